@@ -1,0 +1,32 @@
+"""What extends a site: `from agents import tool, ToolCall, Risk, Plugin, Round, register_output`.
+
+Each name is imported when it is first asked for, so that a process that needs one module below this package, and Django
+while it loads its apps, do not pay for the others.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.engine.outputs import register_kind as register_output
+    from agents.engine.plugin import Plugin
+    from agents.engine.round import Round
+    from agents.engine.tools import Risk, ToolCall, tool
+
+__all__ = ["Plugin", "Risk", "Round", "ToolCall", "register_output", "tool"]
+
+_HOMES = {
+    "Plugin": ("agents.engine.plugin", "Plugin"),
+    "Risk": ("agents.engine.tools", "Risk"),
+    "Round": ("agents.engine.round", "Round"),
+    "ToolCall": ("agents.engine.tools", "ToolCall"),
+    "register_output": ("agents.engine.outputs", "register_kind"),
+    "tool": ("agents.engine.tools", "tool"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

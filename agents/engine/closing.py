@@ -1,0 +1,49 @@
+"""The end of a turn that does not end by itself: everything that is open is closed, inner calls first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.provider import USAGE
+from agents.engine.view import View
+
+
+def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
+    """The steps that end the turn as `state`: each open gate and call gets its result, the root last.
+
+    `message` is what a person reads, and what the model reads of the calls that were not finished.
+    """
+    code = "cancelled" if state == "cancelled" else stop_reason
+    steps: list[Step] = []
+    for call in view.open_calls():
+        if not call.path:
+            continue
+        if call.payload["policy"] == "human":
+            decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
+            steps.append(Step("system", "action_result", decided, path=call.path))
+        else:
+            steps.append(replace(action_error("runtime", code, message), path=call.path))
+    if state == "failed":
+        steps.append(Step("system", "text", {"text": message, "role_hint": "system"}))
+    return [*steps, end(view, state, stop_reason)]
+
+
+def end(view: View, state: str, stop_reason: str) -> Step:
+    """The result of the root call: the end of the turn."""
+    return Step(
+        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": usage_of(view)}, path=""
+    )
+
+
+def usage_of(view: View) -> dict[str, JSON]:
+    """The tokens of all answers of the turn, and the models that gave them (S39)."""
+    totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
+    models: set[str] = set()
+    for step in view.steps:
+        used = step.payload.get("usage") if step.type == "action_result" and step.path else None
+        if isinstance(used, dict) and "model" in step.payload:
+            for name in USAGE:
+                totals[name] += used.get(name, 0)
+            models.add(str(step.payload["model"]))
+    return totals | {"models": sorted(models)}

@@ -1,0 +1,212 @@
+"""One tool call to its result: checked, gated, started, done, recorded. There is no other way to run a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agents.engine.approval import (
+    Decision,
+    ask,
+    call_digest,
+    decision_at,
+    gate_payload,
+    interrupted_payload,
+    requirement,
+)
+from agents.engine.errors import Suspended, ToolError
+from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest
+from agents.engine.tools import Risk, Tool, ToolCall
+from agents.engine.view import join
+
+if TYPE_CHECKING:
+    from agents.engine.policy import Action
+    from agents.engine.runtime import Context, Run
+
+_threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="tool")
+"""Where tools that are plain functions run: bounded, so that a stuck one cannot take the process with it."""
+
+
+async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
+    """Give the call at `ctx.path` its result.
+
+    Raises Suspended where a person must decide first. What runs is what was approved: another digest is `tool_changed`.
+    """
+    run, payload = ctx.run, action.payload
+    if why := tool.problem(payload):
+        return [action_error("runtime", "invalid_input", why)]
+    decision = decision_at(run.view, join(ctx.path, "human"))
+    if decision is None and (steps := await gate(tool, payload, ctx.path, run)):
+        run.stage(*steps)
+        decision = decision_at(run.view, join(ctx.path, "human"))
+        if decision is None:
+            raise Suspended
+    if decision and decision.decision != "approve":
+        return [refusal(decision)]
+    if decision and decision.input is not None:
+        payload = decision.input
+        if why := tool.problem(payload):
+            return [action_error("runtime", "invalid_input", why)]
+    if answered := await _unless_interrupted(tool, payload, ctx):
+        return [answered]
+    if decision and decision.digest != call_digest(tool, payload):
+        return [action_error("runtime", "tool_changed", "The tool changed after this call was approved. Ask again.")]
+    return await _do(tool, payload, action, ctx)
+
+
+async def gate(tool: Tool, payload: dict[str, JSON], path: str, run: Run) -> list[Step]:
+    """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate."""
+    call = new_call(tool, payload, path, run)
+    reason = await requirement(tool, call)
+    if reason is None:
+        return []
+    asked = ask(path, gate_payload(tool, call, payload, reason, run.limits.approval_hours))
+    verdict = await run.gatekeeper.decide(tool, call)
+    if verdict.verdict == "ask":
+        return [asked]
+    decided = {
+        "decision": "approve" if verdict.verdict == "allow" else "reject",
+        "digest": call_digest(tool, payload),
+        "reason": verdict.reason,
+        "via": verdict.by.partition(":")[0],
+    }
+    return [asked, Step(verdict.by, "action_result", decided, path=asked.path)]
+
+
+def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Run, attempt: int = 1) -> ToolCall[Any]:
+    """What the tool's function is given."""
+    state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
+    return ToolCall(
+        tool=tool.name,
+        input=tool.input.model_validate(copy_json(payload)),
+        user=run.services.user,
+        services=run.services,
+        path=path,
+        key=digest([run.services.prompt, path]),
+        attempt=attempt,
+        state=state,
+    )
+
+
+def refusal(decision: Decision) -> Step:
+    """The result of a call that nobody will do."""
+    if decision.decision == "expired":
+        return action_error("runtime", "expired", decision.reason or "Nobody answered in time, so this was not done.")
+    code = {"reject": "rejected"}.get(decision.decision, decision.decision)
+    return action_error("runtime", code, decision.reason or "Rejected by a person.")
+
+
+async def _unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
+    """The result of a call that began, cannot run again by itself, and was not told to; None if it may begin now.
+
+    Raises Suspended while the owner has not said what became of it; where nobody is there, the model is told.
+    """
+    run = ctx.run
+    began = len(run.view.at(ctx.path, "action_start"))
+    if not began or tool.idempotent:
+        return None
+    card = f"card{began}"
+    decision = decision_at(run.view, join(ctx.path, card))
+    if decision is None:
+        if run.services.unattended:
+            return interrupted("Nobody knows whether it ran: check before you ask for it again.")
+        if not run.view.call(join(ctx.path, card)):
+            run.stage(ask(ctx.path, interrupted_payload(tool, payload, run.services, run.limits.approval_hours), card))
+        raise Suspended
+    if decision.decision != "run_again":
+        return interrupted(INTERRUPTED.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
+    return None if decision.digest == call_digest(tool, payload) else interrupted("The tool changed meanwhile.")
+
+
+INTERRUPTED = {
+    "it_ran": "It was interrupted before its output was recorded. The owner says it ran.",
+    "it_did_not": "It was interrupted. The owner says it did not run.",
+}
+
+
+def interrupted(message: str) -> Step:
+    """The result of a call that began, and whose end nobody saw."""
+    return action_error("runtime", "interrupted", message)
+
+
+async def _do(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    run = ctx.run
+    attempt = len(run.view.at(ctx.path, "action_start")) + 1
+    run.going_on()
+    if not (tool.idempotent and tool.risk is Risk.READ):
+        start = {"attempt": attempt, "digest": call_digest(tool, payload), "fence": run.fence}
+        run.stage(Step(run.worker, "action_start", start, path=ctx.path))
+    await run.flush()  # what asked for the call is durable before anything reaches outside
+    call = new_call(tool, payload, ctx.path, run, attempt)
+    limit = tool.time_limit or run.limits.tool_seconds
+    try:
+        output = plain(await run.effect(_invoke(tool, call), limit))
+        steps = [*await _emitted(call), *_state(tool, call, run)]
+    except TimeoutError:
+        if not inspect.iscoroutinefunction(tool.function) and not tool.idempotent:
+            return await run_tool(tool, action, ctx)  # its thread may still run: ask what became of it
+        return [action_error(f"tool:{tool.name}", "timeout", f"Stopped after {limit:g} seconds, its limit.")]
+    except ToolError as error:
+        return [action_error(f"tool:{tool.name}", error.code, error.message)]
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
+        return [action_error(f"tool:{tool.name}", "exception", f"{type(error).__name__}: {error}")]
+    return [*steps, action_result(f"tool:{tool.name}", output)]
+
+
+async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
+    """What the tool's function returns. What it raises is its own, never to be taken for a signal to the runtime."""
+    try:
+        if inspect.iscoroutinefunction(tool.function):
+            return await tool.function(call)
+        return await asyncio.get_running_loop().run_in_executor(_threads, _in_thread, tool, call)
+    except (TimeoutError, SystemExit) as error:
+        raise ToolError(f"{type(error).__name__}: {error}", code="exception") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # the time limit, or what stopped the turn
+        raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
+
+
+def _in_thread(tool: Tool, call: ToolCall[Any]) -> object:
+    try:
+        return tool.function(call)
+    except StopIteration as error:  # a future refuses it, and would never be done
+        raise RuntimeError("StopIteration") from error
+
+
+async def _emitted(call: ToolCall[Any]) -> list[Step]:
+    """What the call emitted, in order; the content of its files is stored before the steps that name them."""
+    ids = [await call.services.save_file(*file) for file in call.saving]
+    return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
+
+
+def _state(tool: Tool, call: ToolCall[Any], run: Run) -> list[Step]:
+    if tool.plugin is None:
+        return []
+    value = call.state.model_dump(mode="json")
+    if value == tool.plugin.State.model_validate(run.view.state(tool.plugin.name)).model_dump(mode="json"):
+        return []
+    return [Step(f"tool:{tool.name}", "state", {"plugin": tool.plugin.name, "value": value})]
+
+
+def plain(value: object) -> JSON:
+    """A tool's return value as JSON of valid text. Raises TypeError for what JSON cannot say."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return copy_json(_valid_text(value), "the result")
+
+
+def _valid_text(value: object) -> object:
+    """`value` with NUL and lone surrogates replaced, which no database and no wire takes."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list | tuple):
+        return [_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
+    return value

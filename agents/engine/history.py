@@ -1,0 +1,71 @@
+"""The history of a turn as a provider's bytes: a finished round is projected and encoded once, then only appended."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from agents.engine.ledger import JSON
+from agents.engine.messages import Message, UserMessage
+from agents.engine.projection import CallIds, round_messages, turn_messages
+from agents.engine.view import join
+
+if TYPE_CHECKING:
+    from agents.engine.provider import Provider
+    from agents.engine.runtime import Run
+
+BYTES_A_TOKEN = 4
+"""A rough measure of English text in JSON; it errs on the side of sending less."""
+
+
+class History:
+    """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
+
+    def __init__(self, run: Run, path: str, input: str | None) -> None:
+        self._run, self._path, self._input = run, path, input
+        self._ids = CallIds()
+        self._chunks: list[bytes] = []
+        self._opened = False
+        self._digest = hashlib.sha256()
+        self._rounds = 0
+        self._seq = 0
+
+    async def before(self, number: int, provider: Provider) -> list[bytes]:
+        """Everything before round `number`, as the provider's bytes, oldest first."""
+        if not self._opened:
+            self._opened = True
+            for chunk in await self._opening(provider):
+                self._append(chunk)
+        while self._rounds < number - 1:
+            self._rounds += 1
+            self._append(provider.encode(self._round(self._rounds)))
+        self._seq = self._run.view.steps[-1].id if self._run.view.steps else 0
+        return self._chunks
+
+    def reference(self) -> dict[str, JSON]:
+        """What a round's start records of it: the last step it may hold, and the digest of its bytes."""
+        return {"seq": self._seq, "digest": self._digest.hexdigest()}
+
+    def _append(self, chunk: bytes) -> None:
+        if chunk:
+            self._chunks.append(chunk)
+            self._digest.update(chunk)
+
+    async def _opening(self, provider: Provider) -> list[bytes]:
+        """Earlier prompts, the oldest dropped whole while they are over the budget (R13), then the input."""
+        run, chunks = self._run, []
+        if not self._path:
+            for past in await run.services.history():
+                chunks.append(provider.encode(turn_messages(past, self._ids, run.limits)))
+        room = run.limits.history_tokens * BYTES_A_TOKEN
+        while chunks and sum(map(len, chunks)) > room:
+            chunks.pop(0)
+        if self._input:
+            chunks.append(provider.encode([UserMessage(self._input)]))
+        return chunks
+
+    def _round(self, number: int) -> list[Message]:
+        run, path = self._run, join(self._path, number)
+        result = run.view.result(path)
+        items = tuple(result.payload.get("items", ())) if result else ()
+        return round_messages(run.outputs, path, self._ids, prompt=run.services.prompt, limits=run.limits, items=items)

@@ -1,0 +1,73 @@
+"""What a model API is told, neutral to any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.engine.ledger import JSON
+
+
+@dataclass(frozen=True)
+class UserMessage:
+    """What a person said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CallRequest:
+    """A call in an assistant message: `call_id` pairs it with its result, `name` is the tool's wire name."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, JSON]
+
+
+@dataclass(frozen=True)
+class AssistantMessage:
+    """What the model said in one answer: text, calls or both. `items` are the provider's opaque ones of that answer."""
+
+    text: str = ""
+    calls: tuple[CallRequest, ...] = ()
+    items: tuple[JSON, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResultMessage:
+    """The result of one call, as text. Stands right after the message that asked, with its siblings (I10)."""
+
+    call_id: str
+    name: str
+    content: str
+
+
+Message = UserMessage | AssistantMessage | ResultMessage
+
+
+def problems(messages: Sequence[Message]) -> list[str]:
+    """What a provider would refuse in it: calls without exactly one result right after them, empty messages."""
+    found: list[str] = []
+    open_calls: list[str] = []
+    seen: set[str] = set()
+    for message in messages:
+        if isinstance(message, ResultMessage):
+            if message.call_id in open_calls:
+                open_calls.remove(message.call_id)
+            else:
+                found.append(f"a result for {message.call_id!r}, which is not open")
+            continue
+        if open_calls:
+            found.append(f"no result for {open_calls!r}")
+            open_calls = []
+        if isinstance(message, AssistantMessage):
+            if not (message.text or message.calls or message.items):
+                found.append("an empty assistant message")
+            for call in message.calls:
+                if not call.call_id or call.call_id in seen:
+                    found.append(f"the call id {call.call_id!r} is empty or used twice")
+                seen.add(call.call_id)
+                open_calls.append(call.call_id)
+    if open_calls:
+        found.append(f"no result for {open_calls!r}")
+    return found

@@ -1,0 +1,80 @@
+"""What the engine asks of a model API, and what comes back. Implementations live in `agents.providers`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agents.engine.ledger import JSON
+from agents.engine.messages import Message
+
+USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+"""The counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input."""
+
+    name: str
+    description: str
+    schema: dict[str, JSON]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a model. `history` holds what `Provider.encode` made of each finished round, oldest first."""
+
+    tier: str
+    system: str
+    tools: tuple[ToolDefinition, ...]
+    history: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of the answer's text, as it streams in. The whole text comes again in the Answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A call the model asks for, under its wire name. `raw` is set where the arguments are no JSON object."""
+
+    name: str
+    arguments: dict[str, JSON]
+    call_id: str = ""
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer. `items` is opaque to us: sent back in later requests where the API asks for it (reasoning)."""
+
+    text: str = ""
+    calls: tuple[ToolRequest, ...] = ()
+    usage: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    finish: str = "stop"
+    items: tuple[JSON, ...] = ()
+
+
+class Provider(Protocol):
+    """A model API."""
+
+    def encode(self, messages: Sequence[Message]) -> bytes:
+        """`messages` as the API's own JSON items, joined by commas without brackets; b"" for none."""
+        ...
+
+    def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
+        """Ask once. Yields text as it comes and the Answer last.
+
+        Raises ProviderError when the API refuses, cannot be reached, or the stream ends before the answer is whole.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the running loop's connections."""
+        ...

@@ -1,0 +1,35 @@
+"""JSON Schema from pydantic models, and what is wrong with an input in words a model can act on."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from agents.engine.ledger import JSON, digest
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
+    """The JSON Schema of `model`'s input. Unknown keys are refused, so that nothing shown is silently dropped."""
+    schema: dict[str, JSON] = model.model_json_schema()
+    schema.pop("title", None)
+    return schema | {"additionalProperties": False}
+
+
+@cache
+def schema_digest(model: type[BaseModel]) -> str:
+    """Changes when the input's schema changes."""
+    return digest(schema_of(model))
+
+
+def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
+    """Why `payload` is no valid input, one line per field; None if it is valid (S22, S52)."""
+    try:
+        model.model_validate(payload)
+    except ValidationError as error:
+        return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in error.errors())
+    names = {field.alias or name for name, field in model.model_fields.items()}
+    unknown = sorted(set(payload) - names)
+    return f"{', '.join(unknown)}: not known; there are: {', '.join(sorted(names))}" if unknown else None

@@ -1,0 +1,90 @@
+"""What the engine needs of the outside. The runner implements these; tests and `run()` use the plain ones here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from agents.engine.errors import ToolError
+
+if TYPE_CHECKING:
+    from agents.engine.outputs import Output
+
+
+@dataclass(frozen=True)
+class PastTurn:
+    """An earlier prompt of the conversation: what the person said (None: nobody did), and what came of it."""
+
+    prompt: int
+    input: str | None
+    outputs: Sequence[Output]
+
+
+class Services(Protocol):
+    """Handed to policies as `ctx.services` and to tools as `call.services`."""
+
+    user: int
+    """The id of the conversation's owner: a tool acts with that person's rights, never with the worker's."""
+    prompt: int
+    """The id of the prompt that runs."""
+    unattended: bool
+    """Nobody is there to answer a card: the turn was started by the system."""
+
+    def now(self) -> datetime:
+        """The time, with its zone. What depends on it is recorded, so a replay never asks again."""
+        ...
+
+    def workspace(self) -> Path:
+        """The conversation's own folder, made on first use; raises ToolError where there is none."""
+        ...
+
+    async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
+        """Store a file's content before the step that names it; returns its id."""
+        ...
+
+    def draft(self, path: str, text: str) -> None:
+        """A piece of text that is on its way, for whoever is looking. Never the truth, may be lost."""
+        ...
+
+    def running_seconds(self) -> float:
+        """How long this turn has run so far, over all its pauses; waiting for a person does not count."""
+        ...
+
+    async def history(self) -> Sequence[PastTurn]:
+        """The finished prompts before this one, oldest first."""
+        ...
+
+
+@dataclass
+class PlainServices:
+    """No site around: one user, no workspace, no history."""
+
+    user: int = 0
+    prompt: int = 0
+    unattended: bool = False
+
+    def now(self) -> datetime:
+        """The time of this machine."""
+        return datetime.now(UTC)
+
+    def workspace(self) -> Path:
+        """There is none."""
+        raise ToolError("There is no workspace here.", code="unavailable")
+
+    async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
+        """There is no place for them."""
+        raise ToolError("Files cannot be kept here.", code="unavailable")
+
+    def draft(self, path: str, text: str) -> None:
+        """Nobody is looking."""
+
+    def running_seconds(self) -> float:
+        """Nobody counts."""
+        return 0.0
+
+    async def history(self) -> Sequence[PastTurn]:
+        """There were none."""
+        return ()

@@ -1,0 +1,128 @@
+"""An index over the steps of one turn: what a path holds, without walking the ledger."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from agents.engine.ledger import JSON, Step, copy_json
+
+BOOKKEEPING = {"action_call", "action_start", "action_retry", "action_deferred", "pause", "resume", "cancel", "note"}
+"""Step types that say how a call went about its work, not what it said."""
+
+
+def parent(path: str) -> str:
+    """The path of the call that made the call at `path`; the root's own path for the root."""
+    return path.rpartition("/")[0]
+
+
+def join(path: str, key: str | int) -> str:
+    """The path of the call that the call at `path` makes under this key."""
+    return f"{path}/{key}" if path else str(key)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """`path` and the paths above it, nearest first; the root ("") last."""
+    while path:
+        yield path
+        path = parent(path)
+    yield ""
+
+
+def asked_for(step: Step) -> bool:
+    """Whether this call was asked for by an answer (a model's), not made by a policy that runs."""
+    return step.type == "action_call" and step.actor != "runtime" and not step.actor.startswith("policy:")
+
+
+class View:
+    """The steps of one turn, by path. `states` is each plugin's state before the turn's first step."""
+
+    def __init__(self, steps: Iterable[Step] = (), states: dict[str, dict[str, JSON]] | None = None) -> None:
+        self.steps: list[Step] = []
+        self.before = states or {}
+        self._at: dict[str, list[Step]] = defaultdict(list)
+        self._emitted: dict[str, list[Step]] = defaultdict(list)
+        self._calls: dict[str, Step] = {}
+        self._results: dict[str, Step] = {}
+        self._states: list[Step] = []
+        for step in steps:
+            self.add(step)
+
+    def add(self, step: Step) -> None:
+        """Take one more step in, after all others."""
+        self.steps.append(step)
+        self._at[step.path].append(step)
+        if step.type == "action_call":
+            self._calls[step.path] = step
+            if step.path and asked_for(step):
+                self._emitted[parent(step.path)].append(step)
+        elif step.type == "action_result":
+            self._results[step.path] = step
+        elif step.type == "state":
+            self._states.append(step)
+
+    def call(self, path: str) -> Step | None:
+        """The call at `path`, if it was made."""
+        return self._calls.get(path)
+
+    def result(self, path: str) -> Step | None:
+        """What the call at `path` came to, if it has."""
+        return self._results.get(path)
+
+    def at(self, path: str, type: str) -> list[Step]:
+        """The steps of this type that belong to the call at `path`."""
+        return [step for step in self._at.get(path, ()) if step.type == type]
+
+    def emitted(self, path: str) -> list[Step]:
+        """The calls that the answer of `path` asks for, in call order."""
+        return self._emitted.get(path, [])
+
+    def answer(self, path: str) -> list[Step]:
+        """What the call at `path` came to: what it passes on, what it said, what it asks for, and its result last."""
+        result = self._results[path]
+        passed_on = [step for source in result.payload.get("returns", ()) for step in self.answer(source)]
+        said = [step for step in self._at[path] if step.type not in BOOKKEEPING and step is not result]
+        return [*passed_on, *said, *self.emitted(path), result]
+
+    def open_calls(self) -> list[Step]:
+        """The calls without a result, inner ones first."""
+        return [call for path, call in reversed(self._calls.items()) if path not in self._results]
+
+    def open_gates(self) -> list[Step]:
+        """The calls that wait for a person."""
+        return [call for call in self.open_calls() if call.payload["policy"] == "human"]
+
+    def own(self, path: str) -> list[Step]:
+        """The ledger of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
+        depth = path.count("/") + 1 if path else 0
+        return [step for step in self.steps if self._belongs(step, path, depth)]
+
+    def _belongs(self, step: Step, path: str, depth: int) -> bool:
+        if step.path == path:
+            return step.type not in BOOKKEEPING
+        if (path and not step.path.startswith(path + "/")) or step.type not in ("action_call", "action_result"):
+            return False
+        below = (step.path.count("/") + 1 if step.path else 0) - depth
+        return below == 1 or (below == 2 and asked_for(self._calls[step.path]))
+
+    def state(self, plugin: str, before: int | None = None) -> dict[str, JSON]:
+        """The plugin's state now, or as it was before the step with this id."""
+        for step in reversed(self._states):
+            if step.payload["plugin"] == plugin and (before is None or step.id < before):
+                return self._copied(step.payload["value"])
+        return self._copied(self.before.get(plugin, {}))
+
+    @staticmethod
+    def _copied(value: dict[str, JSON]) -> dict[str, JSON]:
+        """For whoever changes it in place: what stands in the ledger stays."""
+        return {key: copy_json(each) for key, each in value.items()}
+
+    def paused(self) -> bool:
+        """Whether the last word on waiting is a pause."""
+        marks = [step.type for step in self._at.get("", ()) if step.type in ("pause", "resume")]
+        return bool(marks) and marks[-1] == "pause"
+
+    def cancelled(self) -> Step | None:
+        """The step by which somebody stopped this turn."""
+        marks = self.at("", "cancel")
+        return marks[0] if marks else None

@@ -1,0 +1,1 @@
+"""Configuration that people change on the site. There is none yet."""
