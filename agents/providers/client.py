@@ -1,0 +1,56 @@
+"""The `openai` SDK's clients: one for each event loop, since a connection belongs to the loop that opened it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+
+class Clients:
+    """Makes the running loop's client when it is first asked for.
+
+    The SDK's own retries are off: attempts are counted and recorded by whoever asks.
+    `connect_seconds` is the time to reach the server, `read_seconds` the longest silence in an answer.
+    """
+
+    def __init__(
+        self, api_key: str = "", base_url: str | None = None, *, connect_seconds: float = 10, read_seconds: float = 120
+    ) -> None:
+        self.api_key = api_key
+        self._base_url = base_url
+        self._timeout = Timeout(read_seconds, connect=connect_seconds)
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    def get(self) -> AsyncOpenAI:
+        """The running loop's client."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = self._make()
+        return self._clients[loop]
+
+    async def aclose(self) -> None:
+        """Close the running loop's connections. To be called before the loop ends; a later `get` opens new ones."""
+        if client := self._clients.pop(asyncio.get_running_loop(), None):
+            await client.close()
+
+    def _make(self) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            api_key=self.api_key or "none",  # the SDK insists on one; local servers ask for none
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=self._timeout,
+            # HTTP_PROXY is about the world outside: a proxy cannot reach our own loopback.
+            http_client=DefaultAsyncHttpxClient(trust_env=not _is_loopback(self._base_url)),
+        )
+
+
+def _is_loopback(base_url: str | None) -> bool:
+    host = urlsplit(base_url or "").hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,144 @@
+"""Refuses what the real API would refuse in a request's `input`, in its words.
+
+Where the real one is lax, this one is strict: a call's results follow it before anything else does, since servers
+that put the items into chat messages insist on that. Written from the API's reference
+(developers.openai.com/api/reference/resources/responses) and from errors that people met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agents.engine.ledger import JSON
+from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, required
+
+CALL_ID_CHARACTERS = 64
+
+ROLES = {
+    "user": {"input_text", "input_image", "input_file"},
+    "system": {"input_text"},
+    "developer": {"input_text"},
+    "assistant": {"output_text", "refusal"},
+}
+"""Who may speak, and in which kinds of parts."""
+
+KEYS = {
+    "message": {"type", "id", "role", "content", "status", "phase"},
+    "function_call": {"type", "id", "call_id", "name", "arguments", "status"},
+    "function_call_output": {"type", "id", "call_id", "output", "status"},
+    "reasoning": {"type", "id", "summary", "content", "encrypted_content"},
+}
+"""The kinds of items that this server knows, and what each may hold."""
+
+
+def check(items: list[JSON]) -> None:
+    """Raise RequestError for the first thing in `items` that the API would refuse."""
+    calls = _Calls()
+    reasoning = None
+    for index, item in enumerate(items):
+        where = f"input[{index}]"
+        kind = _kind(item, where)
+        check_keys(item, KEYS[kind], where)
+        if kind == "message":
+            _check_message(item, where)
+            calls.interrupted_by(item["role"])
+        elif kind == "function_call":
+            check_name(item, where)
+            required(item, "arguments", str, where)
+            calls.open(_call_id(item, where), where)
+        elif kind == "function_call_output":
+            required(item, "output", str, where)
+            calls.close(_call_id(item, where))
+        else:
+            _check_reasoning(item, where)
+            calls.interrupted_by("assistant")
+        if reasoning and (kind == "function_call_output" or item.get("role") in {"user", "system", "developer"}):
+            raise _dangling(reasoning)
+        reasoning = item if kind == "reasoning" else None
+    if reasoning:
+        raise _dangling(reasoning)
+    calls.all_closed()
+
+
+class _Calls:
+    """The calls seen so far, and those that still wait for their results."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._open: list[str] = []
+        self._answering = False
+
+    def open(self, call_id: str, where: str) -> None:
+        if call_id in self._seen:
+            raise RequestError(f"Duplicate call_id '{call_id}' found in input.", f"{where}.call_id", "invalid_value")
+        self.interrupted_by("assistant")
+        self._seen.add(call_id)
+        self._open.append(call_id)
+
+    def close(self, call_id: str) -> None:
+        if call_id not in self._open:
+            raise RequestError(f"No tool call found for function call output with call_id {call_id}.", "input")
+        self._open.remove(call_id)
+        self._answering = bool(self._open)
+
+    def interrupted_by(self, role: str) -> None:
+        """The assistant may say more beside its calls, until the first of them has its result."""
+        if role != "assistant" or self._answering:
+            self.all_closed()
+
+    def all_closed(self) -> None:
+        if self._open:
+            raise RequestError(f"No tool output found for function call {self._open[0]}.", "input")
+
+
+def _kind(item: JSON, where: str) -> str:
+    if not isinstance(item, dict):
+        raise RequestError(f"Invalid type for '{where}': expected an object.", where, "invalid_type")
+    kind = item.get("type", "message" if "role" in item else None)
+    if kind is None:
+        place = f"{where}.type"
+        raise RequestError(f"Missing required parameter: '{place}'.", place, "missing_required_parameter")
+    if not isinstance(kind, str) or kind not in KEYS:
+        raise RequestError(f"Invalid value: '{kind}'. Supported values are: {_these(KEYS)}.", where, "invalid_value")
+    return kind
+
+
+def _check_message(item: dict[str, JSON], where: str) -> None:
+    role = required(item, "role", str, where)
+    if role not in ROLES:
+        raise RequestError(f"Invalid value: '{role}'. Supported values are: {_these(ROLES)}.", where, "invalid_value")
+    if isinstance(item.get("content"), str):
+        return
+    for index, part in enumerate(required(item, "content", list, where)):
+        place = f"{where}.content[{index}]"
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind not in ROLES[role]:
+            wanted = _these(ROLES[role])
+            raise RequestError(f"Invalid value: '{kind}'. Supported values are: {wanted}.", place, "invalid_value")
+        if kind in {"input_text", "output_text"}:
+            required(part, "text", str, place)
+
+
+def _check_reasoning(item: dict[str, JSON], where: str) -> None:
+    required(item, "summary", list, where)
+    if not (item.get("encrypted_content") or item.get("content")):
+        raise RequestError(
+            f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false. "
+            "Try again with `store` set to true, or remove this item from your input.",
+            "input",
+        )
+
+
+def _dangling(item: dict[str, JSON]) -> RequestError:
+    name = item.get("id")
+    return RequestError(f"Item '{name}' of type 'reasoning' was provided without its required following item.", "input")
+
+
+def _call_id(item: dict[str, JSON], where: str) -> str:
+    call_id = required(item, "call_id", str, where)
+    check_length(call_id, f"{where}.call_id", CALL_ID_CHARACTERS)
+    return str(call_id)
+
+
+def _these(values: Iterable[str]) -> str:
+    return ", ".join(f"'{value}'" for value in sorted(values))

@@ -1,0 +1,70 @@
+"""Errors in the API's shape, and the checks that requests and histories share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from agents.engine.ledger import JSON
+
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+NAME_CHARACTERS = 64
+
+TYPES: dict[type, str] = {str: "a string", list: "an array", dict: "an object", bool: "a boolean"}
+
+
+class RequestError(Exception):
+    """Why a request is refused: the API's message, the parameter it is about, and its code, which may be None."""
+
+    def __init__(self, message: str, param: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.param, self.code = message, param, code
+
+
+def error_body(message: str, code: str | None, *, kind: str = "invalid_request_error", param: str = "") -> JSON:
+    """An error as the API writes it."""
+    return {"error": {"message": message, "type": kind, "param": param or None, "code": code}}
+
+
+def required(value: dict[str, JSON], name: str, kind: type, where: str = "") -> JSON:
+    """`value[name]`, which must be there and be a `kind`."""
+    if isinstance(found := value.get(name), kind):
+        return found
+    place = f"{where}.{name}" if where else name
+    if name not in value:
+        raise RequestError(f"Missing required parameter: '{place}'.", place, "missing_required_parameter")
+    raise RequestError(f"Invalid type for '{place}': expected {TYPES[kind]}.", place, "invalid_type")
+
+
+def optional(value: dict[str, JSON], name: str, kind: type) -> None:
+    """`value[name]` must be a `kind`, or null, if it is there."""
+    if value.get(name) is not None:
+        required(value, name, kind)
+
+
+def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None:
+    """`value` holds nothing that is not `known`."""
+    if not value.keys() <= known:
+        name = min(value.keys() - known)
+        place = f"{where}.{name}" if where else name
+        raise RequestError(f"Unknown parameter: '{place}'.", place, "unknown_parameter")
+
+
+def check_length(text: str, place: str, longest: int) -> None:
+    """`text` has 1 to `longest` characters."""
+    if not text:
+        message = f"Invalid '{place}': empty string. Expected a string with minimum length 1."
+        raise RequestError(message, place, "empty_string")
+    if len(text) > longest:
+        message = f"Invalid '{place}': string too long. Expected a string with maximum length {longest}."
+        raise RequestError(message, place, "string_above_max_length")
+
+
+def check_name(value: dict[str, JSON], where: str) -> str:
+    """The name of a tool, which is 1 to 64 letters, digits, `_` and `-`."""
+    name, place = required(value, "name", str, where), f"{where}.name"
+    check_length(name, place, NAME_CHARACTERS)
+    if not NAME.fullmatch(name):
+        message = f"Invalid '{place}': string does not match pattern. Expected it to match '^[a-zA-Z0-9_-]+$'."
+        raise RequestError(message, place, "invalid_value")
+    return str(name)

@@ -1,0 +1,104 @@
+"""The demo model's server, listening: in a thread of this process, or as the process's own work."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from agents.providers.demo.app import Asked, Wire
+from agents.providers.demo.default import answer
+from agents.providers.demo.script import InOrder, Reply, Script
+
+BACKLOG = 1024
+"""Connections that may wait to be accepted: several hundred clients connect at once."""
+
+KEEP_ALIVE_SECONDS = 75
+"""Longer than a client keeps an idle connection, so that it is never the server who closes first."""
+
+
+def listen(port: int = 0) -> socket.socket:
+    """A socket on loopback that takes connections from now on; 0 picks a free port. Raises OSError if it is taken."""
+    # asyncio turns Nagle's algorithm off only where the protocol is named; with it, each answer takes 40 ms longer.
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def uvicorn_server(app: Wire) -> uvicorn.Server:
+    """A quiet uvicorn for the app. Ends open streams when it ends."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level="critical",  # what breaks here is scripted
+            date_header=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=0,
+        )
+    )
+
+
+class WireServer:
+    """The server in a thread, from construction until `stop()`; also a context manager.
+
+    `script` may be a list of replies, used in order. It can be changed at any time.
+    `requests` holds the last `keep` requests, oldest first.
+    """
+
+    def __init__(self, script: Script | Sequence[Reply] = answer, *, keep: int = 1000) -> None:
+        self._app = Wire(answer, keep)
+        self.script = script
+        self._socket = listen()
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self._server = uvicorn_server(self._app)
+        self._thread = threading.Thread(target=self._run, name="demo model", daemon=True)
+        self._thread.start()
+
+    @property
+    def script(self) -> Script:
+        """What decides the answers."""
+        return self._app.script
+
+    @script.setter
+    def script(self, script: Script | Sequence[Reply]) -> None:
+        self._app.script = script if callable(script) else InOrder(script)
+
+    @property
+    def requests(self) -> deque[Asked]:
+        """What it was asked."""
+        return self._app.requests
+
+    def stop(self) -> None:
+        """End the server and its open streams, and wait for the thread."""
+        self._server.should_exit = True
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))

@@ -1,0 +1,76 @@
+"""Messages as the Responses API's input items. Whatever stands in the messages, the API accepts what comes out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from agents.engine.ledger import JSON, digest
+from agents.engine.messages import AssistantMessage, CallRequest, Message, UserMessage
+
+NAME_CHARACTERS = 64
+"""The longest name of a tool that the API takes; a call id may be as long."""
+
+_CALL_ID = re.compile(rf"[\x21-\x7e]{{1,{NAME_CHARACTERS}}}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_REASONING = ("type", "id", "summary", "content", "encrypted_content")
+"""What the API takes back of a reasoning item; it refuses the `status` that some servers add."""
+
+
+def encode(messages: Sequence[Message]) -> bytes:
+    """The messages' items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
+    return b",".join(dumps(item) for message in messages for item in _items(message))
+
+
+def dumps(value: JSON) -> bytes:
+    """Compact JSON in UTF-8. Half a surrogate pair, which a model can produce and an API refuses, becomes `?`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+
+
+def _items(message: Message) -> Iterator[dict[str, JSON]]:
+    if isinstance(message, UserMessage):
+        yield {"role": "user", "content": [{"type": "input_text", "text": message.text}]}
+    elif isinstance(message, AssistantMessage):
+        yield from _assistant_items(message)
+    else:
+        yield {"type": "function_call_output", "call_id": _call_id(message.call_id), "output": message.content}
+
+
+def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:
+    """Text and calls, in the places that the reasoning leaves for them; without any, the text first."""
+    items: list[dict[str, JSON]] = []
+    text, calls = message.text, list(message.calls)
+    for kept in message.items:
+        match kept:
+            case {"type": "reasoning"} if kept.get("encrypted_content") or kept.get("content"):
+                items.append({"summary": []} | {key: kept[key] for key in _REASONING if kept.get(key) is not None})
+            case {"type": "message"} if text:
+                items.append(_said(text, kept.get("phase")))
+                text = ""
+            case {"type": "function_call"} if calls:
+                items.append(_called(calls.pop(0)))
+    if text:
+        items.append(_said(text))
+    items.extend(map(_called, calls))
+    while items and items[-1]["type"] == "reasoning":  # refused without what it led to
+        items.pop()
+    return items
+
+
+def _said(text: str, phase: JSON = None) -> dict[str, JSON]:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {**item, "phase": phase} if phase else item
+
+
+def _called(call: CallRequest) -> dict[str, JSON]:
+    # A name that the model made up may hold anything; the API would refuse the whole history for it, for ever.
+    name = _NOT_IN_NAMES.sub("_", call.name)[:NAME_CHARACTERS] or "_"
+    # Sorted, so that arguments give the same bytes before and after they were stored.
+    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return {"type": "function_call", "call_id": _call_id(call.call_id), "name": name, "arguments": arguments}
+
+
+def _call_id(call_id: str) -> str:
+    """The id itself, or its digest where the API would not take it."""
+    return call_id if _CALL_ID.fullmatch(call_id) else digest(call_id)

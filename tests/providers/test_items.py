@@ -1,0 +1,109 @@
+"""Whatever history the engine makes, the API accepts it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from agents.engine.ledger import JSON
+from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage, problems
+from agents.providers.demo import history
+from agents.providers.demo.refusals import RequestError
+from agents.providers.responses_items import encode
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+opaque = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("reasoning"), "id": st.text(min_size=1)},
+        optional={
+            "summary": st.just([]),
+            "encrypted_content": st.text() | st.none(),
+            "content": st.just([{"type": "reasoning_text", "text": "x"}]),
+            "status": st.just("completed"),
+        },
+    ),
+    st.sampled_from([{"type": "message"}, {"type": "message", "phase": "commentary"}, {"type": "function_call"}]),
+    json_values,
+)
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> list[Message]:
+    """One message of a person, or an answer of the model with the results of its calls, in any order."""
+    if draw(st.booleans()):
+        return [UserMessage(draw(st.text()))]
+    ids = draw(st.lists(st.uuids().map(str) | st.text(min_size=1), max_size=3, unique=True))
+    calls = tuple(CallRequest(i, draw(st.text()), draw(st.dictionaries(st.text(), json_values))) for i in ids)
+    said = AssistantMessage(draw(st.text()), calls, tuple(draw(st.lists(opaque, max_size=3))))
+    return [said, *(ResultMessage(i, "any", draw(st.text())) for i in draw(st.permutations(ids)))]
+
+
+histories = st.lists(rounds(), max_size=5).map(lambda each: [message for some in each for message in some])
+
+
+@unhurried
+@given(histories.filter(lambda messages: problems(messages) == []))
+def test_what_the_engine_finds_sound_the_api_accepts(messages: list[Message]) -> None:
+    """Names, ids, items and texts may hold anything; no history is refused for ever (I10)."""
+    history.check(json.loads(b"[" + encode(messages) + b"]"))
+
+
+@unhurried
+@given(histories)
+def test_what_the_engine_finds_unsound_is_not_hidden(messages: list[Message]) -> None:
+    """Encoding mends no history: one with a result missing or a call twice is refused."""
+    unsound = [message for message in messages if not isinstance(message, ResultMessage)]
+    assume(any(isinstance(message, AssistantMessage) and message.calls for message in unsound))
+    with pytest.raises(RequestError):
+        history.check(json.loads(b"[" + encode(unsound) + b"]"))
+
+
+@unhurried
+@given(json_values)
+def test_arguments_survive(value: JSON) -> None:
+    """A call's arguments come to the API as they were."""
+    items = json.loads(b"[" + encode([AssistantMessage("", (CallRequest("c", "n", {"value": value}),))]) + b"]")
+    assert json.loads(items[0]["arguments"]) == {"value": value}
+
+
+def test_names_no_api_takes_are_made_fit() -> None:
+    """A name that the model made up is told back in letters that the API takes; ids keep calls and results together."""
+    call = CallRequest("i" * 65, "no such/tool" + "x" * 80, {})
+    items = json.loads(b"[" + encode([AssistantMessage("", (call,)), ResultMessage("i" * 65, call.name, "no")]) + b"]")
+    assert items[0]["name"].startswith("no_such_tool")
+    assert len(items[0]["name"]) == 64
+    assert items[0]["call_id"] == items[1]["call_id"]
+    assert len(items[0]["call_id"]) <= 64
+
+
+def test_reasoning_goes_back_in_its_place() -> None:
+    """The API refuses reasoning that is not followed by what it led to."""
+    first, second = ({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "x"} for n in (1, 2))
+    places = (first, {"type": "message", "phase": "commentary"}, second, {"type": "function_call"})
+    calls = (CallRequest("c1", "echo", {}), CallRequest("c2", "echo", {}))
+    items = json.loads(b"[" + encode([AssistantMessage("Hi.", calls, places)]) + b"]")
+    assert items[0] == first
+    assert (items[1]["type"], items[1]["phase"]) == ("message", "commentary")
+    assert items[2] == second
+    assert [item["call_id"] for item in items[3:]] == ["c1", "c2"]
+
+
+def test_reasoning_without_content_stays_here() -> None:
+    """Nothing was stored at the provider, so an id alone leads nowhere."""
+    item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    assert b"rs_1" not in encode([AssistantMessage("Hi.", (), (item,))])
+
+
+def test_reasoning_that_led_to_nothing_stays_here() -> None:
+    """The API refuses it."""
+    item = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x"}
+    assert encode([AssistantMessage("", (), (item,))]) == b""
