@@ -1,0 +1,70 @@
+"""Logs on stderr: a JSON object per line, or, where a person is looking at a terminal, a readable line.
+
+Give `extra={"conversation": ..., "prompt": ..., "path": ...}` to say what a line is about. Never log a payload, a
+message or a header: they carry people's words and keys.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+# What a line may be about, beside what it says.
+ABOUT = ("conversation", "prompt", "path")
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time", "level", "logger", "message", "conversation"?, "prompt"?, "path"?, "error"?}`; the time is UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_about(record),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TerminalFormatter(logging.Formatter):
+    """`12:34:56 warning agents.engine: message (prompt 7, path 3/1)`, in local time."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        """The readable line, and in brackets what it is about."""
+        about = ", ".join(f"{name} {value}" for name, value in _about(record).items())
+        return super().formatMessage(record) + (f" ({about})" if about else "")
+
+
+def _about(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in ABOUT if hasattr(record, name)}
+
+
+def configuration(level: str, *, terminal: bool | None = None) -> dict[str, Any]:
+    """Django's LOGGING: everything from `level` on to stderr, chatty packages from WARNING on.
+
+    `terminal` chooses the readable form; None means whether stderr is one.
+    """
+    readable = sys.stderr.isatty() if terminal is None else terminal
+    formatter = TerminalFormatter if readable else JsonFormatter
+    quiet = ("asyncio", "daphne", "django-q", "httpcore2", "httpx2", "openai", "uvicorn")
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": formatter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            **{name: {"level": "WARNING"} for name in quiet},
+            # Django's own handlers would print its lines a second time.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            "django.server": {"handlers": [], "level": level, "propagate": True},
+        },
+    }

@@ -1,0 +1,58 @@
+"""What has to be in order before the site starts: its port, its database, its first administrator."""
+
+import errno
+import secrets
+import socket
+from collections.abc import Callable
+
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import OperationalError, connection
+
+from agentsite.env import environment
+from agentsite.errors import CannotStart
+
+Say = Callable[[str], object]
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Raise CannotStart where HOST:PORT cannot be opened."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the web server does
+            probe.bind((host.strip("[]"), port))
+            probe.listen()  # binding alone succeeds beside another socket that allows reuse
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CannotStart(
+                f"Port {port} is taken: stop the program that holds it, or set PORT to a free one."
+            ) from None
+        raise CannotStart(f"{host}:{port} cannot be opened ({error.strerror}): correct HOST and PORT.") from None
+
+
+def prepare_database() -> None:
+    """Bring the database to this version. Raises CannotStart where it does not answer."""
+    try:
+        connection.ensure_connection()
+        call_command("migrate", interactive=False, verbosity=0)
+    except OperationalError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CannotStart(f"The database does not answer ({reason}): start it, or correct DATABASE_URL.") from error
+
+
+def announce_administrator(say: Say) -> None:
+    """Create the first administrator where there is none, and say the password once where it was chosen here.
+
+    Name, password and address come from DJANGO_SUPERUSER_USERNAME, _PASSWORD and _EMAIL, as in Django's own command.
+    """
+    users, env = get_user_model().objects, environment()
+    if users.filter(is_superuser=True).exists():
+        return
+    name = env.text("DJANGO_SUPERUSER_USERNAME", "admin")
+    if users.filter(username=name).exists():
+        raise CannotStart(f"{name!r} exists and is no administrator: name another one in DJANGO_SUPERUSER_USERNAME.")
+    given = env.text("DJANGO_SUPERUSER_PASSWORD")
+    password = given or secrets.token_urlsafe(12)
+    users.create_superuser(username=name, email=env.text("DJANGO_SUPERUSER_EMAIL"), password=password)
+    chosen = "the password of DJANGO_SUPERUSER_PASSWORD" if given else f"the password {password} (shown only now)"
+    say(f"The first administrator is {name}, with {chosen}.")

@@ -1,0 +1,97 @@
+"""The whole site from one command.
+
+    serve ── demo model     only where neither OPENAI_API_KEY nor OPENAI_BASE_URL is set
+          ├─ web server     agentsite.web
+          └─ worker         manage.py worker
+
+They end in the opposite order, so that a turn that is ending can still write, and still hear from its model.
+"""
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connections
+
+from conversations.worker.children import Child, Family
+from agentsite.env import ROOT
+from agentsite.errors import CannotStart
+from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
+
+START_SECONDS = 60.0  # for a child to listen; a cold start takes 4 to 5 s (measured on two cores)
+STOP_MARGIN_SECONDS = 15.0  # after AGENTSITE_STOP_SECONDS the worker ends its cluster: up to 4.5 s (measured)
+
+
+def serve(say: Say) -> None:
+    """Run the site until SIGINT or SIGTERM, telling a person by `say` what they need to know.
+
+    Raises CannotStart where it cannot begin. Once it has begun, a child that dies is started again.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: sys.exit(0))  # nothing runs yet; a migration rolls back
+    refuse_taken_port(settings.HOST, settings.PORT)
+    prepare_database()
+    announce_administrator(say)
+    connections.close_all()  # no child shares a connection of this process
+    family = Family()
+    with family.watching():
+        try:
+            _start_children(family, say)
+            family.tend()
+        finally:
+            if not family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS):
+                say("Something did not end in time and was cut off; the next start takes it up.")
+
+
+def _start_children(family: Family, say: Say) -> None:
+    variables = dict(os.environ)
+    if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
+        variables |= _start_demo(family)
+        say("No model is set up, so a small demo model answers. Name a real one by OPENAI_API_KEY or OPENAI_BASE_URL.")
+    web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - as seen from here
+    _wait_until(family, web, lambda: _answers(host, settings.PORT))
+    family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
+    if not family.stopping:
+        say(f"Agentsite is at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C ends it)")
+
+
+def _start_demo(family: Family) -> dict[str, str]:
+    """Start the demo model on a free port, which it keeps when it starts again; the variables that point to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "port"
+        command = [sys.executable, "-m", "agents.providers.demo"]
+        demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT))
+        _wait_until(family, demo, lambda: _read(file).isdigit())
+        port = _read(file)
+    demo.command = [*command, "--port", port]
+    return {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "demo", "AGENTSITE_DEMO": "1"}
+
+
+def _wait_until(family: Family, child: Child, ready: Callable[[], bool]) -> None:
+    """Wait for a child to be ready, or to be told to stop. Raises CannotStart where it dies or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while not family.stopping and not ready():
+        if not child.running:
+            raise CannotStart(f"The {child.name} ended at its start: what it wrote above says why.")
+        if time.monotonic() > deadline:
+            raise CannotStart(f"The {child.name} was not ready within {START_SECONDS:g} s: see what it wrote above.")
+        family.wait(0.05)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _read(file: Path) -> str:
+    return file.read_text().strip() if file.exists() else ""

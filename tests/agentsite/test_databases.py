@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from agentsite.databases import from_url, sqlite
+from agentsite.env import ROOT
+from agentsite.errors import CannotStart
+
+FOLDER = Path("/data")
+
+
+def test_it_is_sqlite_in_the_folder_by_default() -> None:
+    database = from_url("", FOLDER)
+    assert database["NAME"] == FOLDER / "agentsite.sqlite3"
+    assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+
+
+def test_it_reads_a_path_of_sqlite() -> None:
+    assert from_url("sqlite:////srv/a%20b.db", FOLDER)["NAME"] == Path("/srv/a b.db")
+    assert from_url("sqlite:///x.db", FOLDER)["NAME"] == ROOT / "x.db"
+
+
+def test_it_reads_every_part_of_postgresql() -> None:
+    database = from_url("postgres://me:p%40ss@db.example:6432/site?sslmode=require", FOLDER)
+    assert database["ENGINE"].endswith("postgresql")
+    assert [database[key] for key in ("USER", "PASSWORD", "HOST", "PORT", "NAME")] == [
+        "me",
+        "p@ss",
+        "db.example",
+        "6432",
+        "site",
+    ]
+    assert database["OPTIONS"] == {"sslmode": "require"}
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://secret@h/x", "postgres://secret@h", "postgres://h:secret/x", "sqlite://", "secret"]
+)
+def test_it_refuses_the_rest_without_repeating_it(url: str) -> None:
+    with pytest.raises(CannotStart, match="DATABASE_URL") as caught:
+        from_url(url, FOLDER)
+    assert "secret" not in str(caught.value)
+
+
+def test_it_says_when_sqlite_is_too_old() -> None:
+    with pytest.raises(CannotStart, match=r"SQLite is 3\.22\.0 and 3\.35\.0 is needed"):
+        sqlite(FOLDER / "x", version=(3, 22, 0))

@@ -1,0 +1,122 @@
+"""`manage.py serve` as a whole, in real processes."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from tests.agentsite.processes import free_port, processes_of, started, variables, wait_for
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes are the site's")
+
+
+@dataclass
+class Site:
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log: Path
+    port: int
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def wait_until_up(self) -> None:
+        wait_for(lambda: "Agentsite is at http://" in self.said() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.said()
+
+    def get(self, path: str) -> int:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def child(self, words: str) -> int:
+        """The process id of the child whose command line holds `words`."""
+        found = [
+            process
+            for process in processes_of(self.folder)
+            if words in Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+        ]
+        return min(found, default=0)
+
+
+@contextmanager
+def site(folder: Path, **more: str) -> Iterator[Site]:
+    port, log = free_port(), folder.with_name("serve.log")
+    environment = variables(folder, PORT=str(port), AGENTSITE_STOP_SECONDS="5", **more)
+    with started("manage.py", "serve", environment=environment, log=log) as process:
+        yield Site(process, folder, log, port)
+    wait_for(lambda: not processes_of(folder))  # whatever the test did, no child stays
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_ends_all_of_it_with_0(number: signal.Signals, folder: Path) -> None:
+    with site(folder) as running:
+        running.wait_until_up()
+        assert running.get("/admin/login/") == 200
+        running.process.send_signal(number)
+        assert running.process.wait(timeout=60) == 0, running.said()
+        assert not processes_of(folder)
+        assert "Traceback" not in running.said()
+
+
+def test_a_killed_serve_leaves_no_process(folder: Path) -> None:
+    with site(folder) as running:
+        running.wait_until_up()
+        running.process.kill()
+        wait_for(lambda: not processes_of(folder))
+
+
+def test_a_dead_child_is_started_again(folder: Path) -> None:
+    with site(folder) as running:
+        running.wait_until_up()
+        first = running.child("agentsite.web")
+        subprocess.run(["kill", "-9", str(first)], check=True)
+        wait_for(lambda: running.child("agentsite.web") not in {0, first})
+        assert "The web server ended" in running.said()
+
+
+def test_the_first_start_makes_an_administrator_and_the_second_none(folder: Path) -> None:
+    for attempt in ("first", "second"):
+        with site(folder) as running:
+            running.wait_until_up()
+            password = re.search(r"The first administrator is admin, with the password (\S+) ", running.said())
+            assert bool(password) == (attempt == "first")
+            running.process.terminate()
+            running.process.wait(timeout=60)
+
+
+def test_the_administrator_may_be_named(folder: Path) -> None:
+    given = {"DJANGO_SUPERUSER_USERNAME": "root", "DJANGO_SUPERUSER_PASSWORD": "a long secret"}
+    with site(folder, **given) as running:
+        running.wait_until_up()
+        assert "The first administrator is root" in running.said()
+        assert given["DJANGO_SUPERUSER_PASSWORD"] not in running.said()
+
+
+def test_the_demo_model_answers_where_no_model_is_set_up(folder: Path) -> None:
+    with site(folder) as running:
+        running.wait_until_up()
+        assert running.child("agents.providers.demo")
+        assert "demo model" in running.said()
+
+
+def test_no_demo_model_starts_beside_a_real_one(folder: Path) -> None:
+    with site(folder, OPENAI_BASE_URL="http://127.0.0.1:1/v1") as running:
+        running.wait_until_up()
+        assert not running.child("agents.providers.demo")
+        assert "demo model" not in running.said()

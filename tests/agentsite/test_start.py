@@ -1,0 +1,49 @@
+"""Starts that cannot be: each ends with exit code 2 and one sentence that says what to do."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.agentsite.processes import run, variables
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("PORT", "http", "PORT is 'http': write a number."),
+        ("DEBUG", "perhaps", "DEBUG is 'perhaps': write 1 for yes or 0 for no."),
+        ("HOST", "0.0.0.0", "ALLOWED_HOSTS"),
+        ("HOST", "203.0.113.1", "correct HOST and PORT"),
+        ("DATABASE_URL", "oracle://h/x", "DATABASE_URL is no database"),
+        ("DATABASE_URL", "postgres://127.0.0.1:1/x", "The database does not answer"),
+        ("OPENAI_BASE_URL", "localhost:11434", "OPENAI_BASE_URL is no address"),
+        ("AGENTSITE_MODEL_API", "soap", "write one of responses, chat, json"),
+        ("AGENTSITE_RENEW_SECONDS", "20", "at most half of AGENTSITE_LEASE_SECONDS"),
+        ("AGENTSITE_DATA", "/dev/null/data", "cannot be written"),
+    ],
+)
+def test_it_stops_with_one_sentence(name: str, value: str, says: str, tmp_path: Path) -> None:
+    ended = run("manage.py", "serve", environment=variables(tmp_path, **{name: value}))
+    assert ended.returncode == 2, ended.stderr
+    assert says in ended.stderr
+    assert ended.stderr.startswith("agentsite: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_it_stops_where_the_port_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ended = run("manage.py", "serve", environment=variables(tmp_path, PORT=str(port)))
+    assert ended.returncode == 2
+    assert (
+        ended.stderr == f"agentsite: Port {port} is taken: stop the program that holds it, or set PORT to a free one.\n"
+    )
+
+
+def test_production_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
+    environment = variables(tmp_path, AGENTSITE_HTTPS="1", ALLOWED_HOSTS="agents.example")
+    ended = run("manage.py", "check", "--deploy", "--fail-level", "WARNING", environment=environment)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,64 @@
+"""Which tests run: by default what needs no service; with `--services` all, and a missing service is a failure."""
+
+import os
+import shutil
+from collections import Counter
+
+import pytest
+import redis
+from django.db import connection
+
+SERVICES = ("postgres", "redis", "browser", "crash")  # markers; pyproject.toml says what each needs
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--services",
+        action="store_true",
+        default=os.environ.get("AGENTSITE_REQUIRE_SERVICES") == "1",
+        help="also run what needs PostgreSQL, Redis or a browser, or takes long; a missing service is a failure",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [] if config.getoption("services") else [item for item in items if _needs(item)]
+    config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in left_out)
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = config.stash.get(LEFT_OUT, Counter())
+    if counts:
+        named = ", ".join(f"{counts[name]} {name}" for name in SERVICES if counts[name])
+        terminalreporter.write_line(
+            f"Left out, because they need a service or much time: {named}. `make test-all` runs them."
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("postgres") and connection.vendor != "postgresql":
+        pytest.fail("This test needs PostgreSQL: name it in DATABASE_URL, as `make test-all` does.", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """The address of a Redis that answers: REDIS_URL, or the one on this machine."""
+    url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+    try:
+        redis.Redis.from_url(url).ping()
+    except redis.ConnectionError as error:
+        pytest.fail(f"This test needs Redis at {url}: {error}", pytrace=False)
+    return url
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium on this machine."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return found or pytest.fail("This test needs Chromium: install the package `chromium`.", pytrace=False)
+
+
+def _needs(item: pytest.Item) -> list[str]:
+    return [name for name in SERVICES if item.get_closest_marker(name)]
