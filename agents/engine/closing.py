@@ -41,9 +41,14 @@ def usage_of(view: View) -> dict[str, JSON]:
     totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
     models: set[str] = set()
     for step in view.steps:
-        used = step.payload.get("usage") if step.type == "action_result" and step.path else None
-        if isinstance(used, dict) and "model" in step.payload:
+        if (used := spent(step)) is not None:
             for name in USAGE:
                 totals[name] += used.get(name, 0)
             models.add(str(step.payload["model"]))
     return totals | {"models": sorted(models)}
+
+
+def spent(step: Step) -> dict[str, int] | None:
+    """The tokens of this answer of a model; None where the step is none."""
+    used = step.payload.get("usage") if step.type == "action_result" and step.path else None
+    return used if isinstance(used, dict) and "model" in step.payload else None

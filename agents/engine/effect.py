@@ -19,7 +19,7 @@ from agents.engine.approval import (
     requirement,
 )
 from agents.engine.errors import Suspended, ToolError
-from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest
+from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest, valid_text
 from agents.engine.tools import Risk, Tool, ToolCall
 from agents.engine.view import join
 
@@ -202,9 +202,9 @@ def plain(value: object) -> JSON:
 
 
 def _valid_text(value: object) -> object:
-    """`value` with NUL and lone surrogates replaced, which no database and no wire takes."""
+    """`value` with its texts made valid, keys included."""
     if isinstance(value, str):
-        return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return valid_text(value)
     if isinstance(value, list | tuple):
         return [_valid_text(item) for item in value]
     if isinstance(value, dict):

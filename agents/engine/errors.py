@@ -43,7 +43,7 @@ class ProviderError(AgentError):
         self.code, self.message, self.retryable, self.wait_seconds = code, message, retryable, wait_seconds
 
 
-class ReplayMismatch(AgentError):  # noqa: N818 - says what happened
+class ReplayMismatch(AgentError):
     """The ledger holds another policy at this path than the one that is called now."""
 
 
@@ -51,7 +51,7 @@ class RegistryError(AgentError):
     """A name is registered twice, or not at all."""
 
 
-class Behind(AgentError):  # noqa: N818 - says what happened
+class Behind(AgentError):
     """Others wrote since the writer last looked: `steps` of this turn, and `last_id` is taken. Nothing was written."""
 
     def __init__(self, steps: list[Step], last_id: int) -> None:

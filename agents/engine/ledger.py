@@ -41,6 +41,11 @@ def copy_json(value: object, where: str = "payload") -> JSON:
     raise TypeError(f"{where}: a {type(value).__name__} is not JSON")
 
 
+def valid_text(text: str) -> str:
+    """`text` with NUL and lone surrogates replaced, which no database and no wire takes."""
+    return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that happened.

@@ -32,7 +32,7 @@ class Recorder:
         self.view = View(steps, states)
         self.outputs = Outputs(self.view.steps)
         self.last_id = max((s.id for s in self.view.steps), default=0) if last_id is None else last_id
-        self.stopped: Halt | None = None
+        self.stopped: Halt | None = Cancelled() if self.view.cancelled() else None
         self._staged: list[Step] = []
         self._changed: dict[int, Output] = {}
         self._snapshots: dict[str, str] = {}

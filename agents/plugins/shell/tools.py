@@ -1,0 +1,65 @@
+"""The tool that runs commands. Every call waits for a person, who is told how far the command can reach."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, field_validator
+
+from agents.engine.ledger import JSON
+from agents.engine.tools import TIME_LIMIT_MOST, Risk, ToolCall, tool
+from agents.plugins.shell import process, sandbox
+from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
+
+
+class Command(BaseModel):
+    """What `shell.run` takes. Linux takes a command of 128 KiB at most, and a character has up to four bytes."""
+
+    command: str = Field(min_length=1, max_length=30_000, description="What to run, as typed into bash.")
+    timeout_seconds: int = Field(SECONDS, ge=1, le=SECONDS_MOST, description="After how many seconds it is ended.")
+
+    @field_validator("command")
+    @classmethod
+    def can_be_run(cls, command: str) -> str:
+        """Refuse what no program can be given."""
+        if "\0" in command or not command.strip():
+            raise ValueError("a command has no NUL character, and says something")
+        return command
+
+
+def facts(asked: Command) -> list[str]:
+    """What the card says of every call: how far it reaches, where, for how long, and what is not agreed to."""
+    reach = (
+        "Sandboxed: no network, sees only this conversation's folder."
+        if sandbox.works()
+        else "Not sandboxed: the command runs with the rights of the worker."
+    )
+    return [
+        reach,
+        f"Runs in this conversation's folder, for at most {asked.timeout_seconds} seconds.",
+        "Files that the command reads or runs are not part of what is approved: they may change before it starts.",
+    ]
+
+
+@tool(
+    "shell.run",
+    risk=Risk.HIGH,
+    approval=True,
+    idempotent=False,
+    category="shell",
+    time_limit=TIME_LIMIT_MOST,
+    title="Run a command",
+    says=lambda asked: f"ran {asked.command}",
+    justify=lambda asked: f"Run: {asked.command}",
+    facts=facts,
+    preview="command",
+)
+async def run(call: ToolCall[Command]) -> dict[str, JSON]:
+    """Run a shell command in the workspace. It has no terminal, no input, and whatever it leaves running is ended."""
+    asked = call.input
+    ended = await process.run(asked.command, call.services.workspace(), asked.timeout_seconds, call.draft)
+    result: dict[str, JSON] = {
+        "stdout": ended.stdout,
+        "stderr": ended.stderr,
+        "exit": ended.exit,
+        "seconds": round(ended.seconds, 3),
+    }
+    return result | ({"note": ended.note} if ended.note else {})

@@ -1,0 +1,196 @@
+"""Every process that descends from this one, wherever it hid: in a session of its own, or left behind by its parent.
+
+Linux keeps them findable: a process whose parent died is handed to the nearest ancestor that adopts orphans. On a
+system without /proc only the child's process group is found, as if it were one process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+"""From linux/prctl.h."""
+_PROC = Path("/proc")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_FREEZES = 20
+"""Looks for processes that were started while others were being stopped. Two are enough for all but a fork bomb."""
+
+
+class Process(NamedTuple):
+    """A process, its parent and its group, and its memory in bytes; memory that two share counts for both."""
+
+    pid: int
+    parent: int
+    group: int
+    memory: int
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent dies."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Have this process killed when the thread that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def ahead_of_all() -> Iterator[None]:
+    """Be scheduled before everybody else meanwhile, so that a fork bomb cannot outrun whoever ends it.
+
+    Root alone may, and root alone needs it: everybody else's processes the kernel counts. Being nicer would not do:
+    Linux weighs that within a session, and a fork bomb may open one session for each process.
+    """
+    _schedule(0, first=True)
+    try:
+        yield
+    finally:
+        _schedule(0, first=False)
+
+
+def descendants(child: int) -> list[Process]:
+    """All processes that descend from this one. `child` was started by it, as the leader of a group."""
+    if not _PROC.is_dir():
+        return _group(child)
+    children: dict[int, list[Process]] = {}
+    for process in _processes():
+        children.setdefault(process.parent, []).append(process)
+    found: list[Process] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), ())
+        found += below
+        waiting += (process.pid for process in below)
+    return found
+
+
+def population(child: int, first: int) -> int:
+    """How many processes are in the session of `child`, or where its child `first` opened a box, in that box.
+
+    A quick count. A look at each process may wait for seconds while a fork bomb grows: whoever reads of a process that
+    just ended has its memory to free, and waits for locks that starving processes hold.
+    """
+    if inside := _box(first):
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            return sum(1 for _ in _entries(inside))
+    return sum(_session(int(entry.name)) == child for entry in _entries())
+
+
+def kill(child: int) -> None:
+    """Kill all descendants (see there). Call it again while there are any.
+
+    They are stopped first, so that none starts another while its siblings die; a whole group at a time, which no member
+    can escape by forking. What still forks into new groups faster than it is found is killed as far as it was found.
+    """
+    stopped: set[int] = set()
+    for _ in range(_FREEZES):
+        new = [process for process in descendants(child) if process.pid not in stopped]
+        if not new:
+            break
+        _send_groups(signal.SIGSTOP, (process.group for process in new))
+        send(signal.SIGSTOP, (process.pid for process in new))
+        stopped.update(process.pid for process in new)
+    _send_groups(signal.SIGKILL, (process.group for process in descendants(child)))
+    send(signal.SIGKILL, stopped)
+
+
+def kill_first(child: int, first: int) -> None:
+    """Kill `child`, which still runs, and its group; where its child `first` opened a box, all that is in the box."""
+    for pid in (child, first if _box(first) else 0):
+        if pid:
+            send(signal.SIGKILL, [pid])
+            _schedule(pid, first=True)  # a fork bomb would keep it from dying; by now it can start nothing more
+    _send_groups(signal.SIGKILL, [child])
+
+
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to processes; those that have ended, or are not ours to end, are passed over."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _send_groups(number: signal.Signals, groups: Iterable[int]) -> None:
+    for group in set(groups) - {os.getpgrp()}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+
+
+def threads_of(user: int) -> int:
+    """How many threads this user runs now, which is what RLIMIT_NPROC counts."""
+    return sum(_threads(entry) for entry in _entries() if _owner(entry) == user)
+
+
+def _group(leader: int) -> list[Process]:
+    try:
+        os.killpg(leader, 0)
+    except OSError:
+        return []
+    return [Process(leader, os.getpid(), leader, 0)]
+
+
+def _processes() -> Iterator[Process]:
+    for entry in _entries():
+        if stat := _stat(entry):
+            yield Process(int(entry.name), int(stat[1]), int(stat[2]), int(stat[21]) * _PAGE)
+
+
+def _schedule(pid: int, *, first: bool) -> None:
+    """Run the process (0: this one) before all ordinary ones, or as one of them; root alone may."""
+    if sys.platform == "linux" and not os.getuid():
+        policy, priority = (os.SCHED_RR, 1) if first else (os.SCHED_OTHER, 0)
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.sched_setscheduler(pid, policy, os.sched_param(priority))
+
+
+def _box(pid: int) -> Path | None:
+    """The /proc that the process has to itself; None where it has ours, or may not be looked into."""
+    inside = _PROC / str(pid) / "root/proc"
+    try:
+        return inside if inside.stat().st_dev != _PROC.stat().st_dev else None
+    except OSError:
+        return None
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+def _threads(entry: Path) -> int:
+    stat = _stat(entry)
+    return int(stat[17]) if stat else 0
+
+
+def _entries(proc: Path = _PROC) -> Iterator[Path]:
+    return (entry for entry in proc.iterdir() if entry.name.isdigit()) if proc.is_dir() else iter(())
+
+
+def _owner(entry: Path) -> int | None:
+    try:
+        return entry.stat().st_uid
+    except OSError:
+        return None  # ended meanwhile
+
+
+def _stat(entry: Path) -> list[bytes] | None:
+    """The fields of /proc/<pid>/stat from the third on (proc(5)); the name before may hold spaces and brackets."""
+    try:
+        return (entry / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)

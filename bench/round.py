@@ -1,0 +1,161 @@
+"""One durable round (model call to model call, one echo tool, all recorded) beside a bare SDK loop that keeps nothing.
+
+Both talk to the same loopback server, in turn within one process: while the durable turn's echo runs, the bare loop
+does its round. So a slow moment of the machine hits both, and their ratio holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench import support, tools
+
+MARKS = (10, 50, 200, 500)
+"""The rounds at which a turn is looked at."""
+AROUND = 5
+"""A figure is the median of this many rounds before and after its mark."""
+
+
+@dataclass
+class Clock:
+    """Wall and processor seconds of each round of one loop."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def start(self) -> None:
+        """A round begins."""
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        """The round has ended."""
+        self.wall.append(time.perf_counter() - self._wall)
+        self.cpu.append(time.process_time() - self._cpu)
+
+    def at(self, mark: int) -> tuple[float, float]:
+        """Median wall and CPU milliseconds around this round."""
+        near = slice(max(0, mark - AROUND - 1), mark + AROUND)
+        return statistics.median(self.wall[near]) * 1000, statistics.median(self.cpu[near]) * 1000
+
+
+class BareLoop:
+    """What a program would write that keeps nothing: the SDK's call at its cheapest, unstreamed, and a growing list."""
+
+    def __init__(self, base_url: str, tool_bytes: int) -> None:
+        from openai import AsyncOpenAI
+
+        self.client = AsyncOpenAI(base_url=base_url, api_key="bench", max_retries=0)
+        self.input: list[Any] = [{"role": "user", "content": "go"}]
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+        self.tools: list[Any] = [{"type": "function", "name": "bench_echo", "description": "Say it again.",
+                                  "parameters": schema, "strict": False}]  # fmt: skip
+        self.echo = "x" * tool_bytes
+
+    async def round(self) -> None:
+        """Ask, and take the answer and the call's result into the list."""
+        answer = await self.client.responses.create(
+            model="bench", instructions="You are a helpful assistant.", input=self.input, tools=self.tools, store=False
+        )
+        for item in answer.output:
+            self.input.append(item.model_dump(exclude_none=True, exclude={"status"}))
+            if item.type == "function_call":
+                self.input.append({"type": "function_call_output", "call_id": item.call_id, "output": self.echo})
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """One turn of so many rounds; the figures at each mark."""
+    reply = {"text": "Again.", "calls": [{"name": "bench_echo", "arguments": {"text": "x" * options.tool_bytes}}]}
+    rounds = [reply] * (options.rounds + 1) + [{"text": "Enough."}]
+    with support.server(rounds) as started:
+        base_url = options.base_url or started
+        with support.site(options.database, base_url, AGENTSITE_MAX_ROUNDS="100000", AGENTSITE_TURN_SECONDS="86400"):
+            return asyncio.run(_measured(options, base_url))
+
+
+async def _measured(options: argparse.Namespace, base_url: str) -> dict[str, Any]:
+    from asgiref.sync import sync_to_async
+
+    durable, bare, loop = Clock(), Clock(), BareLoop(base_url, options.tool_bytes)
+
+    async def between() -> None:
+        durable.stop()
+        if len(durable.wall) <= options.rounds:
+            bare.start()
+            await loop.round()
+            bare.stop()
+        durable.start()
+
+    tools.between_rounds.append(between)
+    durable.start()
+    prompt = await sync_to_async(_begun)()
+    await (await sync_to_async(support.new_drain)())()
+    await loop.client.close()
+    return await sync_to_async(_figures)(prompt, durable, bare, options)
+
+
+def _begun() -> int:
+    from conversations.prompts import start_conversation, start_prompt
+
+    owner = support.person()
+    return start_prompt(start_conversation(owner), owner, "go").pk
+
+
+def _figures(prompt: int, durable: Clock, bare: Clock, options: argparse.Namespace) -> dict[str, Any]:
+    rows = []
+    for mark in (m for m in MARKS if m <= options.rounds):
+        (wall, cpu), (bare_wall, bare_cpu) = durable.at(mark), bare.at(mark)
+        stored, said = stored_bytes(prompt, mark)
+        rows.append(
+            {"round": mark, "wall_ms": wall, "cpu_ms": cpu, "bare_wall_ms": bare_wall, "bare_cpu_ms": bare_cpu,
+             "wall_ratio": wall / bare_wall, "stored_bytes": stored, "said_bytes": said}
+        )  # fmt: skip
+    return {"database": options.database, "rounds": options.rounds, "tool_bytes": options.tool_bytes, "rows": rows}
+
+
+def stored_bytes(prompt: int, number: int) -> tuple[int, int]:
+    """Bytes of all columns of the steps and outputs of one round, and the bytes that were said in it."""
+    from django.db.models import Q
+
+    from conversations.models import Output, Step
+
+    of_round = Q(prompt=prompt) & (Q(path=str(number)) | Q(path__startswith=f"{number}/"))
+    rows = [*Step.objects.filter(of_round).values_list(), *Output.objects.filter(of_round).values_list()]
+    said = 0
+    for output in Output.objects.filter(of_round):
+        content = output.content
+        result = content.get("result", {}).get("output", "")
+        said += len(content.get("text", "")) + len(json.dumps(content.get("input", ""))) + len(str(result))
+    return sum(len(str(value)) for row in rows for value in row if value is not None), said
+
+
+def main() -> None:
+    """Measure on both databases, each in a process of its own, and print the table and the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--tool-bytes", type=int, default=200)
+    parser.add_argument("--base-url", default="", help="another server than the scripted one")
+    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
+    parser.add_argument("--json", action="store_true", help="only the figures, as JSON")
+    options = parser.parse_args()
+    if options.json:
+        json.dump(measure(options), sys.stdout)
+        return
+    databases = ("sqlite", "postgres") if options.database == "both" else (options.database,)
+    passed_on = ["--rounds", str(options.rounds), "--tool-bytes", str(options.tool_bytes)]
+    passed_on += ["--base-url", options.base_url] if options.base_url else []
+    found = [support.in_own_process("bench.round", database, passed_on) for database in databases]
+    names = ("round", "wall_ms", "cpu_ms", "bare_wall_ms", "bare_cpu_ms", "wall_ratio", "stored_bytes", "said_bytes")
+    rows = [[each["database"], *(row[name] for name in names)] for each in found for row in each["rows"]]
+    print(support.table(("database", *names), rows))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

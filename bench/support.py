@@ -1,0 +1,113 @@
+"""What the benchmarks share: a database of their own, the scripted server in a process of its own, and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+POSTGRES = os.environ.get("BENCH_POSTGRES_URL", "postgres://postgres@127.0.0.1:5432")
+
+
+@contextmanager
+def server(rounds: list[Any]) -> Iterator[str]:
+    """The scripted wire server in a process of its own, answering these rounds; yields its base URL."""
+    with tempfile.TemporaryDirectory() as folder:
+        script, port = Path(folder) / "script.json", Path(folder) / "port"
+        script.write_text(json.dumps(rounds))
+        command = [sys.executable, "-m", "agents.providers.demo", "--port", "0", "--port-file", str(port)]
+        process = subprocess.Popen([*command, "--script", str(script)], cwd=ROOT)
+        try:
+            while not port.exists():
+                if process.poll() is not None:
+                    raise SystemExit("the scripted server did not start")
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{port.read_text().strip()}/v1"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def site(database: str, base_url: str, **settings: str) -> Iterator[None]:
+    """Django set up on a fresh database (`sqlite` or `postgres`), with the benchmarks' tools and this model server.
+
+    Once per process: settings cannot be changed afterwards.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        name = f"bench_{os.getpid()}"
+        if database == "postgres":
+            _psql(f"CREATE DATABASE {name}")
+            settings["DATABASE_URL"] = f"{POSTGRES}/{name}"
+        os.environ.update(
+            DJANGO_SETTINGS_MODULE="agentsite.settings",
+            AGENTSITE_DATA=folder,
+            AGENTSITE_APPS="bench",
+            OPENAI_BASE_URL=base_url,
+            OPENAI_API_KEY="bench",
+            LOG_LEVEL="WARNING",
+            **settings,
+        )
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connections
+
+        call_command("migrate", verbosity=0)
+        try:
+            yield
+        finally:
+            connections.close_all()
+            if database == "postgres":
+                _psql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _psql(statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def in_own_process(module: str, database: str, arguments: Sequence[str]) -> Any:
+    """Run `python -m module --database X --json ...` and return what it prints as JSON."""
+    command = [sys.executable, "-m", module, "--database", database, "--json", *arguments]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns as wide as their widest cell, numbers to the right."""
+    cells = [list(head), *([f"{c:.2f}" if isinstance(c, float) else str(c) for c in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def person(name: str = "bench") -> Any:
+    """A user to own conversations."""
+    from django.contrib.auth.models import User
+
+    return User.objects.get_or_create(username=name)[0]
+
+
+def new_drain() -> Any:
+    """The drain of a host of its own, as a worker process would begin it."""
+    from django.conf import settings
+
+    from conversations.worker import hosts
+    from conversations.worker.drain import Drain
+
+    drain = Drain("bench")
+    if not hosts.take_drain(drain.host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
+        raise SystemExit("another drain is at work on this database")
+    return drain

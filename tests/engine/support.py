@@ -1,0 +1,210 @@
+"""Helpers of the engine's tests: a scripted model, people who decide, and a site around both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from agents.engine.errors import ProviderError
+from agents.engine.journal import Journal
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step
+from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.policy import PolicyRegistry
+from agents.engine.provider import Answer, Request, TextDelta, ToolRequest
+from agents.engine.runtime import Run
+from agents.engine.services import PastTurn, PlainServices
+from agents.engine.tools import wire_name
+from agents.engine.view import View
+from tests.engine.journals import NOON, Crash, CrashingJournal, CrashPoint, numbered
+
+# The model
+
+
+def call(name: str, call_id: str = "", raw: str | None = None, /, **arguments: JSON) -> ToolRequest:
+    """A call as a model asks for it."""
+    return ToolRequest(wire_name(name), arguments, call_id, raw)
+
+
+def says(text: str, *calls: ToolRequest) -> Answer:
+    return Answer(text, calls, {"input_tokens": 10, "output_tokens": 5}, "test-1", "tool_calls" if calls else "stop")
+
+
+Script = Callable[[Request], Answer | ProviderError]
+
+
+@dataclass
+class ScriptedProvider:
+    """A model that answers by the number of its answers in the history, or as a function says; it keeps what it saw."""
+
+    script: Sequence[Answer | list[Answer | ProviderError]] | Script
+    asked: list[Request] = field(default_factory=list)
+
+    def encode(self, messages: Sequence[Message]) -> bytes:
+        return ",".join(json.dumps([type(m).__name__, asdict(m)]) for m in messages).encode()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
+        self.asked.append(replace(request, history=tuple(request.history)))  # the engine goes on appending to its list
+        answer = self._answer(request)
+        if isinstance(answer, ProviderError):
+            raise answer
+        for word in answer.text.split():
+            yield TextDelta(word)
+        yield answer
+
+    def _answer(self, request: Request) -> Answer | ProviderError:
+        if callable(self.script):
+            return self.script(request)
+        answer = self.script[answers_in(request)]
+        if isinstance(answer, list):
+            return answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer
+
+    def asked_for_round(self, number: int) -> int:
+        """How often the model was asked for this round."""
+        return sum(1 for request in self.asked if answers_in(request) == number - 1)
+
+
+def seen(request: Request) -> list[Message]:
+    """The messages of a request."""
+    kinds = {"UserMessage": UserMessage, "AssistantMessage": AssistantMessage, "ResultMessage": ResultMessage}
+    messages: list[Message] = []
+    for name, fields in json.loads(b"[" + b",".join(chunk for chunk in request.history if chunk) + b"]"):
+        if name == "AssistantMessage":
+            fields |= {"calls": tuple(CallRequest(**c) for c in fields["calls"]), "items": tuple(fields["items"])}
+        messages.append(kinds[name](**fields))
+    return messages
+
+
+def answers_in(request: Request) -> int:
+    return sum(1 for m in seen(request) if isinstance(m, AssistantMessage) and not m.text.startswith("[file "))
+
+
+def results_in(request: Request) -> list[str]:
+    """What the model reads of its calls' results."""
+    return [m.content for m in seen(request) if isinstance(m, ResultMessage)]
+
+
+# The people
+
+
+def decision(
+    ledger: Ledger, path: str, decided: str = "approve", by: str = "user:7", resume: bool = True, **said: JSON
+) -> list[Step]:
+    """The steps by which a person decides the gate at `path`, and the resume where it was the last one."""
+    view = View(ledger)
+    asked = view.call(path)
+    assert asked, f"nobody is asked at {path}: {[g.path for g in view.open_gates()]}"
+    payload: dict[str, JSON] = {"decision": decided, "via": "page", "digest": asked.payload["payload"].get("digest")}
+    steps = [Step(by, "action_result", payload | said, path=path)]
+    if resume and view.paused() and [gate.path for gate in view.open_gates()] == [path]:
+        steps.append(Step("runtime", "resume", {"resumed_reason": "all_actions_resolved"}))
+    return steps
+
+
+def decide(ledger: Ledger, path: str, decided: str = "approve", **said: Any) -> Ledger:
+    """The ledger after a person decided the gate at `path`."""
+    return ledger.extend(numbered(ledger, decision(ledger, path, decided, **said)))
+
+
+def open_gates(ledger: Ledger) -> list[str]:
+    return [gate.path for gate in reversed(View(ledger).open_gates())]
+
+
+def end_of(ledger: Ledger) -> dict[str, JSON] | None:
+    """The payload of the turn's end; None while it has none."""
+    result = View(ledger).result("")
+    return result.payload if result else None
+
+
+# What is compared
+
+BOOKKEEPING = {"action_start", "action_retry", "note"}
+
+
+def comparable(ledger: Iterable[Step]) -> list[tuple[str, str, str, JSON]]:
+    """A ledger but for ids, times and what a crash may add (S119)."""
+    return [(s.path, s.actor, s.type, _unnumbered(s.payload)) for s in ledger if s.type not in BOOKKEEPING]
+
+
+def _unnumbered(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {k: _unnumbered(v) for k, v in value.items() if not (k == "seq" and set(value) == {"seq", "digest"})}
+    return value
+
+
+def lines(steps: Iterable[Step]) -> list[str]:
+    """Steps as `path type`, for whole ledgers in a test."""
+    return [f"{step.path or '.'} {step.type}" for step in steps]
+
+
+# The site
+
+
+@dataclass
+class Site(PlainServices):
+    """Services whose clock stands still."""
+
+    user: int = 1
+    prompt: int = 1
+    unattended: bool = False
+    spent: float = 0.0
+    files: list[str] = field(default_factory=list)
+    drafts: list[tuple[str, str]] = field(default_factory=list)
+    past: list[PastTurn] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return NOON
+
+    async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
+        self.files.append(name)
+        return len(self.files)
+
+    def draft(self, path: str, text: str) -> None:
+        self.drafts.append((path, text))
+
+    def running_seconds(self) -> float:
+        return self.spent
+
+    async def history(self) -> Sequence[PastTurn]:
+        return self.past
+
+
+async def carry_on(
+    registry: PolicyRegistry,
+    ledger: Ledger = EMPTY,
+    *,
+    policy: str = "agent",
+    payload: dict[str, Any] | None = None,
+    journal: Journal | None = None,
+    **options: Any,
+) -> Ledger:
+    """Run a turn from its ledger until it ends or waits; the ledger after it."""
+    journal = journal or CrashingJournal(ledger)
+    services = options.pop("services", None) or Site()
+    said = {"text": "go"} if payload is None else payload
+    await Run(registry, journal, services, steps=ledger, **options).root(policy, said)
+    return journal.ledger  # type: ignore[attr-defined,no-any-return]
+
+
+async def play(
+    registry: PolicyRegistry, decide_gate: Callable[[Ledger, str], Ledger], crash: CrashPoint | None = None, **o: Any
+) -> Ledger:
+    """A turn from its start to its end: run, decide what is asked, run again; after a crash from what was recorded."""
+    ledger = EMPTY
+    while end_of(ledger) is None or o.get("journal"):
+        journal = CrashingJournal(ledger, crash)
+        try:
+            await carry_on(registry, ledger, journal=journal, **o)
+        except Crash:
+            crash = None
+        ledger = journal.ledger
+        if View(ledger).paused() and not journal.dead:
+            for path in open_gates(ledger):
+                ledger = decide_gate(ledger, path)
+    return ledger

@@ -1,0 +1,22 @@
+import pytest
+from django.core.checks import Tags, run_checks
+from django.test import override_settings
+
+pytestmark = pytest.mark.usefixtures("machine")
+
+
+def test_check_deploy_warns_where_commands_are_not_sandboxed(machine: str) -> None:
+    found = [m for m in run_checks(tags=[Tags.security], include_deployment_checks=True) if m.id == "agents.W001"]
+    assert len(found) == (machine == "unboxed")
+    assert all(message.hint and "bubblewrap" in message.hint for message in found)
+
+
+def test_a_plain_check_does_not_ask(machine: str) -> None:
+    assert not [m for m in run_checks(tags=[Tags.security]) if m.id == "agents.W001"]
+
+
+@pytest.mark.parametrize(("folder", "wrong"), [("/usr/local/agentsite/var", True), ("/srv/agentsite/var", False)])
+def test_data_among_the_programs_is_an_error(folder: str, wrong: bool) -> None:
+    with override_settings(AGENTSITE_DATA=folder):
+        found = [m for m in run_checks(tags=[Tags.security]) if m.id == "agents.E001"]
+    assert bool(found) is wrong

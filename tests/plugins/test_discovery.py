@@ -1,0 +1,128 @@
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agents import discovery
+from agents.discovery import discover_plugins, discover_tools, modules_of, shipped_packages
+from agents.engine.errors import RegistryError
+from agents.engine.plugin import Plugin
+from agents.engine.tools import Tool, tool
+
+
+def module(name: str, **content: Any) -> ModuleType:
+    made = ModuleType(name)
+    for value in content.values():
+        if isinstance(value, type):
+            value.__module__ = name
+    vars(made).update(content)
+    return made
+
+
+def made(name: str) -> Tool:
+    return tool(name)(lambda call: None)
+
+
+def plugin(name: str, order: int = 100, base: type[Plugin] = Plugin) -> type[Plugin]:
+    return type("Made", (base,), {"name": name, "order": order})
+
+
+def test_what_we_ship_is_found() -> None:
+    names = [found.name for found in discover_tools(modules_of(shipped_packages()))]
+    assert names == sorted(names)
+    assert {"files.list", "files.read", "shell.run"} <= set(names)
+
+
+def test_the_installed_apps_tools_are_found_with_them() -> None:
+    assert {"files.list", "files.read", "shell.run"} <= {found.name for found in discovery.installed().tools}
+
+
+def test_tools_come_by_name_and_one_that_is_imported_elsewhere_once() -> None:
+    b, a = made("b"), made("a")
+    assert discover_tools([module("one.tools", x=b, y=a), module("two.tools", again=b, other=1)]) == [a, b]
+
+
+@pytest.mark.parametrize("rival", ["mail.send", "mail_send"])
+def test_two_tools_of_one_name_are_refused_naming_both_owners(rival: str) -> None:
+    modules = [module("one.tools", x=made("mail.send")), module("two.tools", x=made(rival))]
+    with pytest.raises(RegistryError, match=rf"'mail.send' in one.tools and '{rival}' in two.tools"):
+        discover_tools(modules)
+
+
+def test_plugins_come_by_order_then_by_name() -> None:
+    last, b, a = plugin("0", 200), plugin("b"), plugin("a")
+    modules = [module("one.plugins", last=last, b=b, imported=Plugin), module("two.plugin", a=a)]
+    assert discover_plugins(modules) == [a, b, last]
+
+
+def test_a_base_is_no_plugin() -> None:
+    base = type("_Base", (Plugin,), {})
+    child = plugin("child", base=base)
+    assert discover_plugins([module("one.plugins", base=base, child=child)]) == [child]
+
+
+def test_two_plugins_of_one_name_are_refused_naming_both_owners() -> None:
+    modules = [module("one.plugins", x=plugin("skills")), module("two.plugins", x=plugin("skills"))]
+    with pytest.raises(RegistryError, match=r"'skills' in one.plugins and 'skills' in two.plugins"):
+        discover_plugins(modules)
+
+
+def test_a_plugin_without_a_name_is_refused() -> None:
+    with pytest.raises(RegistryError, match=r"one\.plugins\.Made has no name"):
+        discover_plugins([module("one.plugins", x=plugin(""))])
+
+
+def test_only_the_modules_a_package_has_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, monkeypatch, "has_tools", tools="x = 1")
+    package(tmp_path, monkeypatch, "has_none")
+    (tmp_path / "no_package.py").touch()
+    found = modules_of(["has_none", "no_package", "has_tools"])
+    assert [each.__name__ for each in found] == ["has_tools.tools"]
+
+
+def test_a_module_that_does_not_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, monkeypatch, "broken_app", tools="import does_not_exist_anywhere")
+    with pytest.raises(RegistryError, match=r"broken_app\.tools cannot be imported: .*does_not_exist_anywhere"):
+        list(modules_of(["broken_app"]))
+
+
+def package(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, **modules: str) -> None:
+    (folder / name).mkdir()
+    for module, text in {"__init__": "", **modules}.items():
+        (folder / name / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+
+
+FACE = """
+import sys
+from agents import Plugin, Risk, Round, ToolCall, register_output, tool
+import agents
+from agents.discovery import discover_tools, modules_of, shipped_packages
+assert discover_tools(modules_of(shipped_packages()))
+assert not any(name.partition(".")[0] == "django" for name in sys.modules)
+try:
+    agents.nothing
+except AttributeError:
+    pass
+"""
+
+LIGHT = """
+import sys
+import agents.plugins.shell.supervise
+assert not {"pydantic", "asyncio", "django"} & set(sys.modules)
+"""
+
+
+@pytest.mark.parametrize("program", [FACE, LIGHT], ids=["the public face needs no Django", "the supervisor is light"])
+def test_a_fresh_process(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

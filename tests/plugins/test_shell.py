@@ -1,0 +1,162 @@
+"""What a command's call gives back, and what a person is told of it before."""
+
+import asyncio
+import os
+
+import pytest
+
+from agents.engine.approval import justification, requirement
+from agents.engine.errors import ToolError
+from agents.engine.ledger import canonical
+from agents.engine.tools import Risk, ToolCall
+from agents.plugins.shell import limits, process, sandbox, supervise
+from agents.plugins.shell.tools import Command, run
+from tests.plugins.calls import Desk, descriptors, parent_of, running, soon
+
+pytestmark = pytest.mark.usefixtures("machine")
+
+
+async def test_it_gives_what_was_printed_the_exit_code_and_the_time(desk: Desk) -> None:
+    result = await desk.call(run, command="echo out; echo err >&2; exit 3")
+    assert 0 < result.pop("seconds") < 5
+    assert result == {"stdout": "out\n", "stderr": "err\n", "exit": 3}
+
+
+async def test_it_runs_in_the_workspace_and_what_it_writes_stays(desk: Desk) -> None:
+    await desk.call(run, command="[[ $PWD == $HOME ]] && echo hello > made.txt")
+    assert (desk.workspace / "made.txt").read_text() == "hello\n"
+
+
+async def test_its_environment_is_ours_and_holds_no_secret(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-7d1")
+    monkeypatch.setenv("DATABASE_URL", "postgres://canary-7d1@db")
+    monkeypatch.setenv("TZ", "UTC")
+    result = await desk.call(run, command="env")
+    names = {line.partition("=")[0] for line in result["stdout"].splitlines()}
+    assert names == {"PATH", "HOME", "LANG", "TZ", "PWD", "SHLVL", "_"}
+    assert "canary" not in result["stdout"]
+
+
+async def test_its_parents_hold_no_secret_either(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor is the command's parent: nothing but its own start is in its environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-7d1")
+    result = await desk.call(run, command="tr '\\0' '\\n' < /proc/$PPID/environ")
+    assert "canary" not in result["stdout"]
+
+
+async def test_it_has_no_input_and_no_open_descriptors(desk: Desk) -> None:
+    result = await desk.call(run, command="cat; readlink /proc/self/fd/0; ls /proc/self/fd | wc -l")
+    assert result["stdout"].split() == ["/dev/null", "4"]  # 0, 1, 2, and the one that reads the folder
+
+
+async def test_what_it_prints_is_seen_as_it_comes(desk: Desk) -> None:
+    call = asyncio.create_task(
+        desk.call(run, command="printf 'one\\xe2\\x9c'; until [ -e go ]; do :; done; printf '\\x93'")
+    )
+    await soon(lambda: "".join(desk.services.drafts) == "one")  # half a character is kept back
+    assert not call.done()
+    (desk.workspace / "go").touch()
+    assert (await call)["stdout"] == "one✓"
+    assert "".join(desk.services.drafts) == "one✓"
+
+
+async def test_bytes_that_are_no_text_come_as_text(desk: Desk) -> None:
+    result = await desk.call(run, command=r"printf 'a\0b\xff\xed\xa0\x80'; printf '\0' >&2")
+    assert result["stdout"].startswith("a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}")
+    assert "\0" not in result["stdout"] + result["stderr"] + "".join(desk.services.drafts)
+    assert "\\u0000" not in canonical(result)
+    result["stdout"].encode()
+
+
+async def test_of_a_gigabyte_the_beginning_and_the_end_are_kept(desk: Desk) -> None:
+    result = await desk.call(run, command="echo first; head -c 1G /dev/zero | tr '\\0' x; echo; echo last")
+    text = result["stdout"]
+    assert len(text) < limits.OUTPUT + 100
+    assert text.startswith("first\nxxx")
+    assert text.endswith("xxx\nlast\n")
+    left_out = 2**30 + len("first\n\nlast\n") - limits.OUTPUT
+    assert f"\n[... {left_out:,} bytes left out ...]\n" in text
+    assert result["note"] == f"{left_out:,} bytes of its output were left out."
+
+
+async def test_two_commands_run_side_by_side(desk: Desk) -> None:
+    commands = [f"touch {n}; until [ -e {1 - n} ]; do :; done; echo {n}" for n in (0, 1)]
+    results = await asyncio.gather(*(desk.call(run, command=command, timeout_seconds=20) for command in commands))
+    assert [(result["stdout"], result["exit"]) for result in results] == [("0\n", 0), ("1\n", 0)]
+
+
+async def test_a_signal_is_told_as_a_shell_tells_it(desk: Desk) -> None:
+    assert (await desk.call(run, command="kill -SEGV $$"))["exit"] == 139
+
+
+async def test_a_workspace_that_is_gone_is_an_answer(desk: Desk) -> None:
+    desk.workspace.rmdir()
+    result = await desk.call(run, command="true")
+    assert result["exit"] != 0
+    assert result["stderr"]
+
+
+async def test_a_supervisor_that_was_killed_is_no_success(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "works", lambda: False)  # in the box a command cannot reach it
+    with pytest.raises(ToolError) as caught:
+        await desk.call(run, command="kill -9 $PPID; sleep 99")
+    assert caught.value.code == "killed"
+
+
+@pytest.mark.parametrize("command", ["", "  \n", "a\0b", "x" * 30_001, "\ud800"])
+def test_what_cannot_be_run_is_refused(command: str) -> None:
+    assert run.problem({"command": command})
+
+
+@pytest.mark.parametrize("seconds", [0, -1, limits.SECONDS_MOST + 1, "soon"])
+def test_a_time_limit_is_within_limits(seconds: object) -> None:
+    assert run.problem({"command": "ls", "timeout_seconds": seconds})
+
+
+async def test_the_longest_command_can_be_started(desk: Desk) -> None:
+    command = ": " + "\N{GRINNING FACE}" * 29_998
+    assert run.problem({"command": command}) is None
+    assert (await desk.call(run, command=command))["exit"] == 0
+
+
+async def test_every_call_waits_for_a_person(desk: Desk) -> None:
+    call = ToolCall("shell.run", Command(command="rm -rf build"), user=1, services=desk.services, path="1/0")
+    assert (run.risk, run.idempotent, run.approval) == (Risk.HIGH, False, True)
+    assert await requirement(run, call) == justification(run, call) == "Run: rm -rf build"
+    assert run.says is not None
+    assert run.says(call.input) == "ran rm -rf build"
+
+
+def test_the_card_says_how_far_it_reaches(machine: str) -> None:
+    assert run.facts is not None
+    reach, place, files = run.facts(Command(command="ls", timeout_seconds=7))
+    assert (
+        reach
+        == {
+            "boxed": "Sandboxed: no network, sees only this conversation's folder.",
+            "unboxed": "Not sandboxed: the command runs with the rights of the worker.",
+        }[machine]
+    )
+    assert place.endswith("at most 7 seconds.")
+    assert "not part of what is approved" in files
+
+
+def test_a_command_ends_by_its_own_limit_before_its_tool_does() -> None:
+    longest = limits.SECONDS_MOST + supervise.GRACE_SECONDS + supervise.END_SECONDS
+    assert run.time_limit is not None
+    assert run.time_limit > longest
+
+
+async def test_no_descriptor_and_no_process_is_left(desk: Desk) -> None:
+    await desk.call(run, command="true")
+    before = descriptors()
+    for _ in range(3):
+        await desk.call(run, command="head -c 300000 /dev/zero")
+    await soon(lambda: descriptors() <= before)
+    assert not any(parent_of(pid) == os.getpid() for pid in running(""))
+
+
+def test_what_was_cut_and_why_it_ended_are_both_said() -> None:
+    report: supervise.Report = {"exit": 143, "seconds": 5.0, "stopped": "time", "left_out": 1000}
+    said = process._note(report, 5)
+    assert said == "Ended after 5 seconds, its time limit. 1,000 bytes of its output were left out."
