@@ -76,6 +76,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "conversations.pages.policy.ContentPolicy",
 ]
 ROOT_URLCONF = "agentsite.urls"
 ASGI_APPLICATION = "agentsite.asgi.application"
@@ -109,7 +110,26 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 USE_TZ = True
 TIME_ZONE = "UTC"
-UNFOLD = {"SITE_TITLE": "Agentsite", "SITE_HEADER": "Agentsite", "SHOW_VIEW_ON_SITE": False}
+UNFOLD = {
+    "SITE_TITLE": "Agentsite",
+    "SITE_HEADER": "Agentsite",
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": ["conversations.admin.sidebar.stylesheet"],
+    "SITE_ICON": "conversations.admin.sidebar.mark",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "conversations.admin.sidebar.mark"}],
+    "COLORS": {  # those of the pages, in static/conversations/tokens.css
+        "base": {
+            "50": "#f8f7f5", "100": "#f0efeb", "200": "#e7e5e0", "300": "#d6d3cc", "400": "#9b988f", "500": "#67645c",
+            "600": "#5c5952", "700": "#44423d", "800": "#302f2c", "900": "#191918", "950": "#121211",
+        },
+        "primary": {
+            "50": "#edf2fc", "100": "#dbe5f9", "200": "#bcd0f6", "300": "#a5c2ff", "400": "#8fb4ff", "500": "#6f9bf2",
+            "600": "#2457c5", "700": "#1d479f", "800": "#1b3b80", "900": "#1c2740", "950": "#141c2e",
+        },
+    },
+    "DASHBOARD_CALLBACK": "conversations.admin.sidebar.index",
+    "SIDEBAR": {"navigation": "conversations.admin.sidebar.navigation"},
+}  # fmt: skip
 LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))
 
 # --- The model -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,163 @@
+"""Approvals in the admin: the list, pending first, and the pages on which they are decided.
+
+Nothing changes by a GET: the list's action only leads to the page that shows each selected call whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import Case, IntegerField, QuerySet, Value, When
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from conversations.admin.base import ReadOnly, one_piece
+from conversations.admin.detail import detail
+from conversations.admin.together import TOGETHER_MOST, together
+from conversations.models import Approval, Gate
+from conversations.shown.faithful import first_line, inert, visible
+from conversations.shown.gate import RISKS, Card, card
+from conversations.shown.people import called
+from conversations.shown.when import span
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Where the approval stands; those that wait, unless something else is asked for."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The states, and all of them."""
+        return [*((str(value), str(label)) for value, label in Gate.choices), ("all", "All")]
+
+    def value(self) -> str:
+        """What was asked for, else what waits."""
+        return super().value() or Gate.PENDING
+
+    def choices(self, changelist: ChangeList) -> Any:
+        """Without Django's own "All", which would stand for what is waiting."""
+        return list(super().choices(changelist))[1:]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Approval]) -> QuerySet[Approval]:
+        """Those in the state."""
+        return queryset if self.value() == "all" else queryset.filter(gate=self.value())
+
+
+class RiskFilter(admin.SimpleListFilter):
+    """What the call can do to the world."""
+
+    title = "risk"
+    parameter_name = "risk"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The risks that a tool can declare."""
+        return [("read", "Reads"), *RISKS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Approval]) -> QuerySet[Approval]:
+        """Those with the risk."""
+        return queryset.filter(risk=self.value()) if self.value() else queryset
+
+
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnly):
+    """What waits for a person, and what was decided."""
+
+    list_display = ("what", "why", "asks", "whose", "waits", "state")
+    list_filter = (StateFilter, RiskFilter)
+    list_select_related = ("conversation__owner",)
+    list_fullwidth = True
+    list_filter_submit = False
+    search_fields = ("reason", "tool", "conversation__owner__username")
+    search_help_text = "In the reasons, the tools, and the names of those who asked"
+    actions = ("decide_together",)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether Approvals stands in the admin's index."""
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Approval | None = None) -> bool:
+        """Everybody whom the admin lets in sees what waits; who decides is asked for each decision."""
+        return request.user.is_active and request.user.is_staff
+
+    def get_urls(self) -> list[URLPattern]:
+        """Also the page that shows several."""
+        decide = path(
+            "together/", self.admin_site.admin_view(self.together_view), name="conversations_approval_together"
+        )
+        return [decide, *super().get_urls()]
+
+    def together_view(self, request: HttpRequest) -> HttpResponse:
+        """Several at once, each shown whole."""
+        return together(request, self)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """One approval, whole, and the forms that decide it."""
+        return detail(request, self, object_id)
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """What waits first, the longest wait on top; then the newest."""
+        if request.GET.get("state", Gate.PENDING) == Gate.PENDING:
+            return ("asked_at", "pk")
+        pending_first = Case(When(gate=Gate.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
+        return (pending_first, "-asked_at", "-pk") if request.GET.get("state") == "all" else ("-asked_at", "-pk")
+
+    @admin.action(description="Look at the selected ones and decide")
+    def decide_together(self, request: HttpRequest, queryset: QuerySet[Approval]) -> HttpResponseRedirect:
+        """Lead to the page that shows the selected ones."""
+        keys = list(queryset.values_list("pk", flat=True)[: TOGETHER_MOST + 1])
+        if len(keys) > TOGETHER_MOST:
+            messages.error(request, f"At most {TOGETHER_MOST} can be decided together: so many can be read.")
+            return redirect("admin:conversations_approval_changelist")
+        return redirect(f"{reverse('admin:conversations_approval_together')}?ids={','.join(map(str, keys))}")
+
+    @admin.display(description="Asked for")
+    def what(self, obj: Approval) -> SafeString:
+        """What would be done, and its risk."""
+        shown = _card(obj)
+        badge = format_html(' <span class="badge {}">{}</span>', shown.risk_class, shown.risk) if shown.risk else ""
+        return one_piece(format_html("{}{}", visible(shown.title), badge))
+
+    @admin.display(description="Why")
+    def why(self, obj: Approval) -> SafeString:
+        """Why it is asked, as far as it fits."""
+        return one_piece(visible(first_line(obj.reason, 80)))
+
+    @admin.display(description="Input begins")
+    def asks(self, obj: Approval) -> SafeString:
+        """How the input begins."""
+        return one_piece(visible(first_line(_card(obj).call.first_line, 60)))
+
+    @admin.display(description="For")
+    def whose(self, obj: Approval) -> str:
+        """Whose conversation it is."""
+        return inert(called(obj.conversation.owner))
+
+    @admin.display(description="Waits")
+    def waits(self, obj: Approval) -> str:
+        """How long it waits or waited."""
+        if obj.asked_at is None:
+            return "-"
+        return span(((obj.decided_at or timezone.now()) - obj.asked_at).total_seconds())
+
+    @admin.display(description="State")
+    def state(self, obj: Approval) -> SafeString:
+        """Where it stands."""
+        kind = {Gate.PENDING: "wait", Gate.APPROVED: "ok", Gate.REJECTED: "bad"}.get(Gate(obj.gate), "")
+        return format_html('<span class="badge {}">{}</span>', kind, obj.get_gate_display())
+
+
+def _card(obj: Approval) -> Card:
+    """The card of a row of the list, made once for its columns."""
+    known: Card | None = getattr(obj, "_shown", None)
+    if known is None:
+        known = obj._shown = card(obj)  # type: ignore[attr-defined]
+    return known

@@ -1,0 +1,178 @@
+"""The record, to be read: nobody adds, changes or deletes anything here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from conversations.admin.base import ReadOnly, link_to, link_to_list, whole
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+from conversations.shown.faithful import first_line, visible
+
+
+class Record(ReadOnly):
+    """A table of the record. Links lead from a conversation to its prompts, and from those to their steps."""
+
+    @admin.display(description="Conversation")
+    def of_conversation(self, obj: Prompt | Step | Output | File) -> SafeString:
+        """A link to the conversation."""
+        return link_to(obj.conversation)
+
+    @admin.display(description="Prompt")
+    def of_prompt(self, obj: Step | Output) -> SafeString:
+        """A link to the prompt."""
+        return link_to(obj.prompt, f"Prompt {obj.prompt.number}")
+
+
+@admin.register(Conversation)
+class ConversationAdmin(Record):
+    """Conversations."""
+
+    list_display = ("id", "named", "owner", "seq", "active", "updated_at", "its_prompts")
+    list_display_links = ("id", "named")
+    list_select_related = ("owner", "active_prompt")
+    search_fields = ("title", "owner__username")
+    fields = ("named", "owner", "active", "seq", "head", "created_at", "updated_at", "its_prompts", "its_steps")
+
+    @admin.display(description="Title", ordering="title")
+    def named(self, obj: Conversation) -> SafeString:
+        """The title."""
+        return visible(str(obj))
+
+    @admin.display(description="Runs or waits")
+    def active(self, obj: Conversation) -> SafeString | str:
+        """A link to the prompt that runs or waits."""
+        return link_to(obj.active_prompt, obj.active_prompt.get_state_display()) if obj.active_prompt else "-"
+
+    @admin.display(description="Prompts")
+    def its_prompts(self, obj: Conversation) -> SafeString:
+        """A link to its prompts."""
+        return link_to_list(Prompt, "Prompts", conversation__id__exact=obj.pk)
+
+    @admin.display(description="Steps")
+    def its_steps(self, obj: Conversation) -> SafeString:
+        """A link to its steps."""
+        return link_to_list(Step, "Steps", conversation__id__exact=obj.pk)
+
+
+@admin.register(Prompt)
+class PromptAdmin(Record):
+    """Turns."""
+
+    list_display = (
+        "id",
+        "said",
+        "of_conversation",
+        "state",
+        "stop_reason",
+        "origin",
+        "asked_by",
+        "rounds",
+        "created_at",
+    )
+    list_display_links = ("id", "said")
+    list_filter = ("state", "origin")
+    list_select_related = ("conversation", "asked_by")
+    search_fields = ("=conversation__id", "input", "asked_by__username")
+    fields = (
+        "of_conversation", "number", "whole_input", "origin", "asked_by", "policy", "tier", "visible", "continues",
+        "state", "stop_reason", "rounds", "running_seconds", "input_tokens", "cached_tokens", "output_tokens",
+        "reasoning_tokens", "created_at", "ended_at", "worker", "fence", "strikes", "its_outputs", "its_steps",
+    )  # fmt: skip
+
+    @admin.display(description="Said")
+    def said(self, obj: Prompt) -> SafeString:
+        """How the message begins."""
+        return visible(first_line(obj.input or "-", 60))
+
+    @admin.display(description="Said")
+    def whole_input(self, obj: Prompt) -> SafeString:
+        """The message."""
+        return whole(obj.input or "")
+
+    @admin.display(description="Outputs")
+    def its_outputs(self, obj: Prompt) -> SafeString:
+        """A link to its outputs."""
+        return link_to_list(Output, "Outputs", prompt__id__exact=obj.pk)
+
+    @admin.display(description="Steps")
+    def its_steps(self, obj: Prompt) -> SafeString:
+        """A link to its steps."""
+        return link_to_list(Step, "Steps", prompt__id__exact=obj.pk)
+
+
+@admin.register(Output)
+class OutputAdmin(Record):
+    """Entries of timelines."""
+
+    list_display = ("id", "type", "tool", "result", "gate", "path", "of_prompt", "of_conversation")
+    list_filter = ("gate",)
+    list_select_related = ("conversation", "prompt__conversation")
+    search_fields = ("=conversation__id", "tool")
+    ordering = ("-id",)
+    fields = ("of_conversation", "of_prompt", "position", "path", "parent", "type", "tool", "result", "gate", "content")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Without the contents, which the list does not show."""
+        return super().get_queryset(request).defer("data")
+
+    @admin.display(description="Content")
+    def content(self, obj: Output) -> SafeString:
+        """The output as it is stored."""
+        return whole(obj.data)
+
+
+@admin.register(Step)
+class StepAdmin(Record):
+    """What happened."""
+
+    list_display = ("seq", "path_shown", "actor", "type", "time", "of_prompt", "of_conversation")
+    list_select_related = ("conversation", "prompt__conversation")
+    search_fields = ("=conversation__id",)
+    search_help_text = "The number of a conversation"
+    fields = (
+        "of_conversation", "of_prompt", "seq", "path_shown", "actor", "type", "attempt", "time", "whole_payload",
+        "digest",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Without the payloads, which the list does not show."""
+        return super().get_queryset(request).defer("payload")
+
+    @admin.display(description="Path")
+    def path_shown(self, obj: Step) -> str:
+        """The path; "." for the turn itself."""
+        return obj.path or "."
+
+    @admin.display(description="Payload")
+    def whole_payload(self, obj: Step) -> SafeString:
+        """The payload as it is stored."""
+        return whole(obj.payload)
+
+
+@admin.register(File)
+class FileAdmin(Record):
+    """Files that tools made. Their content is the owner's to download, not the admin's."""
+
+    list_display = ("id", "shown_name", "media_type", "size", "of_conversation", "created_at")
+    list_display_links = ("id", "shown_name")
+    list_select_related = ("conversation",)
+    search_fields = ("=conversation__id", "name")
+    fields = ("of_conversation", "shown_name", "media_type", "size", "sha256", "summary", "created_at")
+
+    @admin.display(description="Name", ordering="name")
+    def shown_name(self, obj: File) -> SafeString:
+        """The name."""
+        return visible(obj.name)
+
+
+@admin.register(Erasure)
+class ErasureAdmin(Record):
+    """What was erased, when and by whom."""
+
+    list_display = ("conversation_id", "erased_by", "erased_at", "steps", "reason")
+    search_fields = ("=conversation_id", "erased_by")

@@ -1,0 +1,74 @@
+"""What the admin's sidebar says: Approvals first, with how many wait. The settings name these functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse
+
+from conversations.models import Output
+
+BADGE_MOST = 99
+
+RECORD = (
+    ("Conversations", "forum", "conversations", "conversation"),
+    ("Prompts", "chat", "conversations", "prompt"),
+    ("Outputs", "view_timeline", "conversations", "output"),
+    ("Steps", "list_alt", "conversations", "step"),
+    ("Files", "draft", "conversations", "file"),
+    ("Erasures", "delete_history", "conversations", "erasure"),
+)
+PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The groups of the sidebar, with what this person may see."""
+    approvals = _link("Approvals", "verified_user", "conversations", "approval")
+    if waits := waiting():
+        approvals |= {"badge": waits, "badge_variant": "warning"}
+    return [
+        {"items": [approvals]},
+        {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
+        {"title": "People", "separator": True, "items": _visible(PEOPLE, request)},
+    ]
+
+
+def index(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """What the admin's first page lists: Approvals on top, and what belongs to them."""
+    for app in context["app_list"]:
+        app["models"].sort(key=lambda model: model["object_name"] != "Approval")
+    context["app_list"].sort(key=lambda app: app["app_label"] != "conversations")
+    return context
+
+
+def waiting() -> str:
+    """How many approvals wait, as far as a badge counts; "" while none does."""
+    count = Output.objects.pending()[: BADGE_MOST + 1].count()
+    return f"{BADGE_MOST}+" if count > BADGE_MOST else str(count or "")
+
+
+def stylesheet(request: HttpRequest) -> str:
+    """The address of our own styles in the admin."""
+    return static("conversations/admin.css")
+
+
+def mark(request: HttpRequest) -> str:
+    """The address of the site's mark."""
+    return static("conversations/mark.svg")
+
+
+def _visible(links: tuple[tuple[str, str, str, str], ...], request: HttpRequest) -> list[dict[str, Any]]:
+    """Those that the person may look into."""
+    return [_link(*link) for link in links if _pages_of(link).has_view_permission(request)]
+
+
+def _pages_of(link: tuple[str, str, str, str]) -> admin.ModelAdmin[Any]:
+    return admin.site.get_model_admin(apps.get_model(*link[2:]))
+
+
+def _link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse(f"admin:{app}_{model}_changelist")}

@@ -1,0 +1,1 @@
+"""Approvals: who may decide, and the one function that decides."""

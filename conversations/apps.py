@@ -1,0 +1,21 @@
+"""The conversations app."""
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.db.models.signals import post_migrate, post_save
+
+
+class ConversationsConfig(AppConfig):
+    """The record and the people's side."""
+
+    name = "conversations"
+    label = "conversations"
+
+    def ready(self) -> None:
+        """After every migration guard the ledger and see to the default group; check that the guard stands."""
+        from conversations import checks, guard, members
+
+        post_migrate.connect(guard.install, sender=self)
+        post_migrate.connect(members.make_group, sender=self)  # after auth has made the permissions
+        post_save.connect(members.welcome, sender=settings.AUTH_USER_MODEL)
+        checks.register()

@@ -1,0 +1,56 @@
+"""Erasing a conversation: the one way by which steps leave the database, and the trace that it leaves."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from conversations.journal import is_held
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.db.models.fields.files import FieldFile
+
+
+class TurnRuns(Exception):
+    """A worker is at a turn of this conversation: stop the turn, and erase when it has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
+    """Delete a conversation with all that was said, done and made in it; what stays is who did it, when and why.
+
+    Files and the workspace go once that is committed. Snapshots stay: others may share them. Raises TurnRuns while a
+    worker holds a turn of it, Conversation.DoesNotExist.
+    """
+    with transaction.atomic():
+        locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
+        if any(is_held(prompt) for prompt in locked.prompts.values_list("pk", flat=True)):
+            raise TurnRuns
+        erasure = Erasure.objects.create(  # first: it is what makes the ledger's triggers let go
+            conversation_id=locked.pk, erased_by=by.get_username(), reason=reason, steps=locked.seq, head=locked.head
+        )
+        contents = [file.content for file in locked.files.all()]
+        Output.objects.filter(conversation=locked).delete()
+        QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
+        File.objects.filter(conversation=locked).delete()
+        Prompt.objects.filter(conversation=locked).update(continues=None)
+        Prompt.objects.filter(conversation=locked).delete()
+        locked.delete()
+        transaction.on_commit(partial(_remove, contents, Path(settings.AGENTSITE_WORKSPACES) / str(conversation.pk)))
+    return erasure
+
+
+def _remove(contents: list[FieldFile], workspace: Path) -> None:
+    for content in contents:
+        content.delete(save=False)
+    shutil.rmtree(workspace, ignore_errors=True)

@@ -1,0 +1,14 @@
+import os
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from conversations.worker.children import die_with_parent
+
+
+class Command(BaseCommand):
+    help = "Run the background cluster, none of whose processes outlives the one that started it. `worker` runs this."
+
+    def handle(self, *_args: object, **_options: object) -> None:
+        os.register_at_fork(after_in_child=die_with_parent)  # q2 would leave its children: they would work on unwatched
+        call_command("qcluster")

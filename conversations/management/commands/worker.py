@@ -1,0 +1,10 @@
+from django.core.management.base import BaseCommand
+
+from conversations.worker.parent import Parent
+
+
+class Command(BaseCommand):
+    help = "Run this host's worker: the background cluster, its watchdog and the sweep, until SIGTERM or Ctrl-C."
+
+    def handle(self, *_args: object, **_options: object) -> None:
+        Parent()()

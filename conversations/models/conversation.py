@@ -1,0 +1,60 @@
+"""A conversation: a person, an agent, and the prompts between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    """Conversations, by who may see them."""
+
+    def visible_to(self, user: User | AnonymousUser) -> ConversationQuerySet:
+        """Those the user owns. The admin has its own door; here nobody sees another's."""
+        return self.filter(owner_id=user.pk) if user.is_authenticated else self.none()
+
+
+class Conversation(models.Model):
+    """Whose it is, and where its ledger stands."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
+    title = models.CharField(max_length=200, blank=True)
+    seq = models.BigIntegerField(default=0, editable=False, help_text="The number of its last step.")
+    head = models.CharField(max_length=64, blank=True, editable=False, help_text="The digest of its last step.")
+    active_prompt = models.OneToOneField(
+        "Prompt",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+        help_text="The slot: the one prompt that may run or wait.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True, help_text="When something was last said.")
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_list")]
+
+    def __str__(self) -> str:
+        return self.title or f"Conversation {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        """Its page."""
+        return reverse("conversation", args=[self.pk])
+
+    def plugin_state(self) -> dict[str, Any]:
+        """Each plugin's state, as its last `state` step left it (S12, S40)."""
+        from conversations.models.step import Step
+
+        steps = Step.objects.filter(conversation=self, type="state").order_by("seq")
+        return {step.content["plugin"]: step.content["value"] for step in steps}

@@ -1,0 +1,38 @@
+"""A file that a tool made or a person gave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from conversations.models.conversation import Conversation
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class FileQuerySet(models.QuerySet["File"]):
+    """Files, by who may see them."""
+
+    def visible_to(self, user: User | AnonymousUser) -> FileQuerySet:
+        """Those in conversations that the user owns."""
+        return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
+
+
+class File(models.Model):
+    """What was made. The content lies in Django's storage, under a name of ours, before the row exists."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="files")
+    content = models.FileField(upload_to="made/%Y/%m/")
+    name = models.CharField(max_length=255, help_text="The name it is offered under.")
+    media_type = models.CharField(max_length=100)
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    summary = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = FileQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"File {self.pk}"

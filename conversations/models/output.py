@@ -1,0 +1,117 @@
+"""An output: an entry of the timeline, folded from steps and stored with them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Q
+
+from agents.engine.outputs import Output as Entry
+from agents.engine.outputs import load_output
+from conversations.models.conversation import Conversation
+from conversations.models.prompt import Prompt
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class Gate(models.TextChoices):
+    """Where the latest gate of a call stands."""
+
+    PENDING = "pending", "Waiting"
+    APPROVED = "approved", "Approved"
+    REJECTED = "rejected", "Rejected"
+    ANSWERED = "answered", "Answered"
+    EXPIRED = "expired", "Expired"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+class OutputQuerySet(models.QuerySet["Output"]):
+    """Outputs, by who may see them; pending gates among them are the approvals: there is no second list (R25)."""
+
+    def visible_to(self, user: User | AnonymousUser) -> OutputQuerySet:
+        """Those in conversations that the user owns."""
+        return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
+
+    def gates(self) -> OutputQuerySet:
+        """Every output that a person was asked about."""
+        return self.exclude(gate="")
+
+    def pending(self) -> OutputQuerySet:
+        """The gates that wait for a person."""
+        return self.filter(gate=Gate.PENDING)
+
+
+class Output(models.Model):
+    """One entry, as it stands after its last step. `data` is the whole of it; the other columns are for queries."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="outputs")
+    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="outputs", db_index=False)
+    position = models.BigIntegerField(help_text="The seq of the step that opened it.")
+    path = models.CharField(max_length=200, blank=True)
+    parent = models.CharField(max_length=200, blank=True)
+    type = models.CharField(max_length=64)
+    data = models.TextField(help_text="The output as canonical JSON.")
+    result = models.CharField(max_length=16, blank=True, help_text="Of a tool entry: where its call stands.")
+    tool = models.CharField(max_length=100, blank=True)
+
+    gate = models.CharField(max_length=16, blank=True, choices=Gate)
+    gate_path = models.CharField(max_length=200, blank=True)
+    ask = models.CharField(max_length=16, blank=True)
+    reason = models.TextField(blank=True)
+    risk = models.CharField(max_length=16, blank=True)
+    digest = models.CharField(max_length=64, blank=True)
+    asked_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    via = models.CharField(max_length=16, blank=True)
+    note = models.TextField(blank=True)
+
+    objects = OutputQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["prompt_id", "position"]
+        constraints = [models.UniqueConstraint(fields=["prompt", "position"], name="one_output_per_position")]
+        indexes = [
+            models.Index(fields=["asked_at"], name="output_pending", condition=Q(gate="pending")),
+            models.Index(fields=["gate", "asked_at"], name="output_gates", condition=~Q(gate="")),
+        ]
+        permissions = [
+            ("decide_approval", "Can decide approvals of others"),
+            ("decide_own_approval", "Can decide own approvals"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool or self.type} at {self.path or '.'}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The output's JSON, parsed."""
+        parsed: dict[str, Any] = json.loads(self.data)
+        return parsed
+
+    def entry(self) -> Entry:
+        """The output as the engine knows it."""
+        return load_output(self.content)
+
+
+class ApprovalManager(models.Manager["Approval"]):
+    """The outputs that a person was asked about."""
+
+    def get_queryset(self) -> models.QuerySet[Approval]:
+        """Outputs that have a gate."""
+        return super().get_queryset().exclude(gate="")
+
+
+class Approval(Output):
+    """An output, seen as what is asked of a person: the admin's view of it, no table of its own."""
+
+    objects = ApprovalManager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        ordering = ["asked_at"]

@@ -1,0 +1,89 @@
+"""A step of the ledger. Rows are appended and never changed; only the journal writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from conversations.models.conversation import Conversation
+from conversations.models.prompt import Prompt
+
+
+class AppendOnly(Exception):
+    """The ledger is append-only: its rows are written by `conversations.journal` and never changed or deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+class StepQuerySet(models.QuerySet["Step"]):
+    """Steps, to be read."""
+
+    def update(self, **kwargs: Any) -> int:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> list[Step]:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> int:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+
+class Step(models.Model):
+    """One thing that happened. `content` depends on `type`; `prompt` and `path` say which call it belongs to."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="steps")
+    seq = models.BigIntegerField()
+    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="steps", db_index=False)
+    path = models.CharField(max_length=200, blank=True)
+    actor = models.CharField(max_length=150)
+    type = models.CharField(max_length=64)
+    attempt = models.PositiveIntegerField(null=True, help_text="Of an action_start.")
+    payload = models.TextField(help_text="Canonical JSON, hashed as stored.")
+    time = models.DateTimeField()
+    digest = models.CharField(max_length=64, help_text="Chains it to the step before.")
+
+    objects = StepQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["conversation_id", "seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="one_step_per_seq"),
+            models.UniqueConstraint(fields=["prompt", "path"], name="one_call", condition=Q(type="action_call")),
+            models.UniqueConstraint(fields=["prompt", "path"], name="one_result", condition=Q(type="action_result")),
+            models.UniqueConstraint(
+                fields=["prompt", "path", "attempt"], name="one_start_per_attempt", condition=Q(type="action_start")
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
+            models.Index(fields=["conversation", "seq"], name="step_state", condition=Q(type="state")),
+            models.Index(fields=["prompt"], name="step_cancel", condition=Q(type="cancel")),  # asked for every 0.2 s
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.path or '.'} {self.type}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Refused: raises AppendOnly."""
+        raise AppendOnly
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The payload, parsed."""
+        parsed: dict[str, Any] = json.loads(self.payload)
+        return parsed

@@ -1,0 +1,39 @@
+"""What people send from a page."""
+
+from __future__ import annotations
+
+from django import forms
+
+from conversations.prompts import INPUT_MOST
+
+TIERS = (("normal", "Normal"), ("high", "High"))
+
+
+class Message(forms.Form):
+    """A message and the tier of the model that is to answer it."""
+
+    input = forms.CharField(
+        strip=False,
+        max_length=INPUT_MOST,
+        error_messages={
+            "required": "Write something first.",
+            "max_length": f"A message takes {INPUT_MOST:,} characters, and this has more. Send it in parts.",
+        },
+    )
+    model = forms.ChoiceField(choices=TIERS, initial="normal", required=False)
+
+    @property
+    def text(self) -> str:
+        """What was typed, valid or not: it stays in the field."""
+        return str(self.data.get("input", ""))
+
+    @property
+    def tier(self) -> str:
+        """The chosen tier; normal where none was."""
+        chosen = str(self.data.get("model", "normal"))
+        return chosen if chosen in dict(TIERS) else "normal"
+
+    @property
+    def problem(self) -> str:
+        """Why the message is not taken; "" if it is."""
+        return next((str(each) for errors in self.errors.values() for each in errors), "")

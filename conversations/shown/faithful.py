@@ -1,0 +1,126 @@
+"""Text as it is, for people who decide about it: nothing in it can hide, turn round what follows, or be pushed away.
+
+Characters that show nothing or change how others are shown become marks with their number; long runs of blanks become
+a mark that counts them. Nothing is cut.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+SPACES_MOST = 24
+"""Blanks side by side that are shown as they are: an indented line has as many."""
+BREAKS_MOST = 4
+"""Line breaks side by side that are shown as they are."""
+
+_SUSPECT = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}|[^\x20-\x7e\n\t]")
+_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
+# Letters, marks and symbols by category, and yet nothing is seen of them: Unicode's default ignorables, fillers, the
+# blank of Braille, and the selectors that only choose how another character is drawn.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> SafeString:
+    """The text as HTML, with a mark in the place of each character that cannot be seen as what it is."""
+    return format_html_join("", "{}", ((piece,) for piece in _pieces(text)))
+
+
+def command_lines(command: str) -> list[SafeString]:
+    """The lines of a command as HTML, all of them. A word is kept in one piece, so that none seems to be two."""
+    lines = []
+    for run, line in _counted(command.split("\n")):
+        if run > BREAKS_MOST:
+            lines.append(_mark(f"{run:,} empty lines"))
+        else:
+            lines += [_line(line)] * run
+    return lines
+
+
+def inert(text: str) -> str:
+    """Prose in which no character turns round the direction of others: each stands as its number in brackets."""
+    return _TURNS.sub(lambda found: f"[{_number(found[0])}]", _without_surrogates(text))
+
+
+def first_line(text: str, most: int = 120) -> str:
+    """The beginning of a text for a list, where it cannot be decided: one line, cut with an ellipsis."""
+    line = text.strip().partition("\n")[0].rstrip()
+    if line == text.strip() and len(line) <= most:
+        return line
+    cut = line if len(line) <= most else line[:most].rpartition(" ")[0] or line[:most]
+    return f"{cut.rstrip()} \u2026"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    end = 0
+    for found in _SUSPECT.finditer(text):
+        mark = _marked(found[0])
+        if mark is not None:
+            yield text[end : found.start()]
+            yield mark
+            end = found.end() - found[0].endswith("\n")  # the last line break of many still breaks the line
+    yield text[end:]
+
+
+def _marked(found: str) -> SafeString | None:
+    """The mark for what was found; None where it may stand as it is."""
+    if len(found) > SPACES_MOST and found[0] in " \t":
+        return _mark(f"{len(found):,} blanks")
+    if found[0] == "\n":
+        return _mark(f"{len(found):,} line breaks")
+    if found[0] in " \t":  # at the end of a line, where nobody would see it
+        return _mark(
+            "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
+        )
+    if unicodedata.category(found) in _HIDDEN or _BLANK.match(found):
+        return _mark(_number(found), unicodedata.name(found, "a character that cannot be seen"))
+    return None
+
+
+def _mark(text: str, title: str = "") -> SafeString:
+    return format_html(
+        '<span class="esc" title="{}">{}</span>', title or "Counted, because so many would push the rest away", text
+    )
+
+
+def _number(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
+
+def _line(line: str) -> SafeString:
+    body = line.rstrip(" \t")
+    parts = re.split(r"([ \t]+)", body)
+    words = (
+        format_html('<span class="w">{}</span>', visible(part)) if part and part[0] not in " \t" else _blanks(part)
+        for part in parts
+    )
+    return format_html_join("", "{}", ((word,) for word in words)) + visible(line[len(body) :])
+
+
+def _blanks(part: str) -> str:
+    return part if len(part) <= SPACES_MOST else _mark(f"{len(part):,} blanks")
+
+
+def _counted(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Each line with how often it stands here: empty ones are counted together."""
+    empty = 0
+    for line in lines:
+        if not line:
+            empty += 1
+            continue
+        if empty:
+            yield empty, ""
+        empty = 0
+        yield 1, line
+    if empty:
+        yield empty, ""
+
+
+def _without_surrogates(text: str) -> str:
+    """Half of a character, which JSON can name and UTF-8 cannot say, becomes the replacement character."""
+    return text.encode("utf-8", "replace").decode() if any("\ud800" <= c <= "\udfff" for c in text) else text

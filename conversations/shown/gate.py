@@ -1,0 +1,166 @@
+"""A gate as people see it: what is asked, everything they need to decide it, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agents.engine.outputs import ToolOutput
+from conversations.models import Gate, Output
+from conversations.shown.call import Call, result_text, shown_call
+from conversations.shown.people import names_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+RISKS = {
+    "write": "Writes",
+    "exfiltration": "Leaves the site",
+    "destructive": "Destructive",
+    "high": "High risk",
+}
+"""What a risk is called; what only reads carries no badge."""
+
+VERDICTS = {
+    Gate.APPROVED: "Approved",
+    Gate.REJECTED: "Rejected",
+    Gate.ANSWERED: "Answered",
+    Gate.EXPIRED: "Nobody decided in time",
+    Gate.CANCELLED: "Closed, the turn was stopped",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One answer that can be given, and what follows from it."""
+
+    decision: str
+    label: str
+    consequence: str
+
+
+INTERRUPTED = (
+    Choice("it_ran", "It ran", "The agent is told so and goes on. Nothing runs now."),
+    Choice("it_did_not", "It did not run", "The agent is told so and decides what to do."),
+    Choice("run_again", "Run again", "It starts once more, now. This is a new approval."),
+)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A gate. `row` is the stored output, `entry` what the engine knows of it, `by` who decided, in words."""
+
+    row: Output
+    entry: ToolOutput
+    call: Call
+    by: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it waits for a person."""
+        return self.row.gate == Gate.PENDING
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the question is what became of a call that began."""
+        return self.row.ask == "interrupted"
+
+    @property
+    def approve_label(self) -> str:
+        """The button, which names its effect."""
+        return "Approve" if self.call.command is None else "Approve and run"
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """The answers to an interrupted call."""
+        return INTERRUPTED if self.interrupted else ()
+
+    @property
+    def decidable(self) -> bool:
+        """Whether it waits for an answer that can be given with a button."""
+        return self.pending and self.row.ask in ("approve", "interrupted")
+
+    @property
+    def title(self) -> str:
+        """What is asked about."""
+        return f"{self.call.title}: did this run?" if self.interrupted and self.pending else self.call.title
+
+    @property
+    def icon(self) -> str:
+        """The name of its icon."""
+        if self.interrupted:
+            return "cut"
+        return "hand" if self.call.command is None else "term"
+
+    @property
+    def risk(self) -> str:
+        """What the call can do to the world, in a word or two; "" where it only reads."""
+        return RISKS.get(self.row.risk, "" if self.row.risk in ("", "read") else self.row.risk)
+
+    @property
+    def risk_class(self) -> str:
+        """How the badge looks."""
+        return "risk-write" if self.row.risk == "write" else "risk-high"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What holds about the call and is no comfort, e.g. "Not sandboxed: ..."."""
+        return [fact for fact in self._facts if fact.startswith("Not ")]
+
+    @property
+    def facts(self) -> list[str]:
+        """What else holds about the call."""
+        return [fact for fact in self._facts if not fact.startswith("Not ")]
+
+    @property
+    def verdict(self) -> str:
+        """What was decided and by whom, for the one line that is left of it."""
+        said = VERDICTS.get(Gate(self.row.gate), "")
+        if self.interrupted and self.row.gate == Gate.APPROVED:
+            said = "Run again"
+        elif self.entry.proposed is not None and self.row.gate == Gate.APPROVED:
+            said = "Edited and approved"
+        human = self.row.gate in (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
+        return f"{said} by {self.by}" if human else said
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call may not run."""
+        return self.row.gate in (Gate.REJECTED, Gate.EXPIRED, Gate.CANCELLED)
+
+    @property
+    def result(self) -> str:
+        """What the call came to, as text; "" where a person kept it from running."""
+        return "" if self.refused else result_text(self.entry)
+
+    @property
+    def started(self) -> datetime | None:
+        """When the call began, None where it did not."""
+        return datetime.fromisoformat(self.entry.started_at) if self.entry.started_at else None
+
+    @property
+    def _facts(self) -> list[str]:
+        return self.entry.approval.facts if self.entry.approval else []
+
+
+def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
+    """The gates of these outputs, in their order; the names of those who decided are looked up once for all."""
+    names = names_of({row.decided_by for row in rows if row.decided_by}, reader)
+    return [card(row, names.get(row.decided_by, "")) for row in rows]
+
+
+def card(row: Output, by: str = "") -> Card:
+    """The gate of this output. Raises TypeError for an output that is no call."""
+    entry = row.entry()
+    if not isinstance(entry, ToolOutput):
+        raise TypeError(f"output {row.pk} is a {row.type}, which nobody decides")
+    return Card(row, entry, _call(entry), by)
+
+
+def _call(entry: ToolOutput) -> Call:
+    """What is asked about: the call, or what a policy puts to a person in a question of its own."""
+    if entry.tool != "human":
+        return shown_call(entry.tool, entry.input)
+    return Call("A question", None, shown_call("", entry.input.get("input") or {}).fields)

@@ -1,0 +1,51 @@
+"""Times as people read them: relative within a day, then the date."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def ago(time: datetime) -> str:
+    """How long ago: "just now", "2 min ago", "3 h ago", "12 Nov, 16:22"."""
+    seconds = (timezone.now() - time).total_seconds()
+    if seconds < MINUTE:
+        return "just now"
+    return f"{span(seconds)} ago" if seconds < DAY else on(time)
+
+
+def ahead(time: datetime) -> str:
+    """How far off: "in 48 min", "in 3 h", "on 12 Nov, 16:22"; "now" once it has come."""
+    seconds = (time - timezone.now()).total_seconds()
+    if seconds < 1:
+        return "now"
+    return f"in {span(max(seconds, MINUTE))}" if seconds <= DAY else f"on {on(time)}"
+
+
+def span(seconds: float) -> str:
+    """A length of time: "4 s", "2 min", "3 h", "2 days"."""
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < HOUR:
+        return f"{int(seconds // MINUTE)} min"
+    if seconds < 2 * DAY:
+        return f"{int(seconds // HOUR)} h"
+    return f"{int(seconds // DAY)} days"
+
+
+def on(time: datetime) -> str:
+    """The date and the time of day."""
+    local = timezone.localtime(time)
+    year = "" if local.year == timezone.localtime().year else " Y"
+    return date_format(local, f"j M{year}, H:i")
+
+
+def took(started: str, ended: str) -> str:
+    """The time between two ISO times; "" where one is missing."""
+    if not (started and ended):
+        return ""
+    return span((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds())

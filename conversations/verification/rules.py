@@ -1,0 +1,175 @@
+"""The rules that the steps of every turn keep, as one pass over them. A prefix of a good ledger is a good ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from agents.engine.closing import spent, usage_of
+from agents.engine.ledger import Step
+from agents.engine.outputs import DECIDED, Output, Outputs
+from agents.engine.view import View, join, parent
+from conversations.standing import Standing
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A rule that is broken: at which step, and what is wrong there."""
+
+    seq: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"seq {self.seq}: {self.what}"
+
+
+def problems_of(steps: Iterable[Step]) -> list[Problem]:
+    """What is wrong with the ledger of one turn, in its order; empty where nothing is. Never raises.
+
+    Step types that no rule knows are skipped.
+    """
+    before, problems = View(), []
+    for step in steps:
+        last = before.steps[-1].id if before.steps else 0
+        if step.id <= last:
+            problems.append(Problem(step.id, f"stands after step {last}"))
+        try:
+            problems += [Problem(step.id, what) for rule in _RULES for what in rule(step, before)]
+        except Exception as error:  # noqa: BLE001 - a payload that was tampered with may hold anything
+            problems.append(Problem(step.id, f"cannot be read: {error!r}"))
+        before.add(step)
+    return problems + _folding(before.steps)
+
+
+def folded(steps: Iterable[Step]) -> dict[int, Output]:
+    """The outputs of a turn by position."""
+    outputs = Outputs()
+    return {changed.position: changed for step in steps if (changed := outputs.add(step))}
+
+
+def _folding(steps: list[Step]) -> list[Problem]:
+    """Every prefix folds, and to the same when it is folded again."""
+    outputs, standing = Outputs(), Standing()
+    kept: dict[int, Output] = {}
+    for step in steps:
+        try:
+            if changed := outputs.add(step):
+                kept[changed.position] = changed
+            standing.after([step])
+        except Exception as error:  # noqa: BLE001 - no step may make the fold raise: that is the rule
+            return [Problem(step.id, f"cannot be folded: {error!r}")]
+    if folded(steps) != kept or Standing().after(steps) != standing:
+        return [Problem(steps[-1].id, "folds to something else the second time")]
+    return []
+
+
+Rule = Callable[[Step, View], Iterator[str]]
+"""What is wrong with a step that comes after the steps of the view."""
+
+
+def _order(step: Step, before: View) -> Iterator[str]:
+    if not before.steps and (step.type, step.path) != ("action_call", ""):
+        yield "the turn does not begin with its call"
+    if before.result(""):
+        yield f"{step.type} after the turn's end"
+    if step.type == "action_call" and step.path and not before.call(parent(step.path)):
+        yield f"a call at {step.path}, below one that was never made"
+
+
+def _once(step: Step, before: View) -> Iterator[str]:
+    """One call, one result, and one start per attempt, in that order, at each path."""
+    if step.type == "action_call":
+        if before.call(step.path):
+            yield f"a second call at {step.path or '.'}"
+        return
+    if step.type not in ("action_start", "action_retry", "action_deferred", "action_result"):
+        return
+    if not before.call(step.path):
+        yield f"{step.type} at {step.path or '.'}, where no call was made"
+    if before.result(step.path):
+        yield f"{step.type} at {step.path or '.'}, which has its result"
+    if step.type == "action_start" and step.payload.get("attempt") != (next_ := _starts(step.path, before) + 1):
+        yield f"attempt {step.payload.get('attempt')} at {step.path or '.'} where {next_} is next"
+
+
+def _fence(step: Step, before: View) -> Iterator[str]:
+    """Claims count up: a worker that lost its claim starts nothing more."""
+    if step.type == "action_start":
+        earlier = (s.payload.get("fence", 0) for s in reversed(before.steps) if s.type == "action_start")
+        if step.payload.get("fence", 0) < (last := next(earlier, 0)):
+            yield f"started under claim {step.payload.get('fence')}, after claim {last}"
+
+
+def _gate(step: Step, before: View) -> Iterator[str]:
+    """A call with a gate runs once a person, a rule or a grant approved exactly it."""
+    gate = join(step.path, "human")
+    if not step.path or not before.call(gate) or not _ran(step):
+        return
+    yield from _approved(step, before, gate, "approve")
+    card = join(step.path, f"card{_starts(step.path, before)}")
+    if step.type == "action_start" and before.call(card):
+        yield from _approved(step, before, card, "run_again")
+
+
+def _ran(step: Step) -> bool:
+    return step.type == "action_start" or (step.type == "action_result" and step.actor.startswith("tool:"))
+
+
+def _approved(step: Step, before: View, gate: str, word: str) -> Iterator[str]:
+    decided = before.result(gate)
+    if decided is None or decided.payload.get("decision") != word:
+        yield f"{step.type} at {step.path} without an approval at {gate}"
+    elif step.type == "action_start" and step.payload.get("digest") != decided.payload.get("digest"):
+        yield f"what started at {step.path} is not what was approved at {gate}: the digests differ"
+
+
+def _decision(step: Step, before: View) -> Iterator[str]:
+    """A gate is decided by who may, with a word that is known, and binds what was asked unless it was edited."""
+    call = before.call(step.path)
+    if step.type != "action_result" or call is None or call.payload.get("policy") != "human":
+        return
+    word, asked = step.payload.get("decision"), call.payload.get("payload", {})
+    if not step.actor.startswith(("user:", "rule:", "grant:")) and step.actor != "system":
+        yield f"{step.path} was decided by {step.actor}"
+    if word not in DECIDED:
+        yield f"{step.path} was decided as {word!r}"
+    binds = word in ("approve", "run_again") and step.payload.get("input") is None
+    if binds and step.payload.get("digest") != asked.get("digest"):
+        yield f"the approval at {step.path} is of something else than was asked: the digests differ"
+
+
+def _waiting(step: Step, before: View) -> Iterator[str]:
+    """While a turn waits for people, nothing is called or begun; it goes on when nothing is left to decide."""
+    if step.type in ("action_call", "action_start", "action_retry") and before.paused():
+        yield f"{step.type} at {step.path or '.'} while the turn waits"
+    if step.type == "action_start" and step.path and before.cancelled():
+        yield f"{step.path} was started after the turn was stopped"
+    if step.type == "pause" and step.payload.get("pending_action_count") != len(before.open_gates()):
+        yield f"says that {step.payload.get('pending_action_count')} decisions are open: {len(before.open_gates())} are"
+    if step.type == "resume" and not before.paused():
+        yield "goes on, but was not waiting"
+    if step.type == "resume" and before.open_gates():
+        yield f"goes on while {len(before.open_gates())} decisions are open"
+
+
+def _round(step: Step, before: View) -> Iterator[str]:
+    """An answer of a model has a start."""
+    if spent(step) is not None and not _starts(step.path, before):
+        yield f"an answer at {step.path} to a question that was never asked"
+
+
+def _end(step: Step, before: View) -> Iterator[str]:
+    """At the end of a turn nothing is open, and its usage is that of its rounds."""
+    if step.type != "action_result" or step.path:
+        return
+    if left := [call.path for call in before.open_calls() if call.path]:
+        yield f"the turn ends with {', '.join(left)} open"
+    if "usage" in step.payload and step.payload["usage"] != (used := usage_of(before)):
+        yield f"the turn's usage is {step.payload['usage']}, its rounds' {used}"
+
+
+def _starts(path: str, before: View) -> int:
+    return len(before.at(path, "action_start"))
+
+
+_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _end)

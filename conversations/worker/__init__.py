@@ -1,0 +1,1 @@
+"""The worker: what runs prompts in the background."""

@@ -1,0 +1,182 @@
+"""Child processes that are kept running, and ended together.
+
+Each child leads a process group of its own: the Ctrl-C of a terminal reaches only the parent, which then ends the
+children in order. On Linux a child gets SIGTERM when its parent dies, however it dies.
+"""
+
+import ctypes
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.5  # before a dead child starts again; doubled each time ...
+LONGEST_PAUSE_SECONDS = 30.0  # ... up to this
+STEADY_SECONDS = 60.0  # a child that ran this long begins again at the first pause
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Child:
+    """One command that is to run for as long as its parent does."""
+
+    def __init__(
+        self, name: str, command: list[str], folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.command = command  # may be changed; the next start uses it
+        self.folder = folder  # it starts in
+        self.environment = environment  # None: the parent's
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._due: float | None = None  # when it starts again, on the monotonic clock; None while it runs
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def start(self) -> None:
+        """Start it now."""
+        self._process = subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - the parent has one thread
+            process_group=0,
+        )
+        self._started, self._due = time.monotonic(), None
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def tend(self) -> float | None:
+        """Start it again where it died and its pause is over. Seconds left of the pause, or None where it runs."""
+        if self.running:
+            return None
+        now = time.monotonic()
+        if self._due is None:
+            self._plan_restart(now)
+        if self._due is not None and self._due > now:
+            return self._due - now
+        self.start()
+        return None
+
+    def stop(self, patience_seconds: float, hurry: Callable[[], bool]) -> bool:
+        """End it by SIGTERM; after the patience, or in a `hurry`, its whole group by SIGKILL. Whether SIGTERM did."""
+        if self._process is None:
+            return True
+        clean = self._ends_by_itself(self._process, patience_seconds, hurry)
+        self._kill_group(self._process)
+        self._process.wait()
+        return clean
+
+    @staticmethod
+    def _kill_group(process: subprocess.Popen[bytes]) -> None:
+        with suppress(ProcessLookupError, PermissionError):  # the group is empty, as it should be
+            os.killpg(process.pid, signal.SIGKILL)
+
+    @staticmethod
+    def _ends_by_itself(process: subprocess.Popen[bytes], patience_seconds: float, hurry: Callable[[], bool]) -> bool:
+        process.terminate()
+        deadline = time.monotonic() + patience_seconds
+        while time.monotonic() < deadline and not hurry():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
+                return True
+        return False
+
+    def _plan_restart(self, now: float) -> None:
+        if now - self._started >= STEADY_SECONDS:
+            self._pause = FIRST_PAUSE_SECONDS
+        code = self._process.returncode if self._process else None
+        if self._process:
+            self._kill_group(self._process)  # what it left behind would work beside the new one
+        logger.error("The %s ended with %s; it starts again in %g s.", self.name, code, self._pause)
+        self._due = now + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+class Family:
+    """All children of this process, and the signals that end them."""
+
+    def __init__(self) -> None:
+        self.children: list[Child] = []
+        self.signals = 0  # SIGINT and SIGTERM so far: the first ends the children, the second kills them
+        self._waker, self._wakened = socket.socketpair()
+        for each in (self._waker, self._wakened):
+            each.setblocking(False)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the end has been asked for."""
+        return self.signals > 0
+
+    def add(self, child: Child) -> Child:
+        """Start a child and keep it."""
+        self.children.append(child)
+        child.start()
+        return child
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Count SIGINT and SIGTERM instead of dying of them, and wake for them and for a child's death. Once only."""
+        before = {number: signal.signal(number, self._count) for number in (signal.SIGINT, signal.SIGTERM)}
+        # Python runs handlers only for signals that have one; without one the death of a child would not wake us.
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        wakeup = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._waker.close()
+            self._wakened.close()
+
+    def wait(self, seconds: float | None) -> None:
+        """Sleep until a signal comes, a child dies, or `seconds` pass; None: however long that takes."""
+        select.select([self._wakened], [], [], seconds)
+        with suppress(BlockingIOError):
+            while self._wakened.recv(4096):
+                pass
+
+    def tend(self) -> None:
+        """Keep every child running until the end is asked for."""
+        while not self.stopping:
+            pauses = [pause for child in self.children if (pause := child.tend()) is not None]
+            self.wait(min(pauses, default=None))
+
+    def stop(self, patience_seconds: float) -> bool:
+        """End the children, the last one first, each within its patience. Whether each ended by itself."""
+        ended = [child.stop(patience_seconds, lambda: self.signals > 1) for child in reversed(self.children)]
+        return all(ended)
+
+    def _count(self, _number: int, _frame: object) -> None:
+        self.signals += 1
+
+
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel for this signal at the death of the process that started this one. Linux only."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What a new child does before its program begins."""
+
+    def ask() -> None:
+        die_with_parent(signal.SIGTERM)
+        if _libc is not None and os.getppid() != parent:  # it died before it could be asked for
+            os._exit(1)
+
+    return ask

@@ -1,0 +1,191 @@
+"""The drain: one event loop that runs many prompts side by side while there is work, until told to stop.
+
+Asking a model is waiting, not work, so one process holds hundreds of prompts. All database work of the loop goes
+through one thread and one connection; the leases are renewed by another thread with its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import Error, connection
+
+from agents import registry
+from agents.engine.errors import Cancelled, Draining
+from conversations.crashpoints import crashpoint
+from conversations.journal import Claim, claim, claimable
+from conversations.worker import hosts
+from conversations.worker.leases import LeaseKeeper
+from conversations.worker.runner import Runner
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.2
+"""Between looks for prompts to claim and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
+IDLE_SECONDS = 1.0
+"""How long a drain without work waits for more before it ends: a chat's next message finds it awake."""
+
+
+class Drain:
+    """The prompts that this process runs."""
+
+    def __init__(self, host: str) -> None:
+        self.host, self.token = host, uuid.uuid4().hex
+        self.worker = f"worker:{host}/{os.getpid()}"
+        self.stopping = False
+        self._ran = 0
+        self.runners: dict[Claim, Runner] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._database = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
+        self._leases = LeaseKeeper(
+            partial(self._from_keeper, self._stop_lost),
+            partial(hosts.keep_drain, host, self.token),
+            partial(self._from_keeper, self._stop_looking),
+        )
+
+    async def __call__(self) -> int:
+        """Run prompts until there are none, or until the stop mark; returns how many were run."""
+        self._loop = asyncio.get_running_loop()
+        ticking = asyncio.create_task(self._tick())
+        try:
+            with self._leases:
+                await self._work()
+                await self._finish()
+        finally:
+            ticking.cancel()
+            await self.write(self._let_go)
+            self._database.shutdown()
+        return self._ran
+
+    async def write(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a function in the thread that owns the connection."""
+        return await asyncio.get_running_loop().run_in_executor(self._database, _with_connection, function, *args)
+
+    async def _tick(self) -> None:
+        """Show that the loop lives, however long the database takes to answer the look for work."""
+        while True:
+            self._leases.tick()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _work(self) -> None:
+        idle_since = time.monotonic()
+        while not self.stopping and (self.runners or time.monotonic() - idle_since < IDLE_SECONDS):
+            await self._look()
+            if self.runners:
+                idle_since = time.monotonic()
+            await self._wait()
+
+    async def _look(self) -> None:
+        """Claim what can be claimed, as far as there is room; see what was stopped."""
+        try:
+            room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
+            seen = await self.write(self._look_once, room, [held.prompt for held in self.runners])
+        except Error:
+            logger.warning("the database does not answer; looking again", exc_info=True)
+            return
+        self.stopping = self.stopping or seen.stopping
+        for held, runner in self.runners.items():
+            if held.prompt in seen.cancelled:
+                runner.stop(Cancelled())
+        for new in seen.claims:
+            self._start(new)
+
+    def _look_once(self, room: int, held: list[int]) -> hosts.Seen:
+        seen = hosts.look(self.host, held)
+        if seen.stopping or room <= 0:
+            return seen
+        for prompt in claimable(room):
+            crashpoint("before_claim")
+            if new := claim(prompt, self.worker, settings.AGENTSITE_LEASE_SECONDS):
+                seen.claims.append(new)
+        return seen
+
+    def _start(self, new: Claim) -> None:
+        crashpoint("after_claim")
+        self._ran += 1
+        runner = self.runners[new] = Runner(new, self.worker, self.write)
+        self._leases.hold(new)
+        task = asyncio.create_task(runner())
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, new))
+
+    def _ended(self, ended: Claim, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        del self.runners[ended]
+        self._leases.drop(ended)
+
+    async def _wait(self) -> None:
+        """Until the next look, or until a prompt is done: then there is room, and maybe more of it to do."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _from_keeper(self, function: Callable[..., object], *args: Any) -> None:
+        """Run a function in the loop's thread; called in the lease keeper's."""
+        self._loop.call_soon_threadsafe(function, *args)
+
+    def _stop_lost(self, lost: list[Claim]) -> None:
+        """Leases that could not be renewed: another worker has them, or soon will."""
+        for held in lost:
+            if runner := self.runners.get(held):
+                runner.stop(Draining())
+
+    def _stop_looking(self) -> None:
+        """Another process drains this host: it took over while this one stood still."""
+        self.stopping = True
+
+    async def _finish(self) -> None:
+        """Let running effects end, for as long as the setting says; then end them and leave the rest to others."""
+        for runner in self.runners.values():
+            runner.drain()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=settings.AGENTSITE_STOP_SECONDS)
+        for runner in self.runners.values():
+            runner.stop(Draining())
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        with contextlib.suppress(Exception):
+            await registry.provider().aclose()
+
+    def _let_go(self) -> None:
+        try:
+            hosts.give_up_drain(self.host, self.token)
+        except Error:
+            logger.warning("the drain could not be given up; its lease will lapse", exc_info=True)
+        finally:
+            connection.close()
+
+
+def _with_connection(function: Callable[..., T], *args: Any) -> T:
+    """Call the function; a connection that broke is closed, so that the next call opens another."""
+    try:
+        return function(*args)
+    except Error:
+        connection.close_if_unusable_or_obsolete()
+        raise
+
+
+def drain() -> int:
+    """Run this host's prompts; returns how many. 0 at once where another process of the host does."""
+    host, ran = hosts.this_host(), 0
+    while True:
+        drain = Drain(host)
+        if not hosts.take_drain(host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
+            return ran
+        connection.close()  # the loop's thread makes its own
+        ran += asyncio.run(drain())
+        # What came after the last look found this drain still there, and its wake-up was spent.
+        if drain.stopping or not claimable(1):
+            return ran

@@ -1,0 +1,105 @@
+"""`manage.py worker`: the parent of a host's background cluster.
+
+    worker ── cluster ── q2's own processes; one of them drains
+
+It starts the cluster, and starts it anew where it died or went silent: q2 can wedge without a word when an idle worker
+of it is killed. It sweeps for work that no wake-up announced. When told to stop it writes the stop mark, which the
+drain reads, because q2 tells its workers nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+
+from django.conf import settings
+from django.db import Error, connection
+
+from conversations import wakeup
+from conversations.journal import claimable
+from conversations.worker import hosts
+from conversations.worker.children import Child, Family
+
+logger = logging.getLogger(__name__)
+
+STOP_MARGIN_SECONDS = 10.0
+"""After the drain has stopped, q2 takes up to 4.5 s to end its cluster (measured)."""
+LOOK_SECONDS = 0.2
+"""Between looks whether the drain of a cluster that is to be replaced has ended."""
+
+
+class Parent:
+    """Runs until it is told to stop."""
+
+    def __init__(self) -> None:
+        self.host, self.family = hosts.this_host(), Family()
+        environment = {**os.environ, hosts.PARENT: str(os.getpid())}
+        command = [sys.executable, "manage.py", "cluster"]
+        self.cluster = Child("background cluster", command, settings.BASE_DIR, environment)
+        self._beat = 0.0  # the last one of the cluster, by the database's clock ...
+        self._heard_at = time.monotonic()  # ... and when it was first seen here
+        self._patience = settings.AGENTSITE_BEAT_SECONDS  # doubled by each cluster that came to no beat at all
+
+    def __call__(self) -> None:
+        """Start the cluster and look after it; returns when it has ended."""
+        with self.family.watching():
+            self._begin_anew()
+            self.family.add(self.cluster)
+            try:
+                while not self.family.stopping:
+                    self.tend()
+                    self.family.wait(min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3))
+            finally:
+                self._mark_stop()
+                self.family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS)
+
+    def tend(self) -> None:
+        """One look: start what died, replace what went silent, ask for a beat, and wake for work that waits."""
+        try:
+            self._tend_cluster()
+            wakeup.ask_for_beat(self.host)
+            if claimable(1) and hosts.drain_is_free(self.host):
+                wakeup.wake()
+        except Error:
+            logger.warning("the database does not answer; looking again", exc_info=True)
+            self._heard_at = time.monotonic()  # nobody can beat without it
+            connection.close()
+
+    def _tend_cluster(self) -> None:
+        if self.cluster.running:
+            if self._silence() > self._patience:
+                self._replace()
+        elif self.cluster.tend() is None:
+            self._begin_anew()
+
+    def _silence(self) -> float:
+        """Seconds without a beat. By this process's clock, which stands still while the machine sleeps."""
+        if (beat := hosts.last_beat(self.host)) != self._beat:
+            self._beat, self._heard_at = beat, time.monotonic()
+            self._patience = settings.AGENTSITE_BEAT_SECONDS
+        return time.monotonic() - self._heard_at
+
+    def _replace(self) -> None:
+        """End a cluster that runs no tasks any more, and start another. Its drain may be well: it gets its time."""
+        logger.error("no background task ran for %d seconds: the cluster starts anew", self._patience)
+        self._patience *= 2  # on a busy machine it may have died of haste
+        hosts.stop(self.host)
+        deadline = time.monotonic() + settings.AGENTSITE_STOP_SECONDS
+        while not hosts.drain_is_free(self.host) and time.monotonic() < deadline and not self.family.stopping:
+            self.family.wait(LOOK_SECONDS)
+        self.cluster.stop(0, lambda: True)
+        self._begin_anew()
+        self.cluster.start()
+
+    def _begin_anew(self) -> None:
+        """For a new cluster: nobody of an old one is left to hold the drain, and this one gets time for its beat."""
+        self._beat = hosts.begin(self.host, os.getpid())
+        self._heard_at = time.monotonic()
+
+    def _mark_stop(self) -> None:
+        try:
+            hosts.stop(self.host)
+        except Error:
+            logger.warning("the stop mark could not be written; running turns are cut off", exc_info=True)

@@ -1,0 +1,135 @@
+"""One claimed prompt: its ledger read, run to its end or to where a person must decide, and given back."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import Error
+
+from agents import registry
+from agents.engine.errors import Draining, Fenced, Halt, ReplayMismatch
+from agents.engine.ledger import JSON, Step
+from agents.engine.limits import Limits
+from agents.engine.runtime import Run
+from conversations.crashpoints import crashpoint
+from conversations.journal import Claim, Place, PromptJournal, read_steps, release
+from conversations.models import Prompt
+from conversations.models import Step as StepRow
+from conversations.worker.services import PromptServices, Write
+
+logger = logging.getLogger(__name__)
+
+STRIKES = 3
+"""Workers lost at one step without progress before the turn is given up."""
+
+
+@dataclass
+class Loaded:
+    """What a prompt's run starts from."""
+
+    prompt: Prompt
+    place: Place
+    steps: list[Step]
+    states: dict[str, dict[str, JSON]]
+
+
+def load(prompt_id: int) -> Loaded:
+    """Read a prompt's ledger, and the plugin state that the prompts before it left."""
+    prompt = Prompt.objects.select_related("conversation").get(pk=prompt_id)
+    conversation = prompt.conversation
+    steps = read_steps(prompt_id)
+    earlier = StepRow.objects.filter(conversation=conversation, type="state", seq__lt=steps[0].id).order_by("seq")
+    contents = map(json.loads, earlier.values_list("payload", flat=True))
+    states = {content["plugin"]: content["value"] for content in contents}
+    return Loaded(prompt, Place(conversation.pk, prompt.pk, conversation.seq, conversation.head), steps, states)
+
+
+def limits() -> Limits:
+    """The site's budgets."""
+    return Limits(
+        rounds=settings.AGENTSITE_MAX_ROUNDS,
+        seconds=settings.AGENTSITE_TURN_SECONDS,
+        tool_seconds=settings.AGENTSITE_TOOL_SECONDS,
+        approval_hours=settings.AGENTSITE_APPROVAL_HOURS,
+    )
+
+
+class Runner:
+    """Runs one claim. `write` runs a function in the thread that owns the worker's connection."""
+
+    def __init__(self, claim: Claim, worker: str, write: Write) -> None:
+        self.claim, self.worker, self.write = claim, worker, write
+        self._run: Run | None = None  # None until its ledger is read
+        self._halt: Halt | None = None
+        self._draining = False
+
+    async def __call__(self) -> None:
+        """Run it. Never raises: what goes wrong is in the ledger, or in the log and left to the lease."""
+        extra = {"prompt": self.claim.prompt}
+        try:
+            await self._turn(await self.write(load, self.claim.prompt))
+        except Fenced:
+            logger.warning("another worker took the prompt over", extra=extra)
+            return
+        except Draining:
+            logger.info("left to another worker", extra=extra)
+        except Exception:
+            logger.exception("the prompt's run broke off; its lease will lapse", extra=extra)
+            return
+        await self._release(extra)
+
+    async def _release(self, extra: dict[str, int]) -> None:
+        crashpoint("before_release")
+        try:
+            await self.write(release, self.claim)
+        except Error:
+            logger.warning("the prompt could not be given back; its lease will lapse", exc_info=True, extra=extra)
+
+    def drain(self) -> None:
+        """Start no new effect; what runs may end."""
+        self._draining = True
+        if self._run:
+            self._run.draining = True
+
+    def stop(self, halt: Halt) -> None:
+        """Start nothing more and end what runs now, for this reason."""
+        self._halt = halt
+        if self._run:
+            self._run.stop(halt)
+
+    async def _turn(self, loaded: Loaded) -> None:
+        run = self._begin(loaded)
+        if self.claim.strikes >= STRIKES:
+            await run.fail("crash_loop", f"Given up: {STRIKES} workers were lost at this step, one after the other.")
+            return
+        root = loaded.steps[0].payload
+        start = {"attempt": len(run.view.at("", "action_start")) + 1, "fence": self.claim.fence}
+        try:
+            await run.root(root["policy"], root["payload"], opening=[Step(self.worker, "action_start", start)])
+        except ReplayMismatch as error:
+            await run.fail("internal_error", f"This turn was begun by another version of the site: {error}.")
+        except Error:
+            raise  # nothing can be recorded now; the lease lapses and the turn goes on later
+        except Exception:
+            logger.exception("a policy raised what is no data", extra={"prompt": self.claim.prompt})
+            await run.fail("internal_error", "Something in the site itself failed. It is in the log.")
+
+    def _begin(self, loaded: Loaded) -> Run:
+        run = self._run = Run(
+            registry.policies(),
+            PromptJournal(loaded.place, self.claim.fence, self.write),
+            PromptServices.of(loaded.prompt, loaded.prompt.conversation.owner_id, self.write),
+            steps=loaded.steps,
+            last_id=loaded.place.seq,
+            states=loaded.states,
+            fence=self.claim.fence,
+            limits=limits(),
+            worker=self.worker,
+        )
+        run.draining = self._draining
+        if self._halt:
+            run.stop(self._halt)
+        return run

@@ -1,0 +1,158 @@
+"""Real turns in the database: the engine over a scripted model, run by the worker's own runner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models.fields.files import FieldFile
+
+from agents.engine.journal import Record
+from agents.engine.ledger import JSON, Step
+from agents.engine.outputs import Outputs
+from agents.engine.provider import Answer, ToolRequest
+from conversations.approvals.decisions import decide
+from conversations.journal import Claim, Place, claim, claimable, read_steps
+from conversations.models import Conversation, Output, Prompt
+from conversations.prompts import start_conversation, start_prompt
+from conversations.worker.runner import Runner
+from tests.engine.cast import World, site
+from tests.engine.support import call, says
+
+T = TypeVar("T")
+LEASE = 30.0
+TWO_GATES = (says("Two things.", call("shell.run", command="a"), call("shell.run", command="b")), says("Done."))
+"""A model that asks for two commands at once, and is content with whatever comes of them."""
+ONE_GATE = (says("One thing.", call("shell.run", command="a")), says("Done."))
+MIXED = (
+    says(
+        "Many things, \u00e9.",
+        call("fx.read", a=1),
+        call("shell.run", command="rm a"),
+        call("report.write", name="q"),
+        call("shell.run", command="rm \x00 \ud800"),
+        call("shell.run", cmd=1),
+        ToolRequest("no.such\x00" + "x" * 200, {"text": "\x00\ud800", "number": 1e16}),
+        call("fx.read", a=2),
+    ),
+    says("Done."),
+)
+
+
+class Site:
+    """A site with a model that answers from a script, and tools over a world that counts what they do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world, self.monkeypatch = World(), monkeypatch
+
+    def starts(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
+        """A person says something; nothing runs yet."""
+        registry, _ = site(list(script), self.world.tools())
+        self.monkeypatch.setattr("agents.registry.policies", lambda: registry)
+        return start_prompt(conversation or start_conversation(owner), owner, "Go.")
+
+    def works(self) -> None:
+        """A worker runs what can be run, until nothing can."""
+        while found := claimable(10):
+            for prompt in found:
+                held = claim(prompt, "worker:test", LEASE)
+                assert held
+                async_to_sync(Runner(held, "worker:test", in_this_thread))()
+
+    def runs(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
+        """A turn, to its end or to where somebody must decide."""
+        prompt = self.starts(owner, *script, conversation=conversation)
+        self.works()
+        prompt.refresh_from_db()
+        return prompt
+
+    def ended(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
+        """A turn whose gates were all approved by its owner, at its end."""
+        prompt = self.runs(owner, *script, conversation=conversation)
+        while self.approves(prompt, owner):
+            self.works()
+        prompt.refresh_from_db()
+        return prompt
+
+    def approves(self, prompt: Prompt, by: User) -> int:
+        """Somebody approves all that waits; how many that is."""
+        gates = pending(prompt)
+        for gate in gates:
+            decide(gate.pk, by, "approve", digest=gate.digest, via="page")
+        return len(gates)
+
+    async def aside(self, function: Callable[..., Any], *args: Any) -> None:
+        """What people do while a tool runs."""
+        await in_this_thread(function, *args)
+
+
+async def in_this_thread(function: Callable[..., T], *args: Any) -> T:
+    """What a runner writes with: the test's own connection."""
+    return await sync_to_async(function)(*args)
+
+
+def pending(prompt: Prompt) -> list[Output]:
+    return list(Output.objects.pending().filter(prompt=prompt).order_by("position"))
+
+
+def place(prompt: Prompt) -> Place:
+    """Where a writer stands that has seen everything."""
+    conversation = Conversation.objects.get(pk=prompt.conversation_id)
+    return Place(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+
+
+def record(prompt: Prompt, at: Place, *steps: Step) -> Record:
+    """A record of these steps, numbered from where the writer stands, with the outputs they change."""
+    time = datetime.now(UTC).isoformat()
+    placed = [Step(s.actor, s.type, s.payload, s.path, at.seq + n, time) for n, s in enumerate(steps, 1)]
+    outputs = Outputs(read_steps(prompt.pk))
+    changed = {output.position: output for step in placed if (output := outputs.add(step))}
+    return Record(tuple(placed), tuple(changed.values()))
+
+
+def said(text: str = "Hello.", **more: JSON) -> Step:
+    return Step("model", "text", {"text": text, **more})
+
+
+def taken(prompt: Prompt, lease: float = LEASE) -> Claim:
+    """The claim of a worker on this prompt."""
+    held = claim(prompt.pk, "worker:test", lease)
+    assert held
+    return held
+
+
+def at_once(*work: Callable[[], T]) -> list[T | Exception]:
+    """What each of these comes to when threads do them at the same moment, each on a connection of its own."""
+    start = threading.Barrier(len(work))
+
+    def run(one: Callable[[], T]) -> T | Exception:
+        try:
+            connection.ensure_connection()
+            start.wait(timeout=30)
+            return one()
+        except Exception as error:  # noqa: BLE001 - whatever it comes to, the test looks at it
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(work)) as threads:
+        return list(threads.map(run, work))
+
+
+def meddle(sql: str, values: Sequence[Any] = ()) -> int:
+    """Somebody changes the database by hand; how many rows it was."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return int(cursor.rowcount)
+
+
+def lies_there(file: FieldFile) -> bool:
+    """Whether the content of a file is in the storage."""
+    return bool(file.name) and file.storage.exists(str(file.name))

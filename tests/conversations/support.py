@@ -1,0 +1,130 @@
+"""Stories: turns made step by step through the public functions, as a worker would have recorded them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Permission, User
+
+from agents.engine.approval import ask
+from agents.engine.ledger import JSON, Step, action_error, action_result, digest
+from conversations.ledger import locked_turn
+from conversations.models import Conversation, Output, Prompt
+from conversations.prompts import start_conversation, start_prompt
+
+PASSWORD = "correct horse battery"
+EXPIRES = "2099-01-01T00:00:00+00:00"
+
+
+def person(name: str, *permissions: str, **more: Any) -> User:
+    """Somebody of this name, with these further permissions; a new user may decide their own approvals."""
+    user = User.objects.create_user(name, password=PASSWORD, **more)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
+    return User.objects.get(pk=user.pk)  # permissions are kept on the instance
+
+
+class Story:
+    """One turn of a conversation, told round by round."""
+
+    def __init__(self, owner: User, said: str = "Look around.", conversation: Conversation | None = None) -> None:
+        self.conversation = conversation or start_conversation(owner)
+        self.prompt = start_prompt(self.conversation, owner, said)
+        self.round = 0
+        self.calls = 0
+        self.append(Step("worker:1", "action_start", {"attempt": 1, "fence": 1}))
+
+    def append(self, *steps: Step) -> None:
+        with locked_turn(self.prompt.pk) as turn:
+            turn.append(steps)
+
+    def asks_model(self) -> None:
+        """The next round begins."""
+        self.round, self.calls = self.round + 1, 0
+        path = str(self.round)
+        self.append(
+            Step("runtime", "action_call", {"policy": "model", "payload": {"round": self.round}}, path=path),
+            Step("worker:1", "action_start", {"attempt": 1}, path=path),
+        )
+
+    def answers(self, *said: Step, tokens: int = 0) -> None:
+        """The model answers: `said` are texts and the calls it asks for."""
+        usage = {"input_tokens": tokens, "output_tokens": tokens}
+        placed = [step if step.path else Step(step.actor, step.type, step.payload, str(self.round)) for step in said]
+        self.append(*placed, Step("model", "action_result", {"usage": usage, "model": "demo"}, path=str(self.round)))
+
+    def call(self, tool: str, **payload: JSON) -> Step:
+        """A call, to be given to `answers`."""
+        path = f"{self.round}/{self.calls}"
+        self.calls += 1
+        return Step("model", "action_call", {"policy": tool, "payload": payload, "call_id": f"c{path}"}, path=path)
+
+    def gate(self, call: Step, *, reason: str = "", risk: str = "high", kind: str = "approve", **more: Any) -> Output:
+        """A person is asked about this call."""
+        tool, payload = call.payload["policy"], call.payload["payload"]
+        asked = {
+            "ask": kind,
+            "tool": tool,
+            "input": payload,
+            "reason": reason or f"Run: {payload.get('command', '')}",
+            "risk": risk,
+            "digest": digest([tool, payload]),
+            "expires_at": EXPIRES,
+        } | more
+        self.append(ask(call.path, asked, "card1" if kind == "interrupted" else "human"))
+        return Output.objects.get(prompt=self.prompt, path=call.path, tool=tool)
+
+    def pauses(self) -> None:
+        """Nothing more can be done before somebody decides."""
+        self.append(Step("runtime", "pause", {"pending_action_count": 1, "steps_used": 1, "steps_remaining": 9}))
+
+    def begins(self, call: Step, attempt: int = 1) -> None:
+        self.append(Step("worker:1", "action_start", {"attempt": attempt, "digest": "d"}, path=call.path))
+
+    def comes_to(self, call: Step, output: JSON) -> None:
+        done = action_result(f"tool:{call.payload['policy']}", output)
+        self.append(Step(done.actor, done.type, done.payload, path=call.path))
+
+    def fails(self, call: Step, code: str, message: str) -> None:
+        failed = action_error("runtime", code, message)
+        self.append(Step(failed.actor, failed.type, failed.payload, path=call.path))
+
+    def emits(self, call: Step, kind: str, **data: JSON) -> None:
+        self.append(Step(f"tool:{call.payload['policy']}", kind, data, path=call.path))
+
+    def ends(self, state: str = "completed", stop_reason: str = "text", because: str = "") -> Prompt:
+        """The turn ends; `because` is what the system says of it."""
+        last = [Step("system", "text", {"text": because, "role_hint": "system"})] if because else []
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        self.append(
+            *last, Step("runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": usage})
+        )
+        self.prompt.refresh_from_db()
+        return self.prompt
+
+
+def says(text: str) -> Step:
+    """Something that the model says, to be given to `Story.answers`."""
+    return Step("model", "text", {"text": text})
+
+
+def asking(owner: User, command: str = "ls -la", **more: Any) -> tuple[Story, Output]:
+    """A turn that waits for somebody to decide one command, and the output that holds the gate."""
+    story = Story(owner, "Please run it.")
+    story.asks_model()
+    call = story.call("shell.run", command=command)
+    story.answers(call)
+    output = story.gate(call, **more)
+    story.pauses()
+    return story, output
+
+
+def interrupted(owner: User, command: str = "make deploy") -> tuple[Story, Output]:
+    """A turn whose command began and whose end nobody saw."""
+    story, output = asking(owner, command)
+    call = Step("model", "action_call", {"policy": "shell.run", "payload": {"command": command}}, path=output.path)
+    story.append(Step(f"user:{owner.pk}", "action_result", {"decision": "approve", "via": "page"}, output.gate_path))
+    story.append(Step("runtime", "resume", {"resumed_reason": "all_actions_resolved", "steps_remaining": 9}))
+    story.begins(call)
+    output = story.gate(call, kind="interrupted", reason="The worker stopped before its result was recorded.")
+    story.pauses()
+    return story, output

@@ -1,0 +1,225 @@
+"""Approvals in the admin: what is shown, who decides, and that nothing but what was shown is decided."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conversations.approvals.decisions import decide
+from conversations.models import Gate, Output, State, Step
+from tests.conversations.support import Story, asking, interrupted, person
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/conversations/approval/"
+
+
+def address(output: Output) -> str:
+    return f"{LIST}{output.pk}/change/"
+
+
+@pytest.fixture
+def owner() -> User:
+    return person("anna", first_name="Anna")
+
+
+@pytest.fixture
+def chief(client: Client) -> User:
+    user = person("chief", first_name="Mara", is_superuser=True, is_staff=True)
+    client.force_login(user)
+    return user
+
+
+def fresh(output: Output) -> Output:
+    return Output.objects.get(pk=output.pk)
+
+
+def decisions() -> int:
+    return Step.objects.filter(type="action_result", path__endswith="/human").count()
+
+
+def test_only_staff_comes_in(client: Client, owner: User) -> None:
+    _, output = asking(owner)
+    for someone in (None, owner):
+        if someone:
+            client.force_login(someone)
+        for page in (LIST, address(output), f"{LIST}together/?ids={output.pk}"):
+            for response in (client.get(page), client.post(page, {"decision": "approve", "digest": output.digest})):
+                assert response.status_code == 302
+                assert response["Location"].startswith("/admin/login/")
+    assert fresh(output).gate == Gate.PENDING
+
+
+def test_the_list_begins_with_what_waits(client: Client, owner: User, chief: User) -> None:
+    _, decided = asking(owner, "echo decided")
+    decide(decided.pk, chief, "reject", digest=decided.digest, via="admin")
+    asking(owner, "echo first", reason="The reason.")
+    asking(owner, "echo second\necho more")
+    html = client.get(LIST).text
+    assert html.index("echo first") < html.index("echo second")
+    assert "echo decided" not in html
+    for words in ("Run a command", "The reason.", "High risk", "Anna", "Waiting"):
+        assert words in html
+    assert "echo decided" in client.get(f"{LIST}?state=rejected").text
+    everything = client.get(f"{LIST}?state=all").text
+    assert everything.index("echo second") < everything.index("echo decided")
+    assert "echo first" not in client.get(f"{LIST}?risk=write").text
+    assert "echo first" in client.get(f"{LIST}?q=reason").text
+
+
+def test_the_sidebar_counts_what_waits(client: Client, owner: User, chief: User) -> None:
+    badge = r"Approvals</span>\s*<span[^>]*>\s*(\d+)"
+    assert not re.search(badge, client.get("/admin/").text)
+    asking(owner)
+    asking(owner)
+    found = re.search(badge, client.get("/admin/").text)
+    assert found
+    assert found[1] == "2"
+
+
+def test_a_list_of_many_opens_with_few_queries(
+    client: Client, owner: User, chief: User, django_assert_max_num_queries: object
+) -> None:
+    for _ in range(5):
+        asking(owner)
+    with django_assert_max_num_queries(9):  # type: ignore[operator]
+        assert client.get(LIST).status_code == 200
+
+
+def test_a_page_shows_the_call_whole(client: Client, owner: User, chief: User) -> None:
+    command = "echo \u202e<b>safe</b>\u200b;" + " " * 5_000 + "rm -rf ~\n" + "\n".join(f"echo {n}" for n in range(900))
+    _, output = asking(owner, command, reason="Harmless \u202e.", facts=["Not sandboxed: anything."])
+    html = client.get(address(output)).text
+    for words in (
+        "U+202E",
+        "U+200B",
+        "5,000 blanks",
+        "&lt;b&gt;safe&lt;/b&gt;",
+        "Please run it.",
+        "Not sandboxed",
+        "899",
+    ):
+        assert words in html
+    assert "\u202e" not in html
+    assert f'name="digest" value="{output.digest}"' in html
+
+
+@pytest.mark.parametrize(("decision", "gate"), [("approve", Gate.APPROVED), ("reject", Gate.REJECTED)])
+def test_an_approval_is_decided(client: Client, owner: User, chief: User, decision: str, gate: str) -> None:
+    story, output = asking(owner)
+    said = {"decision": decision, "digest": output.digest, "reason": "Because <so>."}
+    response = client.post(address(output), said, follow=True)
+    decided = fresh(output)
+    assert (decided.gate, decided.decided_by, decided.via) == (gate, f"user:{chief.pk}", "admin")
+    assert decided.note == ("Because <so>." if decision == "reject" else "")
+    assert f"{decided.get_gate_display()} by you: Run a command (ls -la)." in response.text
+    story.prompt.refresh_from_db()
+    assert story.prompt.state == State.RUNNING
+    assert f"{decided.get_gate_display()} by you" in client.get(address(output)).text
+
+
+def test_what_was_not_shown_is_not_decided(client: Client, owner: User, chief: User) -> None:
+    _, output = asking(owner)
+    for digest in ("", "0" * 64):
+        response = client.post(address(output), {"decision": "approve", "digest": digest})
+        assert response.status_code == 409
+        assert "not what you were shown" in response.text
+        assert "ls -la" in re.sub("<.*?>", "", response.text)
+    assert fresh(output).gate == Gate.PENDING
+    assert decisions() == 0
+
+
+def test_a_second_decision_changes_nothing(client: Client, owner: User, chief: User) -> None:
+    _, output = asking(owner)
+    said = {"decision": "approve", "digest": output.digest}
+    assert client.post(address(output), said).status_code == 302
+    assert client.post(address(output), said).status_code == 302, "a double click by the same person"
+    other = client.post(address(output), said | {"decision": "reject", "reason": "Too late."})
+    assert other.status_code == 409
+    assert "approved already" in other.text
+    client.force_login(person("second", is_superuser=True, is_staff=True))
+    assert client.post(address(output), said).status_code == 409
+    assert decisions() == 1
+
+
+def test_nothing_is_decided_by_looking(client: Client, owner: User, chief: User) -> None:
+    _, output = asking(owner)
+    for page in (address(output), f"{LIST}together/"):
+        client.get(f"{page}?decision=approve&digest={output.digest}&ids={output.pk}&id={output.pk}")
+        client.head(page)
+    assert fresh(output).gate == Gate.PENDING
+
+
+def test_what_comes_from_elsewhere_is_refused(owner: User, chief: User) -> None:
+    _, output = asking(owner)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(chief)
+    said = {"decision": "approve", "digest": output.digest, "id": output.pk, f"decision_{output.pk}": "approve"}
+    for page in (address(output), f"{LIST}together/", LIST):
+        assert client.post(page, said).status_code == 403
+    assert fresh(output).gate == Gate.PENDING
+
+
+def test_staff_without_the_permission_may_look_only(client: Client, owner: User) -> None:
+    _, output = asking(owner)
+    client.force_login(person("staff", is_staff=True))
+    html = client.get(address(output)).text
+    assert "You may not decide this" in html
+    assert 'name="decision"' not in html
+    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 403
+    client.force_login(person("other", "decide_approval", is_staff=True))
+    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 302
+
+
+def test_staff_decides_its_own_by_the_default_group(client: Client) -> None:
+    staff = person("staff", is_staff=True)
+    _, output = asking(staff)
+    client.force_login(staff)
+    assert client.post(address(output), {"decision": "reject", "digest": output.digest}).status_code == 302
+    assert fresh(output).gate == Gate.REJECTED
+
+
+@pytest.mark.parametrize("decision", ["", "it_ran", "nonsense"])
+def test_an_answer_that_is_none_decides_nothing(client: Client, owner: User, chief: User, decision: str) -> None:
+    _, output = asking(owner)
+    assert client.post(address(output), {"decision": decision, "digest": output.digest}).status_code == 400
+    assert fresh(output).gate == Gate.PENDING
+
+
+@pytest.mark.parametrize(
+    ("decision", "gate"),
+    [("it_ran", Gate.ANSWERED), ("it_did_not", Gate.ANSWERED), ("run_again", Gate.APPROVED)],
+)
+def test_an_interrupted_call_is_answered(client: Client, owner: User, chief: User, decision: str, gate: str) -> None:
+    _, output = interrupted(owner)
+    html = client.get(address(output)).text
+    for words in (
+        "It ran",
+        "It did not run",
+        "Run again",
+        "Nothing runs twice by itself.",
+        "It began",
+        "a new approval",
+    ):
+        assert words in html
+    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 400
+    assert client.post(address(output), {"decision": decision, "digest": output.digest}).status_code == 302
+    assert fresh(output).gate == gate
+
+
+def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: User) -> None:
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("files.list", path=".")
+    story.answers(call)
+    output = Output.objects.get(path=call.path)
+    for page in (address(output), f"{LIST}999999/change/", f"{LIST}x/change/"):
+        assert client.get(page).status_code == 404
+        assert client.post(page, {"decision": "approve"}).status_code in (400, 404)
+
+
+def test_approvals_are_not_added_or_deleted(client: Client, owner: User, chief: User) -> None:
+    _, output = asking(owner)
+    assert client.get(f"{LIST}add/").status_code == 403
+    assert client.post(f"{LIST}{output.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -1,0 +1,103 @@
+"""Talking: a first message starts a conversation; what is typed is never lost."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conversations.models import Conversation, Prompt, State
+from conversations.prompts import INPUT_MOST
+from tests.conversations.support import Story, asking, person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner(client: Client) -> User:
+    user = person("anna", first_name="Anna")
+    client.force_login(user)
+    return user
+
+
+def test_the_first_message_starts_a_conversation(client: Client, owner: User) -> None:
+    assert "What should the agent do?" in client.get("/").text
+    response = client.post("/c/", {"input": "List the files.\r\nAll of them.", "model": "high"})
+    conversation = Conversation.objects.get()
+    assert response["Location"] == f"/c/{conversation.pk}/#now"
+    prompt = conversation.prompts.get()
+    assert (prompt.input, prompt.tier, prompt.asked_by) == ("List the files.\nAll of them.", "high", owner)
+    page = client.get(f"/c/{conversation.pk}/").text
+    assert "<title>List the files. · Agentsite</title>" in page
+    assert "Waiting for a worker" in page
+
+
+@pytest.mark.parametrize("text", ["", "  \n "])
+def test_an_empty_message_starts_nothing(client: Client, owner: User, text: str) -> None:
+    response = client.post("/c/", {"input": text})
+    assert response.status_code == 400
+    assert "Write something first." in response.text
+    assert not Conversation.objects.exists()
+
+
+def test_a_message_that_is_too_long_is_kept(client: Client, owner: User) -> None:
+    response = client.post("/c/", {"input": "x" * (INPUT_MOST + 1)})
+    assert response.status_code == 400
+    assert "Send it in parts." in response.text
+    assert "x" * (INPUT_MOST + 1) in response.text
+
+
+def test_a_message_while_a_turn_waits_is_refused_and_kept(client: Client, owner: User) -> None:
+    story, _ = asking(owner)
+    response = client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "And <b>then</b>?", "model": "high"})
+    assert response.status_code == 409
+    assert "A turn of this conversation runs or waits" in response.text
+    assert "And &lt;b&gt;then&lt;/b&gt;?</textarea>" in response.text
+    assert 'value="high" checked' in response.text
+    assert Prompt.objects.count() == 1
+
+
+def test_the_next_message_follows_a_turn_that_ended(client: Client, owner: User) -> None:
+    story = Story(owner)
+    story.ends()
+    response = client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "And then?"})
+    assert response.status_code == 302
+    assert [prompt.number for prompt in story.conversation.prompts.all()] == [1, 2]
+
+
+def test_a_turn_is_stopped_by_a_form_and_what_was_typed_stays(client: Client, owner: User) -> None:
+    story, output = asking(owner)
+    page = client.get(f"/c/{story.conversation.pk}/").text
+    assert f'formaction="/prompts/{story.prompt.pk}/cancel/"' in page
+    assert 'aria-label="Send"' not in page
+    response = client.post(f"/prompts/{story.prompt.pk}/cancel/", {"input": "better so", "model": "normal"})
+    assert "better so</textarea>" in response.text
+    assert 'aria-label="Send"' in response.text
+    story.prompt.refresh_from_db()
+    output.refresh_from_db()
+    assert (story.prompt.state, output.gate) == (State.CANCELLED, "cancelled")
+    assert client.post(f"/prompts/{story.prompt.pk}/cancel/").status_code == 302
+
+
+def test_what_waits_stands_first_and_the_rest_by_day(client: Client, owner: User) -> None:
+    asking(owner)
+    Story(owner, "Something newer.").ends()
+    page = client.get("/").text
+    assert page.index("Waiting for approval") < page.index("Please run it.") < page.index("Something newer.")
+    assert "Something newer." not in client.get("/?q=run").text
+
+
+def test_the_demo_model_is_named(client: Client, owner: User, settings: object) -> None:
+    assert "Demo model." not in client.get("/").text
+    settings.DEMO = True  # type: ignore[attr-defined]
+    assert "Demo model." in client.get("/").text
+
+
+def test_older_turns_come_when_asked_for(client: Client, owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(owner, "The first one.")
+    story.ends()
+    Story(owner, "The second one.", story.conversation).ends()
+    monkeypatch.setattr("conversations.pages.chat.TURNS_MOST", 1)
+    page = client.get(f"/c/{story.conversation.pk}/").text
+    assert '<p class="typed">The first one.</p>' not in page
+    assert "?turns=2" in page
+    assert '<p class="typed">The first one.</p>' in client.get(f"/c/{story.conversation.pk}/?turns=2").text
+    assert client.get(f"/c/{story.conversation.pk}/?turns=all").status_code == 200

@@ -1,0 +1,108 @@
+"""Erasing a conversation: everything goes, and who did it stays."""
+
+import io
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
+
+from agents.engine.errors import Fenced
+from conversations import guard
+from conversations.erasure import TurnRuns, erase
+from conversations.journal import append
+from conversations.models import Conversation, Erasure, File, Output, Prompt
+from conversations.models import Step as Row
+from conversations.verification.stored import verify
+from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, Site, lies_there, meddle, place, record, said, taken
+from tests.engine.support import says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def workspace(conversation: Conversation) -> Path:
+    return Path(settings.AGENTSITE_WORKSPACES) / str(conversation.pk)
+
+
+def test_everything_goes_and_its_trace_stays(ann: User, site: Site) -> None:
+    """With the triggers up, on both databases; another conversation keeps all it has."""
+    prompt, other = site.ended(ann, *MIXED), site.ended(ann, *MIXED)
+    more = site.ended(ann, says("Unused."), says("More."), conversation=prompt.conversation)
+    Prompt.objects.filter(pk=more.pk).update(continues=prompt)
+    conversation = Conversation.objects.get(pk=prompt.conversation_id)
+    content = File.objects.get(conversation=conversation).content
+    workspace(conversation).mkdir(parents=True, exist_ok=True)
+    (workspace(conversation) / "notes.txt").write_text("mine")
+    assert guard.missing(connection) == []
+
+    erasure = erase(conversation, ann, "They asked.")
+
+    assert (erasure.erased_by, erasure.reason) == ("ann", "They asked.")
+    assert (erasure.steps, erasure.head) == (conversation.seq, conversation.head)
+    assert Erasure.objects.get() == erasure
+    for model in (Output, Row, File, Prompt):
+        assert {row.conversation_id for row in model.objects.all()} == {other.conversation_id}, model
+    assert list(Conversation.objects.all()) == [other.conversation]
+    assert not lies_there(content)
+    assert not workspace(conversation).exists()
+    assert lies_there(File.objects.get().content)
+    assert verify(other.conversation_id).problems == []
+
+
+def test_a_turn_that_a_worker_holds_keeps_it(ann: User, site: Site) -> None:
+    prompt = site.starts(ann, *ONE_GATE)
+    taken(prompt)
+    with pytest.raises(TurnRuns, match="stop the turn"):
+        erase(prompt.conversation, ann)
+    assert (Row.objects.count(), Erasure.objects.count()) == (1, 0)
+
+
+def test_a_worker_that_was_lost_or_comes_back_keeps_nothing(ann: User, site: Site) -> None:
+    prompt = site.starts(ann, *ONE_GATE)
+    held, at = taken(prompt), place(prompt)
+    new = record(prompt, at, said())
+    meddle("UPDATE conversations_prompt SET lease_until = lease_until - %s", [LEASE + 1])
+    erase(prompt.conversation, ann)
+    with pytest.raises(Fenced), transaction.atomic():
+        append(at, new, fence=held.fence)
+    assert not Row.objects.exists()
+
+
+def test_what_goes_wrong_leaves_everything(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and workspace too: they go once the rest is committed."""
+    prompt = site.ended(ann, *MIXED)
+    before, file = Row.objects.count(), File.objects.get()
+
+    def fails(_: Conversation) -> None:
+        raise IntegrityError("at the very end")
+
+    monkeypatch.setattr(Conversation, "delete", fails)
+    with pytest.raises(IntegrityError):
+        erase(prompt.conversation, ann)
+    assert (Row.objects.count(), Erasure.objects.count()) == (before, 0)
+    assert lies_there(file.content)
+    assert verify(prompt.conversation_id).problems == []
+
+
+def test_the_command(ann: User, site: Site) -> None:
+    prompt = site.ended(ann, says("Hello."))
+    steps = Row.objects.count()
+    out = io.StringIO()
+    call_command("erase", str(prompt.conversation_id), by="ann", reason="Old.", stdout=out)
+    assert out.getvalue() == f"Conversation {prompt.conversation_id} is erased, with {steps} steps.\n"
+    assert Erasure.objects.get().reason == "Old."
+
+
+def test_the_command_refuses_and_says_why(ann: User, site: Site) -> None:
+    prompt = site.starts(ann, says("Hello."))
+    taken(prompt)
+    for conversation, by, why in (
+        (prompt.conversation_id, "nobody", "no user 'nobody'"),
+        (10**6, "ann", "no conversation 1000000"),
+        (prompt.conversation_id, "ann", "stop the turn"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            call_command("erase", str(conversation), by=by, reason="Old.")
+    assert Row.objects.exists()

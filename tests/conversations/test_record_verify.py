@@ -1,0 +1,226 @@
+"""`verify_ledger`: clean on what was recorded, and every kind of meddling is told."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from agents.engine.outputs import Outputs
+from conversations import guard
+from conversations.erasure import erase
+from conversations.journal import CHANGING, append, read_steps
+from conversations.models import Conversation, File, Output, Prompt, State
+from conversations.models import Step as Row
+from conversations.prompts import start_conversation, start_prompt
+from conversations.verification.stored import verify
+from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def prompt(ann: User, site: Site) -> Prompt:
+    """A turn that did many things: steps, gates, a file, a widget, errors."""
+    return site.ended(ann, *MIXED)
+
+
+@pytest.fixture
+def unguarded(db: None) -> Iterator[None]:
+    """Somebody who owns the database lifts the triggers first."""
+    guard.lift()
+    yield
+    guard.install()
+
+
+def told(prompt: Prompt) -> list[str]:
+    return [str(problem) for problem in verify(prompt.conversation_id).problems]
+
+
+def ran(*args: object) -> tuple[str, str]:
+    """What the command prints, and how it fails."""
+    out = io.StringIO()
+    try:
+        call_command("verify_ledger", *map(str, args), stdout=out)
+    except CommandError as failed:
+        return out.getvalue(), f"{failed.returncode}: {failed}"
+    return out.getvalue(), ""
+
+
+def test_it_is_clean_on_whatever_was_recorded(ann: User, site: Site, prompt: Prompt) -> None:
+    """Ended, waiting, running, queued, and several prompts of one conversation."""
+    site.runs(ann, *TWO_GATES)
+    start_prompt(start_conversation(ann), ann, "Queued.")
+    start_prompt(prompt.conversation, None, None)
+    site.approves(site.runs(ann, *ONE_GATE), ann)
+    start_conversation(ann, "Empty.")
+    count = Row.objects.count()
+    assert ran("--all") == (f"5 conversations, {count} steps: clean\n", "")
+    assert ran(prompt.conversation_id)[0].startswith("1 conversations, ")
+    assert {output.position: output for output in Outputs(read_steps(prompt.pk)).in_order()} == {
+        row.position: row.entry() for row in Output.objects.filter(prompt=prompt)
+    }
+
+
+def test_it_says_what_is_wrong_where_and_exits_with_1(ann: User, prompt: Prompt, unguarded: None) -> None:
+    other = start_prompt(start_conversation(ann), ann, "Fine.")
+    meddle("UPDATE conversations_step SET actor = 'user:7' WHERE seq = 3 AND prompt_id = %s", [prompt.pk])
+    out, error = ran("--all")
+    assert out.splitlines() == [
+        f"conversation {prompt.conversation_id}, seq 3: the chain is broken: this step, or the one before it, is not"
+        " what was recorded"
+    ]
+    assert error == f"1: 2 conversations, {Row.objects.count()} steps: 1 problems"
+    assert ran(other.conversation_id)[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("payload", '{"text":"I never said that."}'),
+        ("payload", "no JSON"),
+        ("actor", "'; --"),
+        ("type", "note"),
+        ("path", "2"),
+        ("time", "2026-01-01 00:00:00+00:00" if connection.vendor == "postgresql" else "2026-01-01 00:00:00"),
+        ("digest", "0" * 64),
+        ("attempt", 7),
+    ],
+)
+def test_a_step_that_was_changed_is_told(prompt: Prompt, unguarded: None, column: str, value: object) -> None:
+    text = Row.objects.get(prompt=prompt, type="text", path="1")
+    assert meddle(f"UPDATE conversations_step SET {column} = %s WHERE id = %s", [value, text.pk]) == 1
+    problems = told(prompt)
+    assert any(problem.startswith(f"seq {text.seq}: ") for problem in problems), problems
+    chain = [problem for problem in problems if "chain" in problem]
+    assert bool(chain) == (column != "attempt")
+
+
+def test_a_step_of_another_conversation_is_told(ann: User, prompt: Prompt, unguarded: None) -> None:
+    other = start_prompt(start_conversation(ann), ann, "Another.")
+    meddle("UPDATE conversations_step SET prompt_id = %s WHERE seq = 4 AND prompt_id = %s", [other.pk, prompt.pk])
+    assert f"seq 4: belongs to prompt {other.pk} of another conversation" in told(prompt)
+
+
+def test_a_step_that_was_dropped_is_told(prompt: Prompt, unguarded: None) -> None:
+    meddle("DELETE FROM conversations_step WHERE seq = 5")
+    assert "seq 6: follows on step 4: there is a gap" in told(prompt)
+
+
+def test_a_last_step_that_was_dropped_is_told(prompt: Prompt, unguarded: None) -> None:
+    last = Row.objects.count()
+    meddle("DELETE FROM conversations_step WHERE seq = %s", [last])
+    problems = told(prompt)
+    assert f"seq {last - 1}: the conversation says that its last step is {last}, or another one than this" in problems
+    assert f"seq {last - 1}: state of {prompt} is 'completed', its steps say 'running'" in problems
+
+
+def test_steps_that_changed_places_are_told(prompt: Prompt, unguarded: None) -> None:
+    for old, new in ((4, -1), (5, 4), (-1, 5)):
+        meddle("UPDATE conversations_step SET seq = %s WHERE seq = %s", [new, old])
+    problems = told(prompt)
+    assert [seq for seq in range(1, 10) if any(p.startswith(f"seq {seq}: the chain") for p in problems)] == [4, 5, 6]
+
+
+def test_a_step_that_was_slipped_in_with_its_chain_breaks_a_rule(prompt: Prompt) -> None:
+    """By somebody who knows the chain: the journal itself would write it."""
+    at = place(prompt)
+    append(at, record(prompt, at, said("PS")))
+    assert told(prompt) == [f"seq {at.seq + 1}: text after the turn's end"]
+
+
+@pytest.mark.parametrize("column", [name for name in CHANGING if not name.endswith("_at")] + ["path", "parent", "type"])
+def test_an_output_that_was_changed_is_told(prompt: Prompt, column: str) -> None:
+    row = Output.objects.get(prompt=prompt, path="1/1")
+    assert meddle(f"UPDATE conversations_output SET {column} = 'x' WHERE id = %s", [row.pk]) == 1
+    assert told(prompt) == [f"seq {row.position}: the output differs from its steps: {column}"]
+
+
+@pytest.mark.parametrize("column", ["asked_at", "expires_at", "decided_at"])
+def test_a_time_of_an_output_that_was_changed_is_told(prompt: Prompt, column: str) -> None:
+    row = Output.objects.get(prompt=prompt, path="1/1")
+    for value in ("NULL", "'2026-01-01 00:00:00'"):
+        meddle(f"UPDATE conversations_output SET {column} = {value} WHERE id = %s", [row.pk])
+        assert told(prompt) == [f"seq {row.position}: the output differs from its steps: {column}"]
+
+
+def test_outputs_that_are_missing_or_too_many_are_told(prompt: Prompt) -> None:
+    row = Output.objects.get(prompt=prompt, path="1/1")
+    meddle("UPDATE conversations_output SET position = 10000 WHERE id = %s", [row.pk])
+    assert told(prompt) == [
+        f"seq {row.position}: the output is missing",
+        "seq 10000: an output stands here that no step opened",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("state", "cancelled"),
+        ("stop_reason", "x"),
+        ("rounds", 7),
+        ("input_tokens", 7),
+        ("output_tokens", 7),
+        ("cached_tokens", 7),
+        ("reasoning_tokens", 7),
+        ("ended_at", None),
+    ],
+)
+def test_a_prompts_row_that_was_changed_is_told(prompt: Prompt, column: str, value: object) -> None:
+    meddle(f"UPDATE conversations_prompt SET {column} = %s", [value])
+    (problem,) = told(prompt)
+    assert f"{column} of {prompt} is {value!r}, its steps say" in problem
+
+
+def test_a_slot_that_is_wrong_is_told(ann: User, site: Site, prompt: Prompt) -> None:
+    waiting = site.runs(ann, *ONE_GATE)
+    assert waiting.state == State.WAITING
+    meddle("UPDATE conversations_conversation SET active_prompt_id = NULL WHERE id = %s", [waiting.conversation_id])
+    assert told(waiting)[0].endswith("has begun and does not hold the slot")
+    meddle(
+        "UPDATE conversations_conversation SET active_prompt_id = %s WHERE id = %s", [prompt.pk, prompt.conversation_id]
+    )
+    assert told(prompt)[0].endswith("has ended and still holds the slot")
+
+
+@pytest.mark.parametrize(("column", "value"), [("seq", 3), ("head", "0" * 64)])
+def test_a_conversation_that_was_changed_is_told(prompt: Prompt, column: str, value: object) -> None:
+    meddle(f"UPDATE conversations_conversation SET {column} = %s", [value])
+    assert "the conversation says that its last step is" in told(prompt)[0]
+
+
+def test_a_prompt_without_steps_is_told(ann: User, prompt: Prompt) -> None:
+    Prompt.objects.create(conversation=prompt.conversation, number=9)
+    assert told(prompt) == ["seq 0: Prompt 9 of conversation " + f"{prompt.conversation_id} has no steps"]
+
+
+def test_a_snapshot_that_is_not_what_the_model_saw_is_told(prompt: Prompt) -> None:
+    meddle("UPDATE conversations_snapshot SET text = '{}'")
+    problems = told(prompt)
+    assert len(problems) == 2
+    assert all("missing, or not what the model saw" in problem for problem in problems)
+
+
+def test_files_are_told(prompt: Prompt) -> None:
+    file = File.objects.get()
+    Path(file.content.path).write_bytes(b"other")
+    assert told(prompt)[0].endswith(f"the content of the file {file.pk} is not what was stored")
+    Path(file.content.path).unlink()
+    assert told(prompt)[0].endswith(f"the content of the file {file.pk} is missing")
+    meddle("DELETE FROM conversations_file")
+    assert told(prompt)[0].endswith(f"the file {file.pk} is missing")
+
+
+def test_conversations_that_are_not_there(ann: User, prompt: Prompt) -> None:
+    erase(prompt.conversation, ann)
+    assert ran(prompt.conversation_id) == (
+        f"conversation {prompt.conversation_id}: erased by ann\n1 conversations, 0 steps: clean\n",
+        "",
+    )
+    assert ran(10**6) == ("conversation 1000000: not there\n", "1: 1 conversations, 0 steps: 1 problems")
+    with pytest.raises(CommandError, match="required"):
+        call_command("verify_ledger")
+    assert not Conversation.objects.exists()
