@@ -19,10 +19,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connections
 
-from conversations.worker.children import Child, Family
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
+from conversations.worker.children import Child, Family
 
 START_SECONDS = 60.0  # for a child to listen; a cold start takes 4 to 5 s (measured on two cores)
 STOP_MARGIN_SECONDS = 15.0  # after AGENTSITE_STOP_SECONDS the worker ends its cluster: up to 4.5 s (measured)

@@ -139,7 +139,7 @@ OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", ("https", "http"))
 AGENTSITE_MODEL_NORMAL = env.text("AGENTSITE_MODEL_NORMAL", "demo" if DEMO else "gpt-6.1-terra")
 AGENTSITE_MODEL_HIGH = env.text("AGENTSITE_MODEL_HIGH", "demo" if DEMO else "gpt-6.1-sol")
-AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses", "chat", "json"))
+AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses",))
 
 # --- What a turn may use -------------------------------------------------------------------------------------------
 

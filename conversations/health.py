@@ -17,7 +17,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
     """200 while the database answers and a worker's beat is younger than the setting; 503 with the reason otherwise."""
     report, ok = _report()
     response = JsonResponse({"ok": ok, **report}, status=200 if ok else 503)
-    response._has_been_logged = True  # a 503 is this view's way of saying no, not an error of it
+    response._has_been_logged = True  # type: ignore[attr-defined]  # a 503 is how this view says no, not an error
     return response
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agents.engine.ledger import JSON, Step, digest
-from agents.engine.schema import schema_digest
+from agents.engine.schema import parse, schema_digest
 from agents.engine.view import View, join
 
 if TYPE_CHECKING:
@@ -54,8 +54,12 @@ class Decision:
 
 
 def call_digest(tool: Tool, payload: dict[str, JSON]) -> str:
-    """Names one exact call: the tool, its whole input and its input's schema. What is approved is what runs (I6)."""
-    return digest({"tool": tool.name, "input": payload, "schema": schema_digest(tool.input)})
+    """Names one exact call as a person was shown it: the tool, its whole input and its schema, and what holds of it.
+
+    What is approved is what runs (I6): approved as sandboxed, it does not run where the sandbox is gone.
+    """
+    shown = {"tool": tool.name, "input": payload, "schema": schema_digest(tool.input), "facts": facts(tool, payload)}
+    return digest(shown)
 
 
 def decision_at(view: View, gate: str) -> Decision | None:
@@ -117,19 +121,27 @@ def gate_payload(
         "risk": tool.risk.value,
         "digest": call_digest(tool, payload),
         "schema": schema_digest(tool.input),
-        "facts": _facts(tool, call),
+        "facts": facts(tool, payload),
         "expires_at": expires(call.services, hours),
     }
 
 
-def _facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
+def facts(tool: Tool, payload: dict[str, JSON]) -> list[str]:
+    """What holds about a call besides its input, as the tool says it: "Not sandboxed"."""
     try:
-        return [str(fact) for fact in tool.facts(call.input)] if tool.facts else []
+        return [str(fact) for fact in tool.facts(parse(tool.input, payload))] if tool.facts else []
     except Exception as error:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
         return [f"What else holds of this call is unknown: {error}"]
 
 
-def interrupted_payload(tool: Tool, payload: dict[str, JSON], services: Services, hours: float) -> dict[str, JSON]:
+def card_digest(tool: Tool, payload: dict[str, JSON], card: str) -> str:
+    """Names the question what became of one attempt: an answer to an earlier card of the call is none to this one."""
+    return digest([call_digest(tool, payload), card])
+
+
+def interrupted_payload(
+    tool: Tool, payload: dict[str, JSON], card: str, services: Services, hours: float
+) -> dict[str, JSON]:
     """The card of a call that began and whose end nobody saw: *it ran*, *it did not*, *run again*."""
     return {
         "ask": "interrupted",
@@ -137,7 +149,7 @@ def interrupted_payload(tool: Tool, payload: dict[str, JSON], services: Services
         "input": payload,
         "reason": "This was started, and the worker stopped before its result was recorded. Did it run?",
         "risk": tool.risk.value,
-        "digest": call_digest(tool, payload),
+        "digest": card_digest(tool, payload, card),
         "schema": schema_digest(tool.input),
         "expires_at": expires(services, hours),
     }

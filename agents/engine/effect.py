@@ -13,6 +13,7 @@ from agents.engine.approval import (
     Decision,
     ask,
     call_digest,
+    card_digest,
     decision_at,
     gate_payload,
     interrupted_payload,
@@ -20,6 +21,7 @@ from agents.engine.approval import (
 )
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest, valid_text
+from agents.engine.schema import parse
 from agents.engine.tools import Risk, Tool, ToolCall
 from agents.engine.view import join
 
@@ -40,7 +42,8 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if why := tool.problem(payload):
         return [action_error("runtime", "invalid_input", why)]
     decision = decision_at(run.view, join(ctx.path, "human"))
-    if decision is None and (steps := await gate(tool, payload, ctx.path, run)):
+    began = bool(run.view.at(ctx.path, "action_start"))  # then it was free, or approved: no rule asks about the past
+    if decision is None and not began and (steps := await gate(tool, payload, ctx.path, run)):
         run.stage(*steps)
         decision = decision_at(run.view, join(ctx.path, "human"))
         if decision is None:
@@ -82,7 +85,7 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Run, attempt:
     state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
     return ToolCall(
         tool=tool.name,
-        input=tool.input.model_validate(copy_json(payload)),
+        input=parse(tool.input, payload),
         user=run.services.user,
         services=run.services,
         path=path,
@@ -115,11 +118,13 @@ async def _unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context
         if run.services.unattended:
             return interrupted("Nobody knows whether it ran: check before you ask for it again.")
         if not run.view.call(join(ctx.path, card)):
-            run.stage(ask(ctx.path, interrupted_payload(tool, payload, run.services, run.limits.approval_hours), card))
+            asked = interrupted_payload(tool, payload, card, run.services, run.limits.approval_hours)
+            run.stage(ask(ctx.path, asked, card))
         raise Suspended
     if decision.decision != "run_again":
         return interrupted(INTERRUPTED.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
-    return None if decision.digest == call_digest(tool, payload) else interrupted("The tool changed meanwhile.")
+    same = decision.digest == card_digest(tool, payload, card)
+    return None if same else interrupted("The tool changed meanwhile.")
 
 
 INTERRUPTED = {

@@ -8,7 +8,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.engine.errors import RegistryError
+from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.view import ancestors, parent
 
@@ -165,14 +165,20 @@ def register_kind(kind: str, model: type[Output]) -> None:
     _KINDS[kind] = model
 
 
+def check_kind(kind: str, data: dict[str, JSON]) -> None:
+    """Raise RegistryError for a kind that nobody registered, ToolError where its model refuses these fields."""
+    model = _KINDS.get(kind)
+    if model is None:
+        raise RegistryError(f"no output kind {kind!r} is registered")
+    try:
+        model.model_validate({**data, "type": kind, "path": "", "position": 0})
+    except ValidationError as error:
+        raise ToolError(f"the output {kind!r} does not take these fields: {error}", code="invalid_output") from error
+
+
 def forget_kind(kind: str) -> None:
     """Undo `register_kind`."""
     del _KINDS[kind]
-
-
-def kinds() -> frozenset[str]:
-    """The names of all kinds."""
-    return frozenset(_KINDS)
 
 
 def load_output(data: dict[str, JSON]) -> Output:

@@ -95,9 +95,10 @@ def render(output: JSON) -> str:
     """A tool's output as text: a command's as stdout, stderr and `exit: 0 (1.2s)` (S91), other data as JSON."""
     if isinstance(output, str):
         return output
-    if isinstance(output, dict) and {"stdout", "stderr", "exit", "seconds"} <= set(output):
-        parts = [output["stdout"].rstrip("\n"), output["stderr"].rstrip("\n"), output.get("note", "")]
-        return "\n".join([*filter(None, parts), f"exit: {output['exit']} ({output['seconds']:.1f}s)"])
+    match output:
+        case {"stdout": str(stdout), "stderr": str(stderr), "exit": exit_code, "seconds": int() | float() as seconds}:
+            parts = [stdout.rstrip("\n"), stderr.rstrip("\n"), str(output.get("note", ""))]
+            return "\n".join([*filter(None, parts), f"exit: {exit_code} ({seconds:.1f}s)"])
     return json.dumps(output, ensure_ascii=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agents.engine.ledger import JSON, digest
+from agents.engine.ledger import JSON, canonical, digest
 
 
 @cache
@@ -24,10 +24,18 @@ def schema_digest(model: type[BaseModel]) -> str:
     return digest(schema_of(model))
 
 
+def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
+    """The input that `payload` is. Strict, as the schema says it: a number in quotes is no number (S52).
+
+    Raises pydantic's ValidationError.
+    """
+    return model.model_validate_json(canonical(payload), strict=True)
+
+
 def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
     """Why `payload` is no valid input, one line per field; None if it is valid (S22, S52)."""
     try:
-        model.model_validate(payload)
+        parse(model, payload)
     except ValidationError as error:
         return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in error.errors())
     names = {field.alias or name for name, field in model.model_fields.items()}

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs import kinds
+from agents.engine.outputs import check_kind
 from agents.engine.schema import problem, schema_of
 
 if TYPE_CHECKING:
@@ -69,9 +69,8 @@ class ToolCall(Generic[Input]):
         self.emit("file", {"file": 0, "name": name, "summary": summary})
 
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
-        """Open an output of a registered kind after the call's own entry (S24). Raises RegistryError if unknown."""
-        if kind not in kinds():
-            raise RegistryError(f"no output kind {kind!r} is registered")
+        """Open an output of a registered kind after the call's own entry (S24). Raises as `check_kind` does."""
+        check_kind(kind, data)
         self.emitted.append(Step(f"tool:{self.tool}", kind, data))
 
     def draft(self, text: str) -> None:

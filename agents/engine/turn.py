@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agents.engine.approval import decision_at, requirement
 from agents.engine.closing import end
 from agents.engine.decorators import calls
-from agents.engine.effect import gate, new_call
+from agents.engine.effect import gate, interrupted, new_call
 from agents.engine.errors import Suspended
 from agents.engine.history import History
 from agents.engine.ledger import Step, action_error
@@ -117,30 +117,39 @@ async def run_batch(asked: list[Step], turn: Turn, number: int) -> None:
 
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
     """One call to its result: refused, rejected, or run once with what was approved."""
-    if why := _problem(call, tools):
+    if why := _problem(ctx, call, tools):
         await ctx.refuse(call, why.payload["code"], why.payload["message"])
     else:
         await ctx.invoke(call, tools[call.payload["policy"]])
 
 
-def _problem(call: Step, tools: Mapping[str, Tool]) -> Step | None:
+def _problem(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
     """The error of a call that nobody needs to decide: no such tool, or input that it does not take (S22, S27)."""
     name, raw = call.payload["policy"], call.payload.get("raw")
     tool = tools.get(name)
     if tool is None:
         there_are = ", ".join(sorted(tools)) or "none"
-        return action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
-    if raw is not None:
-        return action_error("runtime", "invalid_input", f"The arguments are no JSON object: {raw[:200]!r}")
-    why = tool.problem(call.payload["payload"])
-    return action_error("runtime", "invalid_input", why) if why else None
+        why = action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
+    elif raw is not None:
+        why = action_error("runtime", "invalid_input", f"The arguments are no JSON object: {raw[:200]!r}")
+    elif problem := tool.problem(call.payload["payload"]):
+        why = action_error("runtime", "invalid_input", problem)
+    else:
+        return None
+    if _began(ctx, call):  # the tool was there, and took it, when the call began
+        return interrupted(f"Nobody knows whether it ran: check before you ask again. {why.payload['message']}")
+    return why
+
+
+def _began(ctx: Context, call: Step) -> bool:
+    return bool(ctx.run.view.at(call.path, "action_start"))
 
 
 async def _before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> list[Step]:
     """The calls before the first one that has a gate or needs one."""
     free: list[Step] = []
     for call in todo:
-        if not _problem(call, tools):
+        if not _problem(ctx, call, tools) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
             waits = ctx.run.view.call(join(call.path, "human")) or await requirement(
                 tool, new_call(tool, call.payload["payload"], call.path, ctx.run)
@@ -173,7 +182,7 @@ async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> Non
     """
     steps, deferred = [], []
     for call in todo:
-        if why := _problem(call, tools):
+        if why := _problem(ctx, call, tools):
             steps.append(replace(why, path=call.path))
         elif not ctx.run.view.call(join(call.path, "human")):
             opened = await gate(tools[call.payload["policy"]], call.payload["payload"], call.path, ctx.run)

@@ -57,12 +57,17 @@ def decide(output_id: int, by: User, decision: str, *, digest: str, via: str, re
             raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {answers}.")
         if digest != output.digest:
             raise Conflict("changed", "This is not what you were shown: look at it again.", output)
-        turn.append([_decision(output, by, decision, via, reason)])
-        if turn.prompt.state == State.WAITING and not turn.view.open_gates():
-            turn.append([_resume(turn)])
-        transaction.on_commit(wakeup.wake)
+        settle(turn, _decision(output, by, decision, via, reason))
     output.refresh_from_db()
     return output
+
+
+def settle(turn: Turn, decision: Step) -> None:
+    """Record a decision; where it was the last that the turn waits for, the turn goes on."""
+    turn.append([decision])
+    if turn.prompt.state == State.WAITING and not turn.view.open_gates():
+        turn.append([_resume(turn)])
+    transaction.on_commit(wakeup.wake)
 
 
 def _as_of_now(user: User) -> User:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from agents.engine.closing import spent, usage_of
-from agents.engine.ledger import Step
+from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs import DECIDED, Output, Outputs
 from agents.engine.view import View, join, parent
 from conversations.standing import Standing
@@ -105,21 +105,22 @@ def _gate(step: Step, before: View) -> Iterator[str]:
     gate = join(step.path, "human")
     if not step.path or not before.call(gate) or not _ran(step):
         return
-    yield from _approved(step, before, gate, "approve")
-    card = join(step.path, f"card{_starts(step.path, before)}")
-    if step.type == "action_start" and before.call(card):
-        yield from _approved(step, before, card, "run_again")
+    began = step.payload.get("digest")
+    yield from _approved(step, before, gate, "approve", began)
+    card = f"card{_starts(step.path, before)}"
+    if step.type == "action_start" and before.call(join(step.path, card)):
+        yield from _approved(step, before, join(step.path, card), "run_again", digest([began, card]))
 
 
 def _ran(step: Step) -> bool:
     return step.type == "action_start" or (step.type == "action_result" and step.actor.startswith("tool:"))
 
 
-def _approved(step: Step, before: View, gate: str, word: str) -> Iterator[str]:
+def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> Iterator[str]:
     decided = before.result(gate)
     if decided is None or decided.payload.get("decision") != word:
         yield f"{step.type} at {step.path} without an approval at {gate}"
-    elif step.type == "action_start" and step.payload.get("digest") != decided.payload.get("digest"):
+    elif step.type == "action_start" and decided.payload.get("digest") != wanted:
         yield f"what started at {step.path} is not what was approved at {gate}: the digests differ"
 
 

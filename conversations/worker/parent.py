@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from conversations import wakeup
+from conversations.approvals.expiry import expire_due
 from conversations.journal import claimable
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family
@@ -56,10 +57,11 @@ class Parent:
                 self.family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS)
 
     def tend(self) -> None:
-        """One look: start what died, replace what went silent, ask for a beat, and wake for work that waits."""
+        """One look: start what died, replace what went silent, expire what is due, and wake for work that waits."""
         try:
             self._tend_cluster()
             wakeup.ask_for_beat(self.host)
+            expire_due()
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.wake()
         except Error:

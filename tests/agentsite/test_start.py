@@ -18,7 +18,7 @@ from tests.agentsite.processes import run, variables
         ("DATABASE_URL", "oracle://h/x", "DATABASE_URL is no database"),
         ("DATABASE_URL", "postgres://127.0.0.1:1/x", "The database does not answer"),
         ("OPENAI_BASE_URL", "localhost:11434", "OPENAI_BASE_URL is no address"),
-        ("AGENTSITE_MODEL_API", "soap", "write one of responses, chat, json"),
+        ("AGENTSITE_MODEL_API", "soap", "write one of responses"),
         ("AGENTSITE_RENEW_SECONDS", "20", "at most half of AGENTSITE_LEASE_SECONDS"),
         ("AGENTSITE_DATA", "/dev/null/data", "cannot be written"),
     ],

@@ -37,7 +37,7 @@ MIXED = (
         call("fx.read", a=1),
         call("shell.run", command="rm a"),
         call("report.write", name="q"),
-        call("shell.run", command="rm \x00 \ud800"),
+        call("shell.run", command="rm \x00 b"),
         call("shell.run", cmd=1),
         ToolRequest("no.such\x00" + "x" * 200, {"text": "\x00\ud800", "number": 1e16}),
         call("fx.read", a=2),

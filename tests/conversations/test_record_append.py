@@ -180,5 +180,5 @@ def test_what_a_model_words_fits_every_column(ann: User, site: Site) -> None:
     assert row.tool == "no.such\ufffd" + "x" * 92
     assert row.content["tool"] == "no.such\x00" + "x" * 200
     assert row.content["input"] == {"text": "\x00\ud800", "number": 1e16}
-    assert [gate.reason for gate in pending(prompt)] == ["Run: rm a", "Run: rm \ufffd \ufffd"]
+    assert [gate.reason for gate in pending(prompt)] == ["Run: rm a", "Run: rm \ufffd b"]
     assert verify(prompt.conversation_id).problems == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.engine.ledger import JSON, Step
+from agents.engine.ledger import JSON, Step, digest
 from conversations.verification import problems_of
 from tests.conversations.recorded import MIXED, TWO_GATES
 from tests.engine.cast import World, site
@@ -149,9 +149,13 @@ async def test_a_call_is_not_started_after_the_turn_was_stopped() -> None:
     assert "1/0 was started after the turn was stopped" in told(stopped)
 
 
+CARD = digest(["d", "card1"])
+"""The digest of the first card of a call whose own is "d"."""
+
+
 def second_attempt(**decided: JSON) -> list[Step]:
     """A call that began twice, with the card between."""
-    asked = {"ask": "interrupted", "digest": "d"}
+    asked = {"ask": "interrupted", "digest": CARD}
     return numbered(
         [
             Step("user:1", "action_call", {"policy": "agent", "payload": {}}),
@@ -172,8 +176,8 @@ def second_attempt(**decided: JSON) -> list[Step]:
 @pytest.mark.parametrize(
     ("decided", "problems"),
     [
-        ({"decision": "run_again", "digest": "d"}, []),
-        ({"decision": "it_ran", "digest": "d"}, ["action_start at 1/0 without an approval at 1/0/card1"]),
+        ({"decision": "run_again", "digest": CARD}, []),
+        ({"decision": "it_ran", "digest": CARD}, ["action_start at 1/0 without an approval at 1/0/card1"]),
         ({}, ["action_start at 1/0 without an approval at 1/0/card1"]),
         (
             {"decision": "run_again", "digest": "e"},

@@ -215,3 +215,22 @@ async def test_a_standing_rule_decides_in_the_record_that_asks(world: World, ver
     assert world.done == ([("shell.run", "ls")] if verdict == "allow" else [])
     if verdict == "deny":
         assert results_in(provider.asked[1]) == ["Error (rejected): Never on Friday."]
+
+
+async def test_what_held_when_it_was_approved_must_still_hold(world: World) -> None:
+    """A command approved as sandboxed does not run where the sandbox is gone meanwhile (I6)."""
+    boxed = True
+
+    @tool("box.run", facts=lambda _: ["Sandboxed." if boxed else "Not sandboxed."])
+    async def run_boxed(call_: ToolCall[Command]) -> str:
+        """Run it in the box."""
+        world.done.append(("box.run", call_.input.command))
+        return "ran"
+
+    registry, _ = site([says("I will.", call("box.run", command="ls")), says("Done.")], [run_boxed])
+    approved = decide(await carry_on(registry), "1/0/human")
+    boxed = False
+    ledger = await carry_on(registry, approved)
+
+    assert world.done == []
+    assert result_of(ledger)["code"] == "tool_changed"

@@ -1,6 +1,5 @@
 """A workspace, and both kinds of machine: with a sandbox and without."""
 
-import os
 import signal
 import uuid
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.plugins.shell import sandbox
+from agents.plugins.shell import sandbox, tree
 from tests.plugins.calls import SECRET, Desk, Services, running
 
 
@@ -49,6 +48,5 @@ def mark() -> Iterator[str]:
     word = uuid.uuid4().hex
     yield word
     left = running(word)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
+    tree.send(signal.SIGKILL, left)
     assert not left

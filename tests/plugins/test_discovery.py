@@ -16,7 +16,7 @@ from agents.engine.tools import Tool, tool
 def module(name: str, **content: Any) -> ModuleType:
     made = ModuleType(name)
     for value in content.values():
-        if isinstance(value, type):
+        if isinstance(value, type) and value is not Plugin:
             value.__module__ = name
     vars(made).update(content)
     return made

@@ -39,7 +39,9 @@ async def search_agent(wire: WireServer, ledger: Ledger = Ledger()) -> Ledger:  
     @registry.register("search_agent")
     async def answer(action: Action, ctx: Context) -> list[Step]:
         question = Ledger((Step("user", "text", {"text": action.payload["text"]}),))
-        return await ctx.call(Action("model", {"ledger": question}, {"search"}), [loop_wrapper(5), invoke_action()])
+        return await ctx.call(
+            Action("model", {"ledger": question}, frozenset({"search"})), [loop_wrapper(5), invoke_action()]
+        )
 
     try:
         return await run("search_agent", {"text": "What is the capital of France?"}, registry, ledger)

@@ -22,7 +22,8 @@ from functools import partial
 from typing import IO, TypedDict, cast
 
 from agents.plugins.shell import tree
-from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
+from agents.plugins.shell.limits import MEMORY, PROCESSES, confine
+from agents.plugins.shell.output import Kept
 
 HEADER = struct.Struct(">cI")
 GRACE_SECONDS = 2.0
@@ -54,36 +55,6 @@ class Report(TypedDict):
     left_out: int
 
 
-class Kept:
-    """One stream of output: what is passed on at once, and the end of what is too long."""
-
-    def __init__(self, letter: bytes) -> None:
-        self.letter = letter
-        self.room = OUTPUT // 2
-        self.tail = bytearray()
-        self.left_out = 0
-
-    def take(self, data: bytes) -> bytes:
-        """The part of `data` that is passed on now."""
-        now, later = data[: self.room], data[self.room :]
-        self.room -= len(now)
-        self.tail += later
-        if len(self.tail) > OUTPUT:  # twice what is kept: cut seldom, for cutting copies
-            self._cut()
-        return now
-
-    def rest(self) -> bytes:
-        """What is passed on at the end."""
-        self._cut()
-        gap = f"\n[... {self.left_out:,} bytes left out ...]\n".encode() if self.left_out else b""
-        return gap + bytes(self.tail)
-
-    def _cut(self) -> None:
-        beyond = max(len(self.tail) - OUTPUT // 2, 0)
-        self.left_out += beyond
-        del self.tail[:beyond]
-
-
 class Supervisor:
     """The command while it runs."""
 
@@ -109,7 +80,7 @@ class Supervisor:
         self.wanted = True
         self.stopped = ""
         self.first = 0  # the child's own first child: in a box, the process that its namespace began with
-        self.look_at = self.began
+        self.count_at = self.look_at = self.began
         os.set_blocking(1, False)  # a worker that does not read keeps no command alive
 
     def run(self) -> None:
@@ -130,17 +101,25 @@ class Supervisor:
             return "left"
         if time.monotonic() - self.began > self.order["seconds"]:
             return "time"
-        if tree.population(self.child.pid, self.first) > PROCESSES:
-            return "processes"
-        if time.monotonic() < self.look_at:
-            return ""
-        self.look_at = time.monotonic() + LOOK_SECONDS
-        with tree.ahead_of_all():
-            alive = tree.descendants(self.child.pid)
-        self.first = next((process.pid for process in alive if process.parent == self.child.pid), 0)
-        if len(alive) > PROCESSES:
-            return "processes"
-        return "memory" if sum(process.memory for process in alive) > MEMORY else ""
+        return self._too_much()
+
+    def _too_much(self) -> str:
+        """What the command uses too much of, as far as it is time to count again; "" for nothing."""
+        now = time.monotonic()
+        if now >= self.count_at:
+            self.count_at = now + TICK_SECONDS
+            if tree.population(self.child.pid, self.first) > PROCESSES:
+                return "processes"
+        if now >= self.look_at:
+            self.look_at = now + LOOK_SECONDS
+            with tree.ahead_of_all():
+                alive = tree.descendants(self.child.pid)
+            self.first = next((process.pid for process in alive if process.parent == self.child.pid), 0)
+            if len(alive) > PROCESSES:
+                return "processes"
+            if sum(process.memory for process in alive) > MEMORY:
+                return "memory"
+        return ""
 
     def _ask_to_end(self) -> float:
         """Ask all that runs to end. Returns how many seconds to wait for it: none where that would let it grow."""
@@ -154,13 +133,14 @@ class Supervisor:
     def _end(self) -> None:
         """Kill all that is left, and take in what was still on its way."""
         give_up = time.monotonic() + END_SECONDS
-        running = self.child.returncode is None  # the id of a child that was waited for may be somebody else's
-        boxed_in = running and self.order["boxed"]
-        if running:
-            tree.kill_first(self.child.pid, self.first)
+        if self.child.returncode is None:  # the id of a child that was waited for may be somebody else's
+            if self.order["boxed"]:
+                tree.kill_box(self.child.pid, self.first)
+            else:
+                tree.stop_group(self.child.pid)
         with tree.ahead_of_all():
             while tree.descendants(self.child.pid) and time.monotonic() < give_up:
-                if not boxed_in:  # else the kernel ends all that is in the box, at once
+                if self.child.returncode is not None or not self.order["boxed"]:
                     tree.kill(self.child.pid)
                 self._turn(0.01)
         while self.open and time.monotonic() < give_up:

@@ -102,13 +102,20 @@ def kill(child: int) -> None:
     send(signal.SIGKILL, stopped)
 
 
-def kill_first(child: int, first: int) -> None:
-    """Kill `child`, which still runs, and its group; where its child `first` opened a box, all that is in the box."""
+def kill_box(child: int, first: int) -> None:
+    """Kill `child`, a box that still runs, and its child `first`: the kernel ends all that is in it, at once.
+
+    Like stop_group() it looks at no process before: see population().
+    """
     for pid in (child, first if _box(first) else 0):
         if pid:
             send(signal.SIGKILL, [pid])
             _schedule(pid, first=True)  # a fork bomb would keep it from dying; by now it can start nothing more
-    _send_groups(signal.SIGKILL, [child])
+
+
+def stop_group(child: int) -> None:
+    """Stop the group of `child`, which still runs."""
+    _send_groups(signal.SIGSTOP, [child])
 
 
 def send(number: signal.Signals, pids: Iterable[int]) -> None:

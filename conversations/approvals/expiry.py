@@ -1,0 +1,30 @@
+"""Gates that nobody decided in time. Expiry is a decision like any other: the turn goes on, and says so honestly."""
+
+from __future__ import annotations
+
+from django.db.models.functions import Now
+
+from agents.engine.ledger import Step
+from conversations.approvals.decisions import settle
+from conversations.ledger import locked_turn
+from conversations.models import Gate, Output
+
+AT_ONCE = 100
+"""Gates that one sweep expires at most: the next one follows in seconds."""
+
+
+def expire_due() -> int:
+    """Expire the gates whose time has passed, by the database's clock; returns how many."""
+    due = Output.objects.pending().filter(expires_at__lte=Now()).order_by("asked_at")
+    return sum(_expire(pk, prompt) for pk, prompt in list(due.values_list("pk", "prompt_id")[:AT_ONCE]))
+
+
+def _expire(output_id: int, prompt_id: int) -> bool:
+    """Expire one gate, unless somebody decided it meanwhile or its turn was stopped."""
+    with locked_turn(prompt_id) as turn:
+        output = Output.objects.get(pk=output_id)
+        if output.gate != Gate.PENDING or turn.view.cancelled():
+            return False
+        expired = {"decision": "expired", "digest": output.digest, "via": "system"}
+        settle(turn, Step("system", "action_result", expired, path=output.gate_path))
+        return True

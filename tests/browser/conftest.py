@@ -1,0 +1,93 @@
+"""The whole site in real processes, and a real browser."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.agentsite.processes import free_port, started, variables, wait_for
+from tests.browser.turns import TURNS
+
+PASSWORD = "correct horse battery staple"
+WAIT_MS = 30_000.0
+"""How long a page may take to tell what happened: machines that test are busy."""
+
+
+@dataclass
+class Site:
+    """A site that runs: where it is, and its administrator."""
+
+    url: str
+    username: str = "ann"
+    password: str = PASSWORD
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`manage.py serve` on a fresh SQLite database, against the scripted model server."""
+    folder = tmp_path_factory.mktemp("site")
+    script, port_file = folder / "script.json", folder / "port"
+    script.write_text(json.dumps(TURNS))
+    model = ("-m", "agents.providers.demo", "--port", "0", "--port-file", str(port_file), "--script", str(script))
+    with ExitStack() as stack:
+        stack.enter_context(started(*model, environment=variables(folder / "model"), log=folder / "model.log"))
+        wait_for(port_file.exists)
+        url = f"http://127.0.0.1:{free_port()}"
+        environment = variables(
+            folder / "data",
+            PORT=url.rpartition(":")[2],
+            OPENAI_BASE_URL=f"http://127.0.0.1:{port_file.read_text().strip()}/v1",
+            OPENAI_API_KEY="scripted",
+            DJANGO_SUPERUSER_USERNAME="ann",
+            DJANGO_SUPERUSER_PASSWORD=PASSWORD,
+        )
+        stack.enter_context(started("manage.py", "serve", environment=environment, log=folder / "serve.log"))
+        wait_for(lambda: _healthy(url))
+        yield Site(url)
+
+
+def _healthy(url: str) -> bool:
+    with suppress(OSError), urllib.request.urlopen(f"{url}/healthz", timeout=5) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    """A headless Chromium that asks nobody outside for anything."""
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*quiet, "--disable-sync"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A person's browser: its own cookies, and no error in its console."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(WAIT_MS)
+    errors: list[str] = []
+    context.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    context.on("weberror", lambda error: errors.append(str(error.error)))
+    yield context
+    context.close()
+    assert not errors
+
+
+@pytest.fixture
+def page(context: BrowserContext, site: Site) -> Page:
+    """A window, logged in."""
+    page = context.new_page()
+    page.goto(site.url)
+    page.get_by_label("User name").fill(site.username)
+    page.get_by_label("Password").fill(site.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{site.url}/")
+    return page
