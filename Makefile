@@ -22,7 +22,7 @@ test: $(DEV) ## Run the tests that need no service, and say what was left out.
 test-all: $(DEV) ## Run the rest: PostgreSQL, Redis, the browser, crashes. A missing service is a failure.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "redis or browser or crash" $(ARGS)
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
-		$(BIN)/python -m pytest -q -m "not (redis or browser or crash)" $(ARGS)
+		$(BIN)/python -m pytest -q tests/conversations -m "not (redis or browser or crash)" $(ARGS)
 
 lint: $(DEV) ## Style, types, the direction of imports, migrations.
 	@$(BIN)/ruff check .

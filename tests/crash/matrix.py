@@ -1,0 +1,154 @@
+"""The crash matrix: a scenario is run once undisturbed, then once for each point, killed there."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conversations.models import Prompt, Step
+from tests.crash.checks import Killed, Undisturbed, comparable, violations
+from tests.crash.databases import Databases
+from tests.crash.model import Model, serving
+from tests.crash.scenarios import Scenario
+from tests.crash.site import Site, fresh
+from tests.crash.workers import Lean, Whole, Worker
+
+POINTS = ("before_commit", "after_commit", "before_claim", "after_claim", "before_release", "draft")
+PATIENCE_SECONDS = 120.0
+CARDS = ("it_did_not", "run_again")
+WHOLE_EVERY = 5
+"""One of so many points is walked with the whole worker, the others with its drain alone."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A run that is killed at the n-th pass of a point; n = 0: never. `whole`: by the whole worker."""
+
+    scenario: Scenario
+    point: str
+    n: int
+    whole: bool = False
+    card: str = CARDS[0]
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario.name}_{self.point}_{self.n}".lower()
+
+
+@dataclass(frozen=True)
+class Walked:
+    """How it went. `reached`: whether the kill happened."""
+
+    walk: Walk
+    reached: bool
+    cards: int
+    seconds: float
+    violations: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The runs of one database kind: where they take databases, folders and models from."""
+
+    folder: Path
+    source: Databases
+    models: dict[str, Model]
+
+    def undisturbed(self, scenario: Scenario) -> Undisturbed:
+        """Run it once with nothing killed: what it comes to, and which points it passes how often."""
+        walk = Walk(scenario, "none", 0)
+        with self._site(walk) as site:
+            prompt, _ = self._turn(site, walk)
+            prompt.refresh_from_db()
+            usual = Undisturbed(comparable(prompt, site), prompt.fence, _passes(site))
+            if found := violations(site, prompt, scenario, usual, Killed("", {})):
+                raise AssertionError(f"{scenario.name}, undisturbed: {found}")
+            return usual
+
+    def walk(self, walk: Walk, usual: Undisturbed) -> Walked:
+        """Run it, killed once, to its end; then check."""
+        began = time.monotonic()
+        with self._site(walk) as site:
+            try:
+                prompt, cards = self._turn(site, walk)
+            except TimeoutError as error:
+                return Walked(walk, _passes(site)[walk.point] >= walk.n, 0, time.monotonic() - began, [str(error)])
+            found = violations(site, prompt, walk.scenario, usual, Killed(walk.point, cards))
+            answered = sum(len(said) for said in cards.values())
+            return Walked(walk, _passes(site)[walk.point] >= walk.n, answered, time.monotonic() - began, found)
+
+    def _site(self, walk: Walk) -> AbstractContextManager[Site]:
+        return fresh(walk.name, self.folder, self.source, self.models[walk.scenario.name])
+
+    def _turn(self, site: Site, walk: Walk) -> tuple[Prompt, dict[str, list[str]]]:
+        """One turn from a person's word to its end; returns it, and how cards were answered."""
+        crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{site.folder / 'passes'}"}
+        worker: Worker = Whole(site, **crash) if walk.whole else Lean(site, **crash)
+        prompt = site.say()
+        cards: dict[str, list[str]] = {}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        try:
+            while not prompt.ended:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"not ended in {PATIENCE_SECONDS:g} s: {prompt.state}\n{_told(site, prompt)}")
+                worker.tend()
+                _answer(site, prompt, walk, cards)
+                time.sleep(0.03)
+                prompt.refresh_from_db()
+        finally:
+            worker.stop()
+        return prompt, cards
+
+
+def _answer(site: Site, prompt: Prompt, walk: Walk, cards: dict[str, list[str]]) -> None:
+    for output in site.pending(prompt):
+        if output.ask == "interrupted":
+            cards.setdefault(output.path, []).append(walk.card)
+            site.decide(output, walk.card)
+        else:
+            site.decide(output, *walk.scenario.answers.get(output.gate_path, ("approve", "")))
+
+
+def _passes(site: Site) -> Counter[str]:
+    counted = site.folder / "passes"
+    return Counter(counted.read_text().split() if counted.exists() else ())
+
+
+def _told(site: Site, prompt: Prompt) -> str:
+    steps = "\n".join(f"{step} {step.actor} {step.payload}" for step in Step.objects.filter(prompt=prompt))
+    return f"{steps}\n{site.said()[-3000:]}"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which points are walked: every `step`-th from the `offset`-th on."""
+
+    step: int = 1
+    offset: int = 0
+
+    def of(self, scenario: Scenario, usual: Undisturbed) -> list[Walk]:
+        """The scenario's runs. The way of running and the answer to a card change from run to run."""
+        points = [(point, n) for point in POINTS for n in range(1, usual.passes[point] + 1)]
+        return [
+            Walk(scenario, point, n, whole=number % WHOLE_EVERY == 0, card=CARDS[number % len(CARDS)])
+            for number, (point, n) in enumerate(points[self.offset :: self.step])
+        ]
+
+
+def walked(
+    folder: Path, source: Databases, scenarios: list[Scenario], share: Share, *, side_by_side: int
+) -> Iterator[Walked]:
+    """Walk this share of the points of these scenarios, several at a time."""
+    with ExitStack() as stack:
+        models = {s.name: stack.enter_context(serving({"*": s.rounds}, folder, s.name)) for s in scenarios}
+        matrix = Matrix(folder, source, models)
+        with multiprocessing.get_context("fork").Pool(side_by_side) as pool:
+            usual = pool.map(matrix.undisturbed, scenarios)
+            walks = [(walk, u) for s, u in zip(scenarios, usual, strict=True) for walk in share.of(s, u)]
+            for job in [pool.apply_async(matrix.walk, each) for each in walks]:
+                yield job.get()

@@ -1,0 +1,93 @@
+"""The processes of a site, found in /proc: Linux only. No process that is not the site's is ever sent a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from conversations.models import Prompt
+from tests.crash.site import Site
+
+PATIENCE_SECONDS = 90.0
+
+T = TypeVar("T")
+
+
+class Cluster(NamedTuple):
+    """The background cluster of a site's worker: q2's parent, its sentinel, and what that one started."""
+
+    parent: int
+    sentinel: int
+    workers: list[int]
+    others: list[int]  # the monitor and the pusher
+
+
+def wait_for(condition: Callable[[], T], what: str, site: Site) -> T:
+    """Ask until the answer is true, and return it; fails with the end of the site's log."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if answer := condition():
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"{what}: not in {PATIENCE_SECONDS:g} s\n{site.said()[-4000:]}")
+
+
+def alive(site: Site) -> dict[int, int]:
+    """The living processes whose environment names the site as their host, each with its parent, oldest first."""
+    wanted = f"AGENTSITE_HOST={site.name}".encode()
+    found = {}
+    for pid in _pids():
+        stat = _read(pid, "stat").rpartition(b")")[2].split()
+        if stat and stat[0] != b"Z" and wanted in _read(pid, "environ").split(b"\0"):
+            found[pid] = int(stat[1])
+    return found
+
+
+def cluster(site: Site, worker: int) -> Cluster | None:
+    """The cluster of this `manage.py worker`; None until all of it is there."""
+    family = alive(site)
+    parent = next((pid for pid, by in family.items() if by == worker), None)
+    sentinel = next((pid for pid, by in family.items() if by == parent), None)
+    started = [pid for pid, by in family.items() if by == sentinel]
+    if parent is None or sentinel is None or len(started) < 4:
+        return None
+    return Cluster(parent, sentinel, started[:2], started[2:])  # the sentinel starts its workers first
+
+
+def kill(site: Site, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send a signal to a process of the site; for any other process this fails."""
+    assert pid in alive(site), f"{pid} is no living process of {site.name}"
+    os.kill(pid, number)
+
+
+def kill_all(site: Site) -> None:
+    """Kill what is left of the site's processes."""
+    for pid in alive(site):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def running(words: str) -> list[int]:
+    """The processes whose command line holds these words."""
+    return [pid for pid in _pids() if words.encode() in _read(pid, "cmdline").replace(b"\0", b" ")]
+
+
+def drain_of(prompt: Prompt) -> int:
+    """The process that claimed the prompt last."""
+    prompt.refresh_from_db()
+    return int(prompt.worker.rpartition("/")[2])
+
+
+def _pids() -> list[int]:
+    return sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _read(pid: int, name: str) -> bytes:
+    with suppress(OSError):  # gone by now, or not ours
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""

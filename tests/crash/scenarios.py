@@ -1,0 +1,72 @@
+"""What the scripted model asks for, and what the person answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+USAGE = {"input_tokens": 10, "output_tokens": 5}
+
+
+def says(text: str, *calls: tuple[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A reply of the scripted server; its calls get ids of their own, the same in every run."""
+    asked = [
+        {"name": name, "arguments": arguments, "call_id": f"{text[:4].strip()}_{number}"}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return {"text": text, "calls": asked, "usage": USAGE, **more}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A turn. `answers`: the decision and its reason at a gate's path; every other gate is approved.
+
+    `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all.
+    """
+
+    name: str
+    rounds: list[dict[str, Any]]
+    answers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    once: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
+    """A command that counts itself: a box lets it write to its workspace only."""
+    return "shell_run", {"command": f"echo {path} >> effects; {command}"}
+
+
+S99 = Scenario(
+    "S99",
+    [
+        says("I will look.", _run("1/0", "ls")),
+        says("Now the date.", _run("2/0", "date")),
+        says("Two files, Friday."),
+    ],
+    once=("1/0", "2/0"),
+)
+"""Two gates, one after the other, in one turn."""
+
+MIXED = Scenario(
+    "mixed",
+    [
+        says(
+            "Eight things.",
+            ("fx_read", {"a": 1}),
+            ("fx_count", {"name": "a"}),
+            ("fx_once", {"name": "q"}),
+            ("fx_count", {"name": "b"}),
+            ("fx_count", {"nom": 1}),
+            ("no_such", {}),
+            ("fx_write", {"name": "w"}),
+            ("fx_read", {"a": 2}),
+        ),
+        says("Done."),
+    ],
+    answers={"1/3/human": ("reject", "Keep b.")},
+    once=("1/1", "1/2"),
+    never=("1/3", "1/4", "1/5"),
+)
+"""Of everything one in one batch: reads, approved, ungated, rejected, invalid, unknown, idempotent."""
+
+SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED)}

@@ -1,0 +1,11 @@
+"""Short times, so that a takeover is a matter of seconds."""
+
+SETTINGS = {
+    "AGENTSITE_LEASE_SECONDS": "2",
+    "AGENTSITE_RENEW_SECONDS": "0.3",
+    "AGENTSITE_SWEEP_SECONDS": "0.5",
+    "AGENTSITE_BEAT_SECONDS": "60",
+    "AGENTSITE_STOP_SECONDS": "20",
+    "AGENTSITE_TURN_SECONDS": "600",
+    "AGENTSITE_APPS": "tests.crash.app",
+}

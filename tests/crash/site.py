@@ -1,0 +1,99 @@
+"""A site of its own for each run: database, folder, people, and what the outside saw of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.contrib.auth.models import User
+from django.db import connection
+
+from agents.engine.ledger import JSON
+from conversations.approvals.decisions import decide
+from conversations.models import Output, Prompt
+from conversations.prompts import start_conversation, start_prompt
+from tests.crash import databases
+from tests.crash.model import Model
+from tests.crash.settings import SETTINGS
+
+
+@dataclass
+class Site:
+    """One run's site. `name` is its model's too, so that the server's log tells whose request is whose."""
+
+    name: str
+    folder: Path
+    url: str
+    model: Model
+
+    @property
+    def log(self) -> Path:
+        """What its workers print."""
+        return self.folder / "log"
+
+    def said(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The variables of its processes."""
+        return {
+            **os.environ,
+            **SETTINGS,
+            "AGENTSITE_WORKSPACES": str(self.folder / "workspaces"),
+            "AGENTSITE_MODEL_NORMAL": self.name,
+            "AGENTSITE_HOST": self.name,
+            "CRASH_EFFECTS": str(self.folder / "effects"),
+            "DATABASE_URL": self.url,
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": self.model.url,
+            **more,
+        }
+
+    # People
+
+    def person(self) -> User:
+        return User.objects.get(username="admin")
+
+    def say(self, text: str = "go") -> Prompt:
+        """Start a conversation with this."""
+        person = self.person()
+        return start_prompt(start_conversation(person), person, text)
+
+    def pending(self, prompt: Prompt) -> list[Output]:
+        """The gates of the turn that wait."""
+        return list(Output.objects.filter(prompt=prompt).pending().order_by("position"))
+
+    def decide(self, output: Output, decision: str, reason: str = "") -> None:
+        decide(output.pk, self.person(), decision, digest=output.digest, via="api", reason=reason)
+
+    # What the outside saw
+
+    def effects(self) -> Counter[str]:
+        """How often each call did what it does, by path; `fx.slow` says `<path> began` and `<path> ended`."""
+        files = [self.folder / "effects", *(self.folder / "workspaces").glob("*/effects")]
+        return Counter(line for file in files if file.exists() for line in file.read_text().splitlines())
+
+    def asked(self) -> list[JSON]:
+        """The bodies of this site's requests to the model."""
+        bodies = [json.loads(line)["body"] for line in self.model.log.read_text().splitlines()]
+        return [body for body in bodies if body["model"] == self.name]
+
+
+@contextmanager
+def fresh(name: str, folder: Path, source: databases.Databases, model: Model) -> Iterator[Site]:
+    """A site with a new database, to which this process is connected meanwhile."""
+    home = folder / name
+    home.mkdir()
+    (home / "workspaces").mkdir(mode=0o700)
+    url = source.create(name)
+    databases.use(url)
+    try:
+        yield Site(name, home, url, model)
+    finally:
+        connection.close()
+        source.drop(url)

@@ -1,0 +1,416 @@
+"""Processes that die, hang and are stopped, in the middle of everything: every turn ends, nothing is done twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.db.models import F
+
+from agents.engine.ledger import JSON
+from conversations.journal import claimable
+from conversations.models import Output, Prompt, Step
+from conversations.models import Worker as WorkerRow
+from conversations.prompts import cancel_prompt
+from conversations.verification.stored import verify
+from conversations.worker import hosts
+from tests.agentsite.processes import free_port
+from tests.crash.processes import Cluster, alive, cluster, drain_of, kill, kill_all, running, wait_for
+from tests.crash.site import Site
+from tests.crash.turns import LONG_COMMAND
+from tests.crash.workers import ROOT, Whole
+
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes are the site's"),
+]
+both = pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
+postgres = pytest.mark.parametrize("site", ["postgres"], indirect=True)
+
+Start = Callable[..., Whole]
+
+
+@pytest.fixture
+def start(site: Site) -> Iterator[Start]:
+    """Starts a worker of the site; none is left at the end."""
+    with ExitStack() as stack:
+
+        def make(**more: str) -> Whole:
+            worker = Whole(site, **more)
+            stack.callback(worker.kill)
+            return worker
+
+        yield make
+        kill_all(site)
+
+
+def ended(site: Site, prompt: Prompt, card: str = "it_did_not") -> Prompt:
+    """The prompt at its end, every gate approved and every card answered on the way; its ledger is good."""
+
+    def look() -> bool:
+        for output in site.pending(prompt):
+            site.decide(output, card if output.ask == "interrupted" else "approve")
+        prompt.refresh_from_db()
+        return prompt.ended
+
+    wait_for(look, "the turn's end", site)
+    assert verify(prompt.conversation_id).problems == []
+    return prompt
+
+
+def asks(site: Site, prompt: Prompt) -> Output:
+    """The first gate that waits, once the worker has let the turn go."""
+
+    def look() -> Output | None:
+        prompt.refresh_from_db()
+        return next(iter(site.pending(prompt)), None) if prompt.state == "waiting_for_approval" else None
+
+    gate = wait_for(look, "a gate", site)
+    assert gate is not None
+    return gate
+
+
+def began(site: Site) -> None:
+    wait_for(lambda: site.effects()["1/0 began"], "the tool's beginning", site)
+
+
+def idle(site: Site, worker: Whole) -> Cluster:
+    """The worker's cluster, once it has run a task and none of its processes drains."""
+    wait_for(lambda: WorkerRow.objects.filter(host=site.name, beat_at__gt=F("started_at")), "the first beat", site)
+    wait_for(lambda: hosts.drain_is_free(site.name), "the drain's end", site)
+    found = wait_for(lambda: cluster(site, worker.process.pid), "the whole cluster", site)
+    assert found is not None
+    return found
+
+
+def payloads(prompt: Prompt, type: str, path: str = "1/0") -> list[JSON]:
+    return [step.content for step in Step.objects.filter(prompt=prompt, path=path, type=type)]
+
+
+# Between the decision and the resume
+
+
+@both
+def test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep(site: Site, start: Start) -> None:
+    """T-11, T-27: the process that decides is killed between its commit and its wake-up."""
+    start()
+    prompt = site.say("ask")
+    gate = asks(site, prompt)
+    web = subprocess.run(
+        [sys.executable, "-m", "tests.crash.decider", str(gate.pk)],
+        cwd=ROOT,
+        env=site.environment(AGENTSITE_CRASH=f"before_wake:1:{site.folder / 'passes'}"),
+        check=False,
+    )
+    assert web.returncode == -signal.SIGKILL
+    assert ended(site, prompt).state == "completed"
+    assert site.effects() == {"1/0": 1, "2/0": 1}
+
+
+@both
+def test_a_worker_killed_while_a_person_decides_leaves_the_turn_to_the_next(site: Site, start: Start) -> None:
+    """T-10: a pending approval outlives every process."""
+    worker = start()
+    prompt = site.say("ask")
+    gate = asks(site, prompt)
+    worker.kill()
+    site.decide(gate, "approve")
+    start()
+    assert ended(site, prompt).state == "completed"
+    assert site.effects() == {"1/0": 1, "2/0": 1}
+
+
+@postgres
+def test_cut_database_connections_are_opened_again(site: Site, start: Start) -> None:
+    """All connections but this test's are ended, while a turn waits and while a tool runs."""
+    start()
+    prompt, slow = site.say("ask"), site.say("take long")
+    asks(site, prompt)
+    began(site)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    assert ended(site, prompt).state == "completed"
+    assert ended(site, slow).state == "completed"
+    effects = site.effects()
+    assert (effects["1/0"], effects["2/0"], effects["1/0 began"]) == (1, 1, 1)
+
+
+def test_a_tool_that_changed_while_a_person_decided_does_not_run(site: Site, start: Start) -> None:
+    """T-19, T-44: what was approved is not what would run now."""
+    worker = start()
+    prompt = site.say("count")
+    gate = asks(site, prompt)
+    worker.stop()
+    site.decide(gate, "approve")
+    start(CRASH_APP_VERSION="2")
+    assert ended(site, prompt).state == "completed"
+    assert [result["code"] for result in payloads(prompt, "action_result")] == ["tool_changed"]
+    assert not site.effects()
+
+
+# The cluster
+
+
+@both
+@pytest.mark.parametrize("victims", [1, 2])
+def test_the_cluster_whose_idle_workers_were_killed_is_replaced(site: Site, start: Start, victims: int) -> None:
+    """T-25: q2 can wedge without a word; a prompt that comes after must run."""
+    worker = start(AGENTSITE_BEAT_SECONDS="5")
+    for pid in idle(site, worker).workers[:victims]:
+        kill(site, pid)
+    assert ended(site, site.say()).state == "completed"
+
+
+def test_the_cluster_whose_parent_was_killed_is_replaced_as_a_whole(site: Site, start: Start) -> None:
+    """T-25: none of its processes works on beside those of the new one."""
+    worker = start()
+    first = idle(site, worker)
+    kill(site, first.parent)
+    family = {first.parent, first.sentinel, *first.workers, *first.others}
+    wait_for(lambda: not family & set(alive(site)), "the end of the old cluster", site)
+    assert ended(site, site.say()).state == "completed"
+
+
+@pytest.mark.parametrize("victim", ["a worker", "the other worker", "monitor", "pusher", "sentinel"])
+def test_each_process_of_the_cluster_may_be_killed_in_the_middle_of_a_turn(
+    site: Site, start: Start, victim: str
+) -> None:
+    """T-25: one of the two workers drains."""
+    worker = start(AGENTSITE_BEAT_SECONDS="5")
+    found = idle(site, worker)
+    prompt = site.say("take long")
+    began(site)
+    named = dict(zip(["a worker", "the other worker", "monitor", "pusher"], found.workers + found.others, strict=True))
+    kill(site, named.get(victim, found.sentinel))
+    assert ended(site, prompt).state == "completed"
+    assert site.effects()["1/0 began"] == 1
+
+
+# The worker itself
+
+
+def test_a_killed_worker_leaves_no_process(site: Site, start: Start) -> None:
+    """Its cluster ends by itself, also while it holds a turn; a new worker then has the host for itself."""
+    worker = start()
+    prompt = site.say("take long")
+    began(site)
+    left = set(alive(site))
+    worker.kill()
+    start()
+    assert ended(site, prompt).state == "completed"
+    assert site.effects() == {"1/0 began": 1, "1/0 ended": 1}
+    wait_for(lambda: not left & set(alive(site)), "the end of the old cluster", site)
+
+
+def test_sigterm_lets_a_running_tool_end(site: Site, start: Start) -> None:
+    """CP30: exit code 0, the result recorded, nothing begun after it; the next worker goes on."""
+    worker = start()
+    prompt = site.say("take long")
+    began(site)
+    assert worker.stop() == 0
+    assert not alive(site)
+    prompt.refresh_from_db()
+    assert (prompt.state, prompt.lease_until) == ("running", 0)
+    assert payloads(prompt, "action_result") == [{"output": "slept"}]
+    assert not payloads(prompt, "action_call", "2")
+    start()
+    assert ended(site, prompt).state == "completed"
+    assert site.effects() == {"1/0 began": 1, "1/0 ended": 1}
+
+
+def test_sigterm_interrupts_a_tool_that_runs_too_long(site: Site, start: Start) -> None:
+    """CP30: after its time the tool is ended; its owner says what became of it."""
+    worker = start(AGENTSITE_STOP_SECONDS="1")
+    prompt = site.say("take for ever")
+    began(site)
+    assert worker.stop() == 0
+    assert not alive(site)
+    start()
+    assert asks(site, prompt).ask == "interrupted"
+    assert ended(site, prompt).state == "completed"
+    assert site.effects() == {"1/0 began": 1}
+    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+
+
+def test_sigterm_lets_the_model_say_its_answer_to_the_end(site: Site, start: Start) -> None:
+    """CP30: the answer is kept, and what it asks for is done by the next worker."""
+    worker = start()
+    prompt = site.say("talk")
+    wait_for(site.asked, "the request to the model", site)
+    assert worker.stop() == 0
+    assert len(payloads(prompt, "action_result", "1")) == 1
+    assert not site.effects()
+    start()
+    assert ended(site, prompt).state == "completed"
+    assert (len(site.asked()), site.effects()) == (2, {"1/0": 1})
+
+
+# Leases and fences
+
+
+@both
+def test_a_worker_that_stood_still_writes_nothing_any_more(site: Site, start: Start) -> None:
+    """T-23: stopped beyond its lease, taken over, continued: its tool is ended, its writes are refused."""
+    start()
+    prompt = site.say("take long")
+    began(site)
+    stalled, over_at = drain_of(prompt), time.monotonic() + 5
+    kill(site, stalled, signal.SIGSTOP)
+    try:
+        gate = asks(site, prompt)
+        taken_over = Step.objects.filter(prompt=prompt).latest("seq").seq
+        assert gate.ask == "interrupted"
+        assert drain_of(prompt) != stalled
+        wait_for(lambda: time.monotonic() > over_at, "the end of the tool's time: its result is what comes next", site)
+    finally:
+        kill(site, stalled, signal.SIGCONT)
+    gave_up = ("another worker took the prompt over", "left to another worker")
+    wait_for(lambda: any(words in site.said() for words in gave_up), "the old worker's giving up", site)
+    assert Step.objects.filter(prompt=prompt).latest("seq").seq == taken_over
+    assert ended(site, prompt).state == "completed"
+    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+    assert site.effects()["1/0 began"] == 1
+
+
+@both
+def test_a_claim_alone_shuts_the_old_worker_out(site: Site, start: Start) -> None:
+    """I8: the new worker dies before it writes a step, so that only the fence can tell that the old one is late."""
+    prompt = site.say("take long")
+    old = draining(site)
+    began(site)
+    over_at = time.monotonic() + 5
+    kill(site, old.pid, signal.SIGSTOP)
+    passes = site.folder / "passes"
+    wait_for(lambda: claimable(1), "the end of the lease", site)
+    new = draining(site, AGENTSITE_HOST=f"{site.name}_new", AGENTSITE_CRASH=f"after_claim:1:{passes}")
+    assert new.wait() == -signal.SIGKILL
+    wait_for(lambda: time.monotonic() > over_at, "the end of the tool's time: its result is what comes next", site)
+    kill(site, old.pid, signal.SIGCONT)
+    assert old.wait() == 0
+    assert payloads(prompt, "action_result") == []  # it claims the prompt anew, and asks what became of the call
+    start()
+    assert ended(site, prompt).state == "completed"
+    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+
+
+@both
+def test_a_tool_longer_than_three_leases_runs_once(site: Site, start: Start) -> None:
+    """T-22: the lease is renewed by a thread of its own."""
+    start(AGENTSITE_LEASE_SECONDS="4")
+    prompt = ended(site, site.say("take longer than three leases"))
+    assert (prompt.state, prompt.fence) == ("completed", 1)
+    assert site.effects() == {"1/0 began": 1, "1/0 ended": 1}
+
+
+def test_a_stopped_turn_ends_its_tool_at_once(site: Site, start: Start) -> None:
+    """T-34: within seconds the turn is cancelled and every process of the command is gone."""
+    start()
+    prompt = site.say("wait")
+    site.decide(asks(site, prompt), "approve")
+    wait_for(lambda: running(LONG_COMMAND), "the command", site)
+    asked_at = time.monotonic()
+    cancel_prompt(prompt.pk, site.person())
+    assert ended(site, prompt).state == "cancelled"
+    wait_for(lambda: not running(LONG_COMMAND), "the command's end", site)
+    assert time.monotonic() - asked_at < 10
+    assert [result["code"] for result in payloads(prompt, "action_result")] == ["cancelled"]
+
+
+def test_a_turn_stopped_while_nobody_works_is_not_gone_on_with(site: Site, start: Start) -> None:
+    """T-34: the next worker only closes it."""
+    worker = start()
+    prompt = site.say("take long")
+    began(site)
+    worker.kill()
+    kill_all(site)
+    cancel_prompt(prompt.pk, site.person())
+    start()
+    assert ended(site, prompt).state == "cancelled"
+    assert site.effects() == {"1/0 began": 1}
+    assert len(site.asked()) == 1
+
+
+def test_three_workers_lost_at_one_step_are_enough(site: Site, start: Start) -> None:
+    """The turn that takes its worker down is given up, and says so; others run."""
+    start()
+    prompt = ended(site, site.say("die"))
+    assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
+    assert site.effects() == {"1/0": 3}
+    assert ended(site, site.say()).state == "completed"
+
+
+@both
+def test_one_of_five_workers_that_wake_at_once_claims_the_prompt(site: Site) -> None:
+    """T-24, CP31: five hosts hear of one prompt."""
+    prompt, go = site.say(), site.folder / "go"
+    drains = [draining(site, go, AGENTSITE_HOST=f"{site.name}_{number}") for number in range(5)]
+    wait_for(lambda: len(list(site.folder.glob("go.*"))) == 5, "five drains", site)
+    go.touch()
+    assert [drain.wait() for drain in drains] == [0] * 5
+    assert (ended(site, prompt).state, prompt.fence) == ("completed", 1)
+    assert len(payloads(prompt, "action_start", "")) == 1
+
+
+def draining(site: Site, begin: Path = ROOT, **more: str) -> subprocess.Popen[bytes]:
+    """A process that drains once, without a worker around it, from when the file `begin` is there."""
+    command = [sys.executable, "-m", "tests.crash.drainer", str(begin)]
+    with site.log.open("ab") as log:
+        return subprocess.Popen(command, cwd=ROOT, env=site.environment(**more), stdout=log, stderr=log)
+
+
+# What monitors see
+
+
+@contextmanager
+def web(site: Site, **more: str) -> Iterator[Callable[[], int]]:
+    """The web server; what it gives is the status of /healthz."""
+    port = free_port()
+    with site.log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentsite.web"],
+            cwd=ROOT,
+            env=site.environment(PORT=str(port), **more),
+            stdout=log,
+            stderr=log,
+        )
+
+    def healthz() -> int:
+        request = HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            request.request("GET", "/healthz")
+            return request.getresponse().status
+        except ConnectionRefusedError:
+            return 0
+        finally:
+            request.close()
+
+    try:
+        yield healthz
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_healthz_says_503_while_nobody_works(site: Site, start: Start) -> None:
+    short = {"AGENTSITE_BEAT_SECONDS": "5"}
+    with web(site, **short) as healthz:
+        wait_for(lambda: healthz() == 503, "503 before the first worker", site)
+        worker = start(**short)
+        wait_for(lambda: healthz() == 200, "200 with a worker", site)
+        worker.stop()
+        assert healthz() == 503
+        worker = start(**short)
+        wait_for(lambda: healthz() == 200, "200 with a second worker", site)
+        worker.kill()
+        wait_for(lambda: healthz() == 503, "503 after a kill", site)
