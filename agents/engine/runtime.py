@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Decorator = Callable[[Policy], Policy]
 T = TypeVar("T")
 
+PATH_MOST = 200
+"""Characters of a path, which every journal can keep."""
+
 
 class Context:
     """What a policy sees of its run: it calls others and reads its own ledger. `turn` is the agent's it belongs to."""
@@ -133,6 +136,7 @@ class Run:
         self.limits, self.gatekeeper = limits or Limits(), gatekeeper or AskEverybody()
         self.services: Services = services or PlainServices()
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
+        self.rounds_granted = self.limits.rounds  # an agent with a budget of its own says so
         self.draining = False
         self._noted: set[str] = set()
         self._acting: set[asyncio.Task[Any]] = set()
@@ -206,7 +210,7 @@ class Run:
     def budget(self) -> dict[str, JSON]:
         """Rounds used and left, over all pauses (S84, S86)."""
         used = sum(1 for step in self.view.steps if step.type == "action_call" and is_round(step))
-        return {"steps_used": used, "steps_remaining": max(self.limits.rounds - used, 0)}
+        return {"steps_used": used, "steps_remaining": max(self.rounds_granted - used, 0)}
 
     # Calls
 
@@ -226,6 +230,8 @@ class Run:
         if self.view.result(path):
             return self.view.answer(path)
         self.going_on()
+        if len(path) > PATH_MOST:
+            raise ValueError(f"a path of {len(path)} characters: calls are nested too deep, or keys are too long")
         registered = self.registry.get(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):

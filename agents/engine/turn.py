@@ -48,6 +48,8 @@ def agent(
         A round that stands in the ledger costs a look-up; work goes on at the first call without a result.
         """
         limit = rounds or ctx.run.limits.rounds
+        if not ctx.path:
+            ctx.run.rounds_granted = limit
         turn = ctx.turn = Turn(ctx, list(tools()), _ordered(plugins()), action.payload.get("system") or prompt, limit)
         for number in range(1, limit + 1):
             answer = await ctx.call(Action("model", {"round": number}), key=str(number), hold=True)

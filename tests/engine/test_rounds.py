@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from agents.engine import Action, Context, Step, run
+import pytest
+
+from agents.engine import Action, Context, PolicyRegistry, Step, run
 from agents.engine.errors import ProviderError
 from agents.engine.ledger import text
 from agents.engine.limits import Limits
@@ -200,3 +202,23 @@ async def test_a_failed_agent_is_an_error_to_its_workflow(world: World) -> None:
 
     ledger = await run("flow", {}, registry)
     assert ledger[-2].payload == {"text": "max_rounds"}
+
+
+async def test_a_pause_counts_against_the_agents_own_budget(world: World) -> None:
+    """An agent that was registered with a budget of its own pauses and resumes with what is left of that (S84, S86)."""
+    registry, _ = site([says("I will.", call("shell.run", command="ls")), says("Done.")], world.tools(), rounds=3)
+    ledger = await carry_on(registry)
+    paused = View(ledger).at("", "pause")[-1].payload
+    assert (paused["steps_used"], paused["steps_remaining"]) == (1, 2)
+
+
+async def test_a_path_that_no_journal_could_keep_is_refused(world: World) -> None:
+    """The turn fails where it stands, and says why; it is not tried for ever."""
+    registry = PolicyRegistry()
+
+    @registry.register("deep")
+    async def deep(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("deep"), key="k" * 201)
+
+    with pytest.raises(ValueError, match="a path of 201 characters"):
+        await run("deep", {}, registry)
