@@ -58,9 +58,12 @@ def _healthy(url: str) -> bool:
     return False
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A headless Chromium that asks nobody outside for anything."""
+    """A headless Chromium that asks nobody outside for anything.
+
+    Ended with this package's tests: Playwright keeps an event loop in this thread, beside which Django refuses to work.
+    """
     quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*quiet, "--disable-sync"])
