@@ -46,7 +46,9 @@ def locked_turn(prompt_id: int) -> Iterator[Turn]:
     Raises Prompt.DoesNotExist.
     """
     with transaction.atomic():
-        conversation = Conversation.objects.select_for_update(of=("self",)).get(prompts=prompt_id)
+        conversation = Conversation.objects.select_for_update(of=("self",)).filter(prompts=prompt_id).first()
+        if conversation is None:
+            raise Prompt.DoesNotExist(f"prompt {prompt_id} is not there, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
         place = Place(conversation.pk, prompt.pk, conversation.seq, conversation.head)
         yield Turn(prompt, place, View(read_steps(prompt.pk)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.provider import USAGE
-from agents.engine.view import View
+from agents.engine.view import View, is_gate
 
 
 def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
@@ -19,9 +19,12 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
     for call in view.open_calls():
         if not call.path:
             continue
-        if call.payload["policy"] == "human":
+        if is_gate(call):
             decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
             steps.append(Step("system", "action_result", decided, path=call.path))
+        elif call.payload["policy"] != "model" and view.at(call.path, "action_start"):
+            unknown = f"{message} It had begun: nobody knows whether it ran, check before you repeat it."
+            steps.append(replace(action_error("runtime", "interrupted", unknown), path=call.path))
         else:
             steps.append(replace(action_error("runtime", code, message), path=call.path))
     if state == "failed":

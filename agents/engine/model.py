@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 BACKOFF_SECONDS = (1.0, 4.0, 15.0)
 """Waits between the attempts of one round where the provider names none; rising so that a rate limit can pass."""
 
+WAIT_MOST = 60.0
+"""Seconds a provider may have us wait between two attempts: whoever is told to come back tomorrow should be told so."""
+
 
 def model(provider: Provider) -> Policy:
     """The model policy over this provider.
@@ -67,17 +70,22 @@ async def _attempts(
     run = ctx.run
     while True:
         run.going_on()
+        left = max(1.0, run.limits.seconds - ctx.services.running_seconds())
         attempt = len(run.view.at(ctx.path, "action_start")) + 1
         started = Step(run.worker, "action_start", {"attempt": attempt, "fence": run.fence, **start}, path=ctx.path)
         run.stage(started, snapshots=snapshots)
         await run.flush()
         try:
-            return await run.effect(_collect(provider, request, ctx))
+            return await run.effect(_collect(provider, request, ctx), left)
+        except TimeoutError:
+            return action_error(
+                "runtime", "timeout", f"The model had not answered after {left:.0f} seconds, the limit."
+            )
         except ProviderError as error:
             failed = len(run.view.at(ctx.path, "action_retry"))
             if not error.retryable or failed + 1 >= run.limits.attempts:
                 return action_error("model", error.code, error.message)
-            wait = error.wait_seconds if error.wait_seconds is not None else BACKOFF_SECONDS[min(failed, 2)]
+            wait = BACKOFF_SECONDS[min(failed, 2)] if error.wait_seconds is None else min(error.wait_seconds, WAIT_MOST)
             retry = {"attempt": attempt, "code": error.code, "message": error.message, "wait_seconds": wait}
             run.stage(Step(run.worker, "action_retry", retry, path=ctx.path))
             await run.flush()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import JSON, Step
-from agents.engine.view import ancestors, parent
+from agents.engine.view import ancestors, asked_for, parent
 
 
 class Frozen(BaseModel):
@@ -313,7 +314,7 @@ def _opened(step: Step, parent: str) -> Output | None:
 def _opens_entry(step: Step) -> bool:
     """A model's call of anything, a policy's call of a tool, and a question that a policy asks a person."""
     if step.payload.get("policy") == "human":
-        return True  # below a tool's entry it never comes here: there it is that entry's gate
+        return True  # below a tool's entry it never comes here: there it is that entry's gate. A model's is only a call
     return step.actor == "model" or bool(step.payload.get("tool"))
 
 
@@ -326,14 +327,23 @@ def _opened_entry(step: Step, place: dict[str, Any]) -> ToolOutput:
         raw=data.get("raw"),
         **place,
     )
-    return _ask(entry, step) if entry.tool == "human" else entry
+    return _ask(entry, step) if entry.tool == "human" and not asked_for(step) else entry
 
 
 def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     asked = step.payload.get("payload", {})
     known = {name: asked[name] for name in ("ask", "reason", "risk", "digest", "facts", "expires_at") if name in asked}
-    approval = Approval(path=step.path, requested_at=step.time, **known)
+    approval = _approval({"path": step.path, "requested_at": step.time, **known})
     return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
+
+
+def _approval(fields: dict[str, Any]) -> Approval:
+    """The gate with these fields; those that make no sense are left out, because a fold never raises."""
+    try:
+        datetime.fromisoformat(fields.get("expires_at") or "2000-01-01")
+        return Approval(**fields)
+    except (TypeError, ValueError):
+        return Approval(path=fields["path"], requested_at=fields["requested_at"])
 
 
 DECIDED = {
@@ -389,6 +399,8 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
     if step.failed:
         error = {"code": str(data.get("code", "failed")), "message": str(data.get("message", ""))}
         changes["result"] = Failure(error=error)
+        if entry.approval and entry.approval.state == "pending":  # whoever ends a call ends its gate
+            changes["approval"] = entry.approval.model_copy(update={"state": "cancelled"})
     elif entry.tool == "human" and entry.approval:
         changes |= {
             "approval": _decided(entry.approval, step, data.get("decision", "")),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Input = TypeVar("Input", bound=BaseModel)
 
+RESERVED = ("agent", "human", "model")
+
 TIME_LIMIT_MOST = 600.0
 """Seconds that no tool may run longer, whatever it declares."""
 
@@ -151,6 +153,8 @@ def tool(
     def make(function: Callable[[Any], Any]) -> Tool:
         if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
             raise RegistryError(f"a tool's name is lower-case words joined by dots, not {name!r}")
+        if name in RESERVED:
+            raise RegistryError(f"{name!r} is the name of a policy of the engine, not of a tool")
         if time_limit is not None and not 0 < time_limit <= TIME_LIMIT_MOST:
             raise RegistryError(f"{name}: a time limit is between 0 and {TIME_LIMIT_MOST:.0f} seconds")
         declared = risk or Risk.DESTRUCTIVE

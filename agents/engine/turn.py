@@ -12,7 +12,7 @@ from agents.engine.decorators import calls
 from agents.engine.effect import gate, interrupted, new_call
 from agents.engine.errors import Suspended
 from agents.engine.history import History
-from agents.engine.ledger import Step, action_error
+from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.plugin import Plugin
 from agents.engine.policy import Action, Policy, records_itself
 from agents.engine.round import Round
@@ -120,6 +120,7 @@ async def run_batch(asked: list[Step], turn: Turn, number: int) -> None:
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
     """One call to its result: refused, rejected, or run once with what was approved."""
     if why := _problem(ctx, call, tools):
+        ctx.run.stage(*_closed_gate(ctx, call))
         await ctx.refuse(call, why.payload["code"], why.payload["message"])
     else:
         await ctx.invoke(call, tools[call.payload["policy"]])
@@ -185,7 +186,7 @@ async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> Non
     steps, deferred = [], []
     for call in todo:
         if why := _problem(ctx, call, tools):
-            steps.append(replace(why, path=call.path))
+            steps += [*_closed_gate(ctx, call), replace(why, path=call.path)]
         elif not ctx.run.view.call(join(call.path, "human")):
             opened = await gate(tools[call.payload["policy"]], call.payload["payload"], call.path, ctx.run)
             steps += opened
@@ -195,6 +196,13 @@ async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> Non
     if any(_undecided(ctx, call) for call in todo):
         ctx.run.stage(*deferred)
         raise Suspended
+
+
+def _closed_gate(ctx: Context, call: Step) -> list[Step]:
+    """The end of a gate whose call cannot run any more."""
+    decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
+    gate = join(call.path, "human")
+    return [Step("system", "action_result", decided, path=gate)] if _undecided(ctx, call) else []
 
 
 def _undecided(ctx: Context, call: Step) -> bool:

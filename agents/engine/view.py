@@ -34,6 +34,11 @@ def asked_for(step: Step) -> bool:
     return step.type == "action_call" and step.actor != "runtime" and not step.actor.startswith("policy:")
 
 
+def is_gate(step: Step) -> bool:
+    """Whether this call asks a person. A model that asks for a tool named `human` asks nobody."""
+    return step.type == "action_call" and step.payload["policy"] == "human" and not asked_for(step)
+
+
 class View:
     """The steps of one turn, by path. `states` is each plugin's state before the turn's first step."""
 
@@ -90,7 +95,7 @@ class View:
 
     def open_gates(self) -> list[Step]:
         """The calls that wait for a person."""
-        return [call for call in self.open_calls() if call.payload["policy"] == "human"]
+        return [call for call in self.open_calls() if is_gate(call)]
 
     def own(self, path: str) -> list[Step]:
         """The ledger of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""

@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 from conversations.admin.base import ReadOnly, one_piece
 from conversations.admin.detail import detail
 from conversations.admin.together import TOGETHER_MOST, together
+from conversations.approvals.permissions import shown_to
 from conversations.models import Approval, Gate
 from conversations.shown.faithful import first_line, inert, visible
 from conversations.shown.gate import RISKS, Card, card
@@ -83,8 +84,12 @@ class ApprovalAdmin(ReadOnly):
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Approval | None = None) -> bool:
-        """Everybody whom the admin lets in sees what waits; who decides is asked for each decision."""
+        """Everybody whom the admin lets in sees what waits for them; who decides is asked for each decision."""
         return request.user.is_active and request.user.is_staff
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
+        """What this person is shown."""
+        return shown_to(request.user, super().get_queryset(request))
 
     def get_urls(self) -> list[URLPattern]:
         """Also the page that shows several."""

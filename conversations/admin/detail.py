@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.text import Truncator
 
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.permissions import may_decide
+from conversations.approvals.permissions import may_decide, shown_to
 from conversations.models import Approval, Output
 from conversations.shown.faithful import inert
 from conversations.shown.gate import Card, cards
@@ -39,7 +39,7 @@ def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) ->
         output = decide_posted(
             request, int(object_id), request.POST.get("decision", ""), request.POST.get("digest", "")
         )
-    except Output.DoesNotExist as error:
+    except ObjectDoesNotExist as error:
         raise Http404 from error
     except DecisionRefused as refused:
         if refused.code == "forbidden":
@@ -69,7 +69,8 @@ def told(card: Card) -> str:
 
 def loaded(request: HttpRequest, *keys: int) -> list[Card]:
     """The cards of these approvals, in the order in which they were asked."""
-    found = Approval.objects.filter(pk__in=keys).select_related("conversation__owner", "prompt__asked_by")
+    mine = shown_to(request.user, Approval.objects.filter(pk__in=keys))
+    found = mine.select_related("conversation__owner", "prompt__asked_by")
     return cards(list(found.order_by("asked_at", "pk")), request.user)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse
 
+from conversations.approvals.permissions import shown_to
 from conversations.models import Output
 
 BADGE_MOST = 99
@@ -28,7 +30,7 @@ PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "grou
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with what this person may see."""
     approvals = _link("Approvals", "verified_user", "conversations", "approval")
-    if waits := waiting():
+    if waits := waiting(request.user):
         approvals |= {"badge": waits, "badge_variant": "warning"}
     return [
         {"items": [approvals]},
@@ -45,9 +47,9 @@ def index(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     return context
 
 
-def waiting() -> str:
-    """How many approvals wait, as far as a badge counts; "" while none does."""
-    count = Output.objects.pending()[: BADGE_MOST + 1].count()
+def waiting(staff: User | AnonymousUser) -> str:
+    """How many of the approvals this person is shown wait, as far as a badge counts; "" while none does."""
+    count = shown_to(staff, Output.objects.pending())[: BADGE_MOST + 1].count()
     return f"{BADGE_MOST}+" if count > BADGE_MOST else str(count or "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -15,7 +15,7 @@ from django.urls import reverse
 from conversations.admin.detail import REASON_MOST, decide_posted, loaded, person, told
 from conversations.approvals.decisions import DecisionRefused
 from conversations.approvals.permissions import may_decide
-from conversations.models import Approval, Output
+from conversations.models import Approval
 from conversations.shown.gate import cards
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _decide_each(request: HttpRequest, keys: Iterable[int]) -> None:
             continue
         try:
             output = decide_posted(request, key, decision, request.POST.get(f"digest_{key}", ""))
-        except Output.DoesNotExist:
+        except ObjectDoesNotExist:
             messages.error(request, f"Approval {key} is not there.")
         except DecisionRefused as refused:
             messages.error(request, f"Approval {key}: {refused}")

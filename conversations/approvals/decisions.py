@@ -40,8 +40,8 @@ def decide(output_id: int, by: User, decision: str, *, digest: str, via: str, re
     """Decide the gate of this output as `decision`; the turn goes on when no gate of it is left.
 
     `digest` is that of the call as it was shown: another one is refused, nothing is decided. `via`: page, admin or api.
-    The same decision again by the same person returns the first result. Raises Output.DoesNotExist (also where nobody
-    was asked), Conflict, DecisionRefused (`forbidden`, `unknown_decision`).
+    The same decision again by the same person returns the first result. Raises ObjectDoesNotExist (nobody was
+    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `unknown_decision`).
     """
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
@@ -50,7 +50,7 @@ def decide(output_id: int, by: User, decision: str, *, digest: str, via: str, re
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
         if output.gate != Gate.PENDING:
             return _decided_already(output, turn, by, decision)
-        if turn.view.cancelled():
+        if turn.view.cancelled() or turn.prompt.ended:
             raise Conflict("cancelled", "Nothing was changed: the turn was stopped.", output)
         if decision not in DECISIONS.get(output.ask, ()):
             answers = ", ".join(DECISIONS.get(output.ask, ())) or "none"

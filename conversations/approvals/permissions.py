@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from django.db.models import QuerySet
 
 from conversations.models import Output
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+Shown = TypeVar("Shown", bound=Output)
+
+
+def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Shown]) -> QuerySet[Shown]:
+    """Those of the outputs that the admin's approvals show: all to whoever decides for others, else a person's own."""
+    if staff.has_perm("conversations.decide_approval"):
+        return outputs
+    return outputs.filter(conversation__owner_id=staff.pk)
 
 
 def may_decide(user: User, output: Output) -> bool:

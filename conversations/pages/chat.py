@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from conversations.approvals.permissions import may_decide
+from conversations.approvals.permissions import may_decide, shown_to
 from conversations.models import Conversation, Output, Prompt
 from conversations.pages.composer import Composer
 from conversations.pages.forms import Message
@@ -146,5 +146,5 @@ def _frame(request: PersonRequest) -> dict[str, Any]:
     staff = request.user.is_staff
     return {
         "sidebar": sidebar(request.user, request.GET.get("q", "").strip()),
-        "approvals": Output.objects.pending()[:100].count() if staff else 0,
+        "approvals": shown_to(request.user, Output.objects.pending())[:100].count() if staff else 0,
     }

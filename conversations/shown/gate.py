@@ -163,4 +163,5 @@ def _call(entry: ToolOutput) -> Call:
     """What is asked about: the call, or what a policy puts to a person in a question of its own."""
     if entry.tool != "human":
         return shown_call(entry.tool, entry.input)
-    return Call("A question", None, shown_call("", entry.input.get("input") or {}).fields)
+    asked = entry.input.get("input")
+    return Call("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)

@@ -106,8 +106,15 @@ class Drain:
         if seen.stopping or room <= 0:
             return seen
         for prompt in claimable(room):
+            if prompt in held:
+                continue  # its lease lapsed, and its runner does not know yet: it must end before another begins
             crashpoint("before_claim")
-            if new := claim(prompt, self.worker, settings.AGENTSITE_LEASE_SECONDS):
+            try:
+                new = claim(prompt, self.worker, settings.AGENTSITE_LEASE_SECONDS)
+            except Error:
+                logger.warning("a prompt could not be claimed; those before it are run", exc_info=True)
+                break
+            if new:
                 seen.claims.append(new)
         return seen
 

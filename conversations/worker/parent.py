@@ -61,9 +61,9 @@ class Parent:
         try:
             self._tend_cluster()
             wakeup.ask_for_beat(self.host)
-            expire_due()
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.wake()
+            expire_due()
         except Error:
             logger.warning("the database does not answer; looking again", exc_info=True)
             self._heard_at = time.monotonic()  # nobody can beat without it

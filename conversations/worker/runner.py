@@ -41,7 +41,8 @@ def load(prompt_id: int) -> Loaded:
     prompt = Prompt.objects.select_related("conversation").get(pk=prompt_id)
     conversation = prompt.conversation
     steps = read_steps(prompt_id)
-    earlier = StepRow.objects.filter(conversation=conversation, type="state", seq__lt=steps[0].id).order_by("seq")
+    # Others' steps only: a prompt that queued was created before turns that ended before it began.
+    earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
     contents = map(json.loads, earlier.values_list("payload", flat=True))
     states = {content["plugin"]: content["value"] for content in contents}
     return Loaded(prompt, Place(conversation.pk, prompt.pk, conversation.seq, conversation.head), steps, states)

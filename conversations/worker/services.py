@@ -88,9 +88,9 @@ class PromptServices:
         return turns
 
     def _history(self) -> list[PastTurn]:
-        prompts = list(
-            Prompt.objects.filter(conversation_id=self.conversation, pk__lt=self.prompt).ended().order_by("pk")
-        )
+        # Those that ran before this one: one that was stopped while it queued (fence 0) said nothing.
+        ran = Prompt.objects.filter(conversation_id=self.conversation, fence__gt=0).exclude(pk=self.prompt)
+        prompts = list(ran.ended().order_by("ended_at", "pk"))
         outputs: dict[int, list[Any]] = {}
         for row in Output.objects.filter(prompt__in=prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())

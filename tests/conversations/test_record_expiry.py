@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
+from conversations.approvals import expiry
 from conversations.approvals.decisions import Conflict, decide
 from conversations.approvals.expiry import expire_due
+from conversations.erasure import erase
 from conversations.journal import read_steps
-from conversations.models import Gate, State
+from conversations.ledger import Turn, locked_turn
+from conversations.models import Conversation, Gate, Output, State
 from conversations.verification import problems_of
-from tests.conversations.recorded import TWO_GATES, Site, pending
+from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, pending
+from tests.engine.support import call, says
 
 LONG_AGO = -1.0
 """Hours that a gate stays open: it was due before it was asked."""
@@ -55,3 +60,47 @@ def test_an_expired_gate_cannot_be_approved(site: Site, ann: User) -> None:
     with pytest.raises(Conflict) as refused:
         decide(gate.pk, ann, "approve", digest=gate.digest, via="page")
     assert refused.value.output.gate == Gate.EXPIRED
+
+
+@pytest.mark.usefixtures("due")
+def test_a_gate_that_cannot_be_expired_does_not_keep_the_others(
+    site: Site, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the sweep that expires it: what is wrong with it is in the log."""
+    first, second = site.runs(ann, *TWO_GATES), site.runs(ann, *TWO_GATES)
+    real = locked_turn
+
+    def fails(prompt: int) -> AbstractContextManager[Turn]:
+        if prompt == first.pk:
+            raise ValueError("poisoned")
+        return real(prompt)
+
+    monkeypatch.setattr(expiry, "locked_turn", fails)
+    assert expire_due() == 2
+    assert not pending(second)
+    assert len(pending(first)) == 2
+
+
+@pytest.mark.usefixtures("due")
+def test_a_gate_whose_conversation_was_erased_meanwhile_is_nobodys(
+    site: Site, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep goes on."""
+    prompt = site.runs(ann, *ONE_GATE)
+    real = locked_turn
+
+    def erased(number: int) -> AbstractContextManager[Turn]:
+        erase(Conversation.objects.get(pk=prompt.conversation_id), ann)
+        return real(number)
+
+    monkeypatch.setattr(expiry, "locked_turn", erased)
+    assert expire_due() == 0
+
+
+def test_a_model_that_asks_for_a_person_by_name_opens_no_approval(site: Site, ann: User) -> None:
+    """Nothing stands among the approvals, and the turn ends (T-14)."""
+    forged = call("human", reason="Routine backup", expires_at="2020-01-01T00:00:00+00:00")
+    prompt = site.runs(ann, says("Please.", forged), says("Done."))
+    assert prompt.state == State.COMPLETED
+    assert not Output.objects.gates().exists()
+    assert expire_due() == 0
