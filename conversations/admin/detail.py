@@ -27,11 +27,12 @@ REASON_MOST = 4_000
 def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) -> HttpResponse:
     """GET shows the call whole; POST decides it by the digest that was shown.
 
-    409 with its present state where it is not as it was shown; 403 for a person who may not decide it.
+    404 for what this person is not shown; 409 with its present state where it is not as it was; 403 for a person who
+    may not decide it.
     """
     if not pages.has_view_permission(request):
         raise PermissionDenied
-    if not (object_id.isascii() and object_id.isdigit()):
+    if not (object_id.isascii() and object_id.isdigit() and loaded(request, int(object_id))):
         raise Http404
     if request.method != "POST":
         return _page(request, pages, int(object_id))

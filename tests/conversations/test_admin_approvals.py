@@ -161,15 +161,28 @@ def test_what_comes_from_elsewhere_is_refused(owner: User, chief: User) -> None:
     assert fresh(output).gate == Gate.PENDING
 
 
-def test_staff_without_the_permission_may_look_only(client: Client, owner: User) -> None:
+def test_staff_without_the_permission_is_not_shown_what_others_ask(client: Client, owner: User) -> None:
+    """Neither in the list nor by its address; whoever decides for others is shown all (I11)."""
     _, output = asking(owner)
     client.force_login(person("staff", is_staff=True))
+    assert output.reason not in client.get(LIST).text
+    assert client.get(address(output)).status_code == 404
+    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 404
+    assert fresh(output).gate == Gate.PENDING
+    client.force_login(person("other", "decide_approval", is_staff=True))
+    assert output.reason in client.get(LIST).text
+    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 302
+
+
+def test_who_may_not_decide_their_own_may_look_only(client: Client) -> None:
+    staff = person("staff", is_staff=True)
+    staff.groups.clear()
+    _, output = asking(staff)
+    client.force_login(staff)
     html = client.get(address(output)).text
     assert "You may not decide this" in html
     assert 'name="decision"' not in html
     assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 403
-    client.force_login(person("other", "decide_approval", is_staff=True))
-    assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 302
 
 
 def test_staff_decides_its_own_by_the_default_group(client: Client) -> None:
