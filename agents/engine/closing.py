@@ -8,6 +8,9 @@ from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.provider import USAGE
 from agents.engine.view import View, is_gate
 
+HAD_BEGUN = "It had begun: some or all of it may have happened, check before you repeat it."
+"""Said of a call that was cut off, so that nobody takes it for one that was never done."""
+
 
 def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
     """The steps that end the turn as `state`: each open gate and call gets its result, the root last.
@@ -22,11 +25,10 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
         if is_gate(call):
             decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
             steps.append(Step("system", "action_result", decided, path=call.path))
-        elif call.payload["policy"] != "model" and view.at(call.path, "action_start"):
-            unknown = f"{message} It had begun: nobody knows whether it ran, check before you repeat it."
-            steps.append(replace(action_error("runtime", "interrupted", unknown), path=call.path))
         else:
-            steps.append(replace(action_error("runtime", code, message), path=call.path))
+            began = call.payload["policy"] != "model" and view.at(call.path, "action_start")
+            why = f"{message} {HAD_BEGUN}" if began else message
+            steps.append(replace(action_error("runtime", code, why), path=call.path))
     if state == "failed":
         steps.append(Step("system", "text", {"text": message, "role_hint": "system"}))
     return [*steps, end(view, state, stop_reason)]

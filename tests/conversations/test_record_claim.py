@@ -87,7 +87,7 @@ def test_releasing_twice_or_late_changes_nothing(prompt: Prompt) -> None:
 
 
 def test_a_lost_worker_counts_up_to_its_last_renewal_and_is_a_strike(prompt: Prompt) -> None:
-    """RELIABILITY 4.2: claimed, renewed after 12 s, then lost; found after its lease."""
+    """Claimed, renewed after 12 s, then lost; found after its lease."""
     held = taken(prompt)
     pass_by(prompt, 12)
     renew([held], LEASE)
@@ -114,7 +114,7 @@ def test_strikes_add_up_until_there_is_progress(prompt: Prompt) -> None:
 
 
 def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> None:
-    """RELIABILITY 4.2: after three lost workers without progress the turn is given up, visibly."""
+    """After three lost workers without progress the turn is given up, visibly."""
     prompt = site.starts(ann, *ONE_GATE)
     for _ in range(3):
         taken(prompt)

@@ -46,7 +46,7 @@ def people(world: World) -> object:
 
 
 async def test_two_gates_in_one_turn() -> None:
-    """S99: text and proposal, pause, approve, twice; then a summary; one turn, its records as LEDGER.md has them."""
+    """S99: text and proposal, pause, approve, twice; then a summary; one turn, its records as they must be."""
     world = World()
     registry, provider = site(S99, world.tools())
     journal = CrashingJournal()

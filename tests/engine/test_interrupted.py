@@ -103,7 +103,7 @@ async def test_an_idempotent_tool_runs_again_with_the_same_key(world: World) -> 
 
 
 async def test_a_thread_past_its_time_limit_is_interrupted() -> None:
-    """It cannot be killed, so nobody knows: its owner is asked (DESIGN 3)."""
+    """It cannot be killed, so nobody knows: its owner is asked."""
     stuck, ran = threading.Event(), list[str]()
 
     @tool("slow", risk=Risk.WRITE, approval=False, time_limit=0.01)

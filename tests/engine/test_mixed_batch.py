@@ -1,4 +1,4 @@
-"""LEDGER.md's mixed batch step by step: read, gated (edited), ungated, gated (rejected), invalid, unknown, read."""
+"""The mixed batch step by step: read, gated (edited), ungated, gated (rejected), invalid, unknown, read."""
 
 from agents.engine.approval import call_digest
 from tests.engine.cast import World, site

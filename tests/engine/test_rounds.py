@@ -39,7 +39,7 @@ async def test_an_answer_without_calls_ends_the_turn(world: World) -> None:
 
 
 async def test_what_the_model_saw_is_kept_once_per_content(world: World) -> None:
-    """System text and tools are a snapshot that the round's start names (DESIGN 3)."""
+    """System text and tools are a snapshot that the round's start names."""
     registry, _ = site([says("", call("fx.read", a=1)), says("Done.")], world.tools())
     journal = CrashingJournal()
     ledger = await carry_on(registry, journal=journal)
@@ -159,7 +159,7 @@ async def test_usage_adds_up_over_rounds_and_pauses(world: World) -> None:
 
 
 async def test_arguments_that_do_not_parse_are_an_error_the_model_sees(world: World) -> None:
-    """`raw` is kept, and the result is invalid_input; the loop goes on (S27, DESIGN 3)."""
+    """`raw` is kept, and the result is invalid_input; the loop goes on (S27)."""
     registry, provider = site([says("", call("fx.read", "c1", "{a: 1")), says("Done.")], world.tools())
     ledger = await carry_on(registry)
     asked = View(ledger).call("1/0")

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from agents.engine.closing import close
 from agents.engine.errors import Cancelled, Draining, Fenced
 from agents.engine.journal import Record
 from agents.engine.ledger import Ledger, Step
@@ -214,3 +215,19 @@ async def test_an_end_that_could_not_be_recorded_is_not_doubled(world: World) ->
         await run.root("agent", {"text": "go"})
     await run.fail("internal_error", "Something broke.")
     check_ended_once(journal.ledger)
+
+
+def test_a_call_that_had_begun_is_not_told_as_never_done() -> None:
+    """The model of the next turn reads that it may have happened; of one that waited, only that it was stopped."""
+    view = View(
+        [
+            Step("user:1", "action_call", {"policy": "agent", "payload": {}}, "", 1),
+            Step("model", "action_call", {"policy": "mail.send", "payload": {}}, "1/0", 2),
+            Step("model", "action_call", {"policy": "mail.send", "payload": {}}, "1/1", 3),
+            Step("worker:1", "action_start", {"attempt": 1}, "1/0", 4),
+        ]
+    )
+    told = {step.path: step.payload for step in close(view, "cancelled", "cancelled", "Stopped.")}
+    assert told["1/0"]["code"] == told["1/1"]["code"] == "cancelled"
+    assert "may have happened" in told["1/0"]["message"]
+    assert told["1/1"]["message"] == "Stopped."
