@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 import time
 from typing import Any
 
@@ -39,15 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--latency", type=float, default=5.0, help="seconds until the model's first word")
-    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
-    parser.add_argument("--json", action="store_true", help="only the figures, as JSON")
-    options = parser.parse_args()
-    if options.json:
-        json.dump(measure(options), sys.stdout)
-        return
-    databases = ("sqlite", "postgres") if options.database == "both" else (options.database,)
-    passed_on = ["--prompts", str(options.prompts), "--latency", str(options.latency)]
-    found = [support.in_own_process("bench.prompts", database, passed_on) for database in databases]
+    found = support.on_databases(parser, "bench.prompts", measure)
     print(support.table(list(found[0]), [list(each.values()) for each in found]))
 
 

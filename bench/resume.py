@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
-import sys
 import time
 from typing import Any
 
@@ -80,15 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
-    parser.add_argument("--json", action="store_true", help="only the figures, as JSON")
-    options = parser.parse_args()
-    if options.json:
-        json.dump(measure(options), sys.stdout)
-        return
-    databases = ("sqlite", "postgres") if options.database == "both" else (options.database,)
-    passed_on = ["--rounds", str(options.rounds), "--times", str(options.times)]
-    found = [support.in_own_process("bench.resume", database, passed_on) for database in databases]
+    found = support.on_databases(parser, "bench.resume", measure)
     print(support.table(list(found[0]), [list(each.values()) for each in found]))
 
 

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import statistics
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -141,16 +140,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--tool-bytes", type=int, default=200)
     parser.add_argument("--base-url", default="", help="another server than the scripted one")
-    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
-    parser.add_argument("--json", action="store_true", help="only the figures, as JSON")
-    options = parser.parse_args()
-    if options.json:
-        json.dump(measure(options), sys.stdout)
-        return
-    databases = ("sqlite", "postgres") if options.database == "both" else (options.database,)
-    passed_on = ["--rounds", str(options.rounds), "--tool-bytes", str(options.tool_bytes)]
-    passed_on += ["--base-url", options.base_url] if options.base_url else []
-    found = [support.in_own_process("bench.round", database, passed_on) for database in databases]
+    found = support.on_databases(parser, "bench.round", measure)
     names = ("round", "wall_ms", "cpu_ms", "bare_wall_ms", "bare_cpu_ms", "wall_ratio", "stored_bytes", "said_bytes")
     rows = [[each["database"], *(row[name] for name in names)] for each in found for row in each["rows"]]
     print(support.table(("database", *names), rows))

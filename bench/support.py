@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,25 @@ def _psql(statement: str) -> None:
 
     with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
         connection.execute(statement.encode())
+
+
+def on_databases(
+    parser: argparse.ArgumentParser, module: str, measure: Callable[[argparse.Namespace], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Measure on each database that is asked for, in a process of its own, by the command's own options.
+
+    In such a process (`--json`) the figures are printed as JSON, and the command ends.
+    """
+    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
+    parser.add_argument("--json", action="store_true", help="only the figures of one database, as JSON")
+    options = parser.parse_args()
+    if options.json:
+        json.dump(measure(options), sys.stdout)
+        raise SystemExit(0)
+    databases = ("sqlite", "postgres") if options.database == "both" else (options.database,)
+    own = {name: value for name, value in vars(options).items() if name not in ("database", "json")}
+    passed_on = [f"--{name.replace('_', '-')}={value}" for name, value in own.items()]
+    return [in_own_process(module, database, passed_on) for database in databases]
 
 
 def in_own_process(module: str, database: str, arguments: Sequence[str]) -> Any:

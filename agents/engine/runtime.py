@@ -381,7 +381,7 @@ async def _turn_by_turn(action: Action, ctx: Context) -> list[Step]:
 
 @records_itself
 async def human(action: Action, ctx: Context) -> list[Step]:
-    """A person decides. Waiting is the end of the run for now: the decision is this call's result (S129)."""
+    """A person decides. Waiting ends this run: the decision is this call's result (S129)."""
     call = ctx.run.view.call(ctx.path)
     if call and asked_for(call):
         raise ToolError("A person is asked by policies, not by a model.", code="not_offered")
