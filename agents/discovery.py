@@ -40,6 +40,11 @@ def installed() -> Found:
     return Found(tuple(discover_tools(modules)), tuple(discover_plugins(modules)))
 
 
+def installed_tool(name: str) -> Tool | None:
+    """The installed tool of this name; None where there is none, or only a plugin offers it, round by round."""
+    return next((tool for tool in installed().tools if tool.name == name), None)
+
+
 def shipped_packages() -> list[str]:
     """The packages of the plugins that we ship."""
     return [found.name for found in pkgutil.iter_modules(shipped.__path__, f"{shipped.__name__}.") if found.ispkg]

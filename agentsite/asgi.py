@@ -1,4 +1,4 @@
-"""The site as an ASGI application: Django, with its static files in front.
+"""The site as an ASGI application: Django, with its static files in front, and beside it the sockets.
 
 The files are served by the same process so that one command is enough; Daphne alone knows none. They are found where
 the apps keep them, with no collecting step, and DEBUG off as well as on.
@@ -8,6 +8,7 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 
+from channels.routing import ProtocolTypeRouter
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
 from django.http import FileResponse, HttpRequest, HttpResponse
@@ -24,4 +25,8 @@ class StaticFiles(ASGIStaticFilesHandler):
         return response
 
 
-application = StaticFiles(get_asgi_application())
+pages = StaticFiles(get_asgi_application())
+
+from conversations.push.routing import sockets  # noqa: E402 - only now are Django's apps ready
+
+application = ProtocolTypeRouter({"http": pages, "websocket": sockets})

@@ -5,6 +5,7 @@ A variable of the process wins over the same name in the file; a blank value cou
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
+_MAILBOX = re.compile(r"[^@<>\s]+@[^@<>\s]+|[^@<>\r\n]*<[^@<>\s]+@[^@<>\s]+>")
 
 
 class Environment:
@@ -73,6 +75,15 @@ class Environment:
             good = False
         if not good:  # the value is not repeated: an address may carry a password
             raise CannotStart(f"{name} is no address: write one like {allowed[0]}://host.")
+        return value
+
+    def mailbox(self, name: str) -> str:
+        """An e-mail address, alone or as `Name <address>`; "" where it is not set."""
+        value = self.text(name)
+        if value and not _MAILBOX.fullmatch(value):
+            raise CannotStart(
+                f"{name} is {value!r}: write an address like site@example.org or Site <site@example.org>."
+            )
         return value
 
     def path(self, name: str, default: Path) -> Path:

@@ -54,7 +54,7 @@ def configuration(level: str, *, terminal: bool | None = None) -> dict[str, Any]
     """
     readable = sys.stderr.isatty() if terminal is None else terminal
     formatter = TerminalFormatter if readable else JsonFormatter
-    quiet = ("asyncio", "daphne", "django-q", "httpcore2", "httpx2", "openai", "uvicorn")
+    quiet = ("asyncio", "axes", "daphne", "django-q", "httpcore2", "httpx2", "openai", "uvicorn")
     return {
         "version": 1,
         "disable_existing_loggers": False,

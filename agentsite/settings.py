@@ -3,6 +3,8 @@
 What this module reads is checked here: a value that makes no sense raises `CannotStart`, and nothing starts.
 """
 
+from datetime import timedelta
+
 from agentsite import logs
 from agentsite.data import prepare, secret_key
 from agentsite.databases import from_url
@@ -41,6 +43,12 @@ CSRF_TRUSTED_ORIGINS = env.items("CSRF_TRUSTED_ORIGINS")
 # and nobody could log in on a machine of their own.
 HTTPS = env.flag("AGENTSITE_HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+# With this prefix a browser takes a cookie only from the host itself, over https: no other host of the domain sets it.
+_cookie = "__Host-" if HTTPS else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_cookie}sessionid", f"{_cookie}csrftoken"
+SESSION_COOKIE_AGE = 14 * 86_400  # then a person signs in anew
+# How many write X-Forwarded-For, one after the other; an address further left is whatever its sender likes.
+AGENTSITE_PROXIES = env.whole("AGENTSITE_PROXIES", 1 if HTTPS else 0, most=10)
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # asked by monitors beside the proxy, in plain http
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
@@ -63,6 +71,13 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_q",
+    "channels",
+    "django_htmx",
+    "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "axes",
     "agentsite",
     "agents",
     "conversations",
@@ -76,10 +91,16 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.policy.ContentPolicy",
+    "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
 ]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 ROOT_URLCONF = "agentsite.urls"
 ASGI_APPLICATION = "agentsite.asgi.application"
+# Nothing crosses processes through it: each web process reads the ledger for itself (conversations.push).
+# A client that does not read holds at most so many messages; when it does, it catches up from the ledger.
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 100}}}
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -115,6 +136,7 @@ UNFOLD = {
     "SITE_HEADER": "Agentsite",
     "SHOW_VIEW_ON_SITE": False,
     "STYLES": ["conversations.admin.sidebar.stylesheet"],
+    "SCRIPTS": ["conversations.admin.sidebar.script"],
     "SITE_ICON": "conversations.admin.sidebar.mark",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "conversations.admin.sidebar.mark"}],
     "COLORS": {  # those of the pages, in static/conversations/tokens.css
@@ -131,6 +153,75 @@ UNFOLD = {
     "SIDEBAR": {"navigation": "conversations.admin.sidebar.navigation"},
 }  # fmt: skip
 LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))
+
+# --- Who signs in --------------------------------------------------------------------------------------------------
+
+PASSWORD_RESET_TIMEOUT = 3600  # seconds that a link in a mail works
+# Tries to sign in are counted per name and address, and per address: never by the name alone, or anybody could keep an
+# administrator out from anywhere (conversations.accounts.throttle).
+AXES_HANDLER = "conversations.accounts.throttle.Attempts"
+AXES_CLIENT_IP_CALLABLE = "conversations.accounts.throttle.client_address"
+AXES_LOCKOUT_CALLABLE = "conversations.accounts.throttle.locked"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the page says when to try again, and that stays true
+AXES_DISABLE_ACCESS_LOG = True  # only failures are kept, until they no longer count
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+AXES_SENSITIVE_PARAMETERS = [  # never kept of what was sent
+    "username", "ip_address", "email", "csrfmiddlewaretoken", "old_password", "new_password1", "new_password2",
+]  # fmt: skip
+
+# --- E-mail --------------------------------------------------------------------------------------------------------
+
+AGENTSITE_URL = env.url("AGENTSITE_URL", ("https", "http")).rstrip("/")  # where people reach the site; links in mails
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
+EMAIL_PORT = env.whole("EMAIL_PORT", 587, least=1, most=65535)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_SSL = EMAIL_PORT == 465  # where TLS is spoken from the start
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=True) and not EMAIL_USE_SSL
+EMAIL_TIMEOUT = 10  # seconds for each answer of the mail server
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mailbox("DEFAULT_FROM_EMAIL") or "agentsite@localhost"
+if EMAIL_HOST and not env.text("DEFAULT_FROM_EMAIL"):
+    raise CannotStart("EMAIL_HOST is set: name the address that mails come from in DEFAULT_FROM_EMAIL.")
+if EMAIL_HOST and not AGENTSITE_URL and (HTTPS or HOST in {"0.0.0.0", "::"}):  # noqa: S104 - named here to be refused
+    raise CannotStart("EMAIL_HOST is set: name the address that links in mails lead to in AGENTSITE_URL.")
+AGENTSITE_URL = AGENTSITE_URL or f"http://{f'[{HOST}]' if ':' in HOST else HOST}:{PORT}"
+AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # a turn waits before a mail says so
+
+# --- The API -------------------------------------------------------------------------------------------------------
+
+KNOX_TOKEN_MODEL = "conversations.ApiKey"  # noqa: S105 - a model's name
+# The package's own table gives way to that one; its migrations would make it all the same.
+MIGRATION_MODULES = {"knox": None}
+REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None, "TOKEN_MODEL": KNOX_TOKEN_MODEL}
+AGENTSITE_API_REQUESTS = env.whole("AGENTSITE_API_REQUESTS", 600, least=1)  # a minute, of one person
+AGENTSITE_API_STARTS = env.whole("AGENTSITE_API_STARTS", 60, least=1)  # of these, those that start a turn
+AGENTSITE_STREAMS = env.whole("AGENTSITE_STREAMS", 100, least=1)  # and sockets, open of one person; a page has two
+CSRF_FAILURE_VIEW = "conversations.api.errors.csrf_failure"
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "conversations.api.errors.handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "UNICODE_JSON": False,  # what cannot be seen, or turns text round, is escaped
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Agentsite API",
+    "VERSION": "1",
+    "DESCRIPTION": "Conversations with agents, their turns, and the approvals that these wait for.",
+    "OAS_VERSION": "3.1.0",  # whose schemas are JSON Schema, which is what our types say
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "/static/conversations/mark.svg",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/",
+    "PREPROCESSING_HOOKS": ["conversations.api.openapi.described_paths"],
+    "POSTPROCESSING_HOOKS": ["conversations.api.openapi.with_events"],
+    "COMPONENT_SPLIT_REQUEST": False,
+}
 
 # --- The model -----------------------------------------------------------------------------------------------------
 

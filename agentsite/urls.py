@@ -1,9 +1,16 @@
-"""All addresses of the site: the admin, and what the apps declare."""
+"""All addresses of the site: the admin, the API, and what the apps declare."""
 
 from django.contrib import admin
 from django.urls import include, path
 
+from conversations.api import errors
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/", include("conversations.api.urls")),
     path("", include("conversations.urls")),
 ]
+handler400 = errors.bad_request
+handler403 = errors.permission_denied
+handler404 = errors.page_not_found
+handler500 = errors.server_error

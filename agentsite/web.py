@@ -29,15 +29,17 @@ def run() -> NoReturn:
 
 def serve() -> None:
     """Serve until SIGTERM or SIGINT. Raises CannotStart where a setting makes no sense or the port cannot be opened."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     # Daphne first: at its import it installs the event loop that everything after it is to use.
+    from agentsite.server import PatientServer
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
+
     from daphne.endpoints import build_endpoint_description_strings
-    from daphne.server import Server
     from django.conf import settings
 
     from agentsite.asgi import application
 
-    server = Server(
+    server = PatientServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.HOST, port=settings.PORT),
         server_name="agentsite",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NoReturn
@@ -63,10 +63,23 @@ def link(head: str, step: Step, prompt: int, payload: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-def append(place: Place, record: Record, *, fence: int | None = None) -> Place:
+CHANNEL = "agentsite"
+"""Where PostgreSQL tells, at each commit, which conversations have new steps or drafts."""
+
+
+def notifying(conversation: str) -> str:
+    """SQL at the end of a statement that changes rows: what listens learns of the conversation in this column.
+
+    Part of a statement that is sent anyway, so it costs no round trip. On SQLite who listens looks for itself.
+    """
+    return f"RETURNING pg_notify('{CHANNEL}', {conversation}::text)" if connection.vendor == "postgresql" else ""
+
+
+def append(place: Place, record: Record, *, fence: int | None = None, drafted: Sequence[str] = ()) -> Place:
     """Append a record in the transaction that is open, and return where the writer stands after it.
 
-    `fence`: the number of the claim under which a worker writes; None for what people do. Raises Behind where others
+    `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
+    go, because the record brings the whole; with the turn's end all of its drafts go. Raises Behind where others
     appended since `place`, which then stands where they ended; Fenced where the claim has passed to another or its
     lease ran out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
     """
@@ -83,6 +96,8 @@ def append(place: Place, record: Record, *, fence: int | None = None) -> Place:
         _take(cursor, place, steps[-1], head, standing)
         _write_prompt(cursor, place.prompt, standing, steps, fence)
         cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({_marks(10)})", rows)
+        if drafted or standing.ended:
+            _drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
         if record.outputs:
             cursor.executemany(_UPSERT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:
@@ -101,7 +116,7 @@ def _take(cursor: Any, place: Place, last: Step, head: str, standing: Standing) 
         changes.append("active_prompt_id = NULLIF(active_prompt_id, %s)")
         values.append(place.prompt)
     cursor.execute(
-        f"UPDATE conversations_conversation SET {', '.join(changes)} WHERE id = %s AND seq = %s",
+        f"UPDATE conversations_conversation SET {', '.join(changes)} WHERE id = %s AND seq = %s {notifying('id')}",
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:
@@ -141,6 +156,12 @@ def _write_prompt(cursor: Any, prompt: int, standing: Standing, steps: Sequence[
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
     if cursor.rowcount == 0:
         raise Fenced(f"prompt {prompt} is another worker's now")
+
+
+def _drop_drafts(cursor: Any, prompt: int, paths: Sequence[str] | None) -> None:
+    """Take away the drafts of a prompt at these paths; None: all of them."""
+    at = "" if paths is None else f" AND path IN ({_marks(len(paths))})"
+    cursor.execute(f"DELETE FROM conversations_draft WHERE prompt_id = %s{at}", [prompt, *(paths or ())])
 
 
 def _held() -> str:
@@ -244,7 +265,8 @@ def claimable(most: int) -> list[int]:
 def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
     """Take a prompt: fence +1, a lease, and the conversation's slot if it is free. None where another was faster.
 
-    The running time of a worker that was lost counts up to the last renewal of its lease; it is a strike.
+    The running time of a worker that was lost counts up to the last renewal of its lease; it is a strike. The drafts
+    that it left go: what they say is said again, or is none of this claim's.
     """
     lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
     with transaction.atomic(), connection.cursor() as cursor:
@@ -268,6 +290,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
         if row is None:
             transaction.set_rollback(True)
             return None
+        _drop_drafts(cursor, prompt, None)
         return Claim(prompt, *row)
 
 
@@ -304,19 +327,25 @@ def is_held(prompt: int) -> bool:
 
 @dataclass
 class PromptJournal:
-    """The engine's journal of one claimed prompt. `write` runs a function in the thread that owns the connection."""
+    """The engine's journal of one claimed prompt. `write` runs a function in the thread that owns the connection.
+
+    `close_drafts` is told of the paths whose results a record brings, before the record is written: from then on no
+    draft may be written there. It returns those that have one.
+    """
 
     place: Place
     fence: int
     write: Any = field(repr=False)
+    close_drafts: Callable[[Sequence[str]], Sequence[str]]
 
     async def record(self, record: Record) -> None:
         """See agents.engine.journal.Journal."""
-        await self.write(self._record, record)
+        drafted = self.close_drafts([step.path for step in record.steps if step.type == "action_result"])
+        await self.write(self._record, record, drafted)
 
-    def _record(self, record: Record) -> None:
+    def _record(self, record: Record, drafted: Sequence[str]) -> None:
         with transaction.atomic():
-            place = append(self.place, record, fence=self.fence)
+            place = append(self.place, record, fence=self.fence, drafted=drafted)
             crashpoint("before_commit")
         crashpoint("after_commit")
         self.place = place  # only once it is committed

@@ -1,18 +1,20 @@
-"""Starting a turn and stopping it: what pages, the API and triggers call."""
+"""Starting a turn, going on with one, and stopping it: what pages, the API and triggers call."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from agents.engine.closing import close
-from agents.engine.ledger import Step, valid_text
+from agents.engine.ledger import JSON, Step, valid_text
+from agents.models import SystemPrompt
 from conversations import wakeup
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
+from conversations.requests import Request
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -34,9 +36,20 @@ class BadInput(ValueError):
     """What was said cannot be taken; the message says why and what to do."""
 
 
-def start_conversation(owner: User, title: str = "") -> Conversation:
-    """A new, empty conversation."""
-    return Conversation.objects.create(owner=owner, title=title[:200])
+def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt | None = None) -> Conversation:
+    """A new, empty conversation. `system_prompt` None: the site's default, as it is when a turn starts."""
+    return Conversation.objects.create(owner=owner, title=title[:200], system_prompt=system_prompt)
+
+
+def begin_conversation(owner: User, text: str, *, tier: str = "normal", key: str = "") -> Prompt:
+    """A new conversation by its first message. The same `key` again gives the first one's. Raises as start_prompt."""
+    text = checked(text)
+    request = Request.of(owner, key, "conversation", text, tier)
+
+    def start() -> Prompt:
+        return _begin(_new(request, start_conversation(owner), input=text, tier=tier))
+
+    return request.once(start)
 
 
 def start_prompt(
@@ -47,32 +60,95 @@ def start_prompt(
     tier: str = "normal",
     origin: Origin = Origin.USER,
     policy: str = "agent",
+    visible: bool = True,
+    key: str = "",
 ) -> Prompt:
     """Take what was said and wake a worker. The turn holds the conversation's slot from now on.
 
     `by` None: the system starts it, with or without a text (S4); such a prompt queues until the slot is free.
-    Raises TurnInProgress where a person's message finds the slot taken, BadInput for an empty or overlong text.
+    `key`: the sender's own name for the request; the same again, from the same person, gives the first one's prompt.
+    Raises TurnInProgress where a person's message finds the slot taken, BadInput for an empty or overlong text,
+    KeyReused for a key that was sent with something else.
     """
     if by or text is not None:
         text = checked(text)
+    return _start(conversation, by, text, key, tier=tier, origin=origin, policy=policy, visible=visible)
+
+
+def start_unsaid(
+    conversation: Conversation, by: User, *, tier: str = "normal", visible: bool = True, key: str = ""
+) -> Prompt:
+    """Have the system start a turn in which nobody says anything (S4), as `by` asked over the API. It queues.
+
+    Raises KeyReused.
+    """
+    return _start(conversation, by, None, key, tier=tier, origin=Origin.API, policy="agent", visible=visible)
+
+
+def _start(conversation: Conversation, by: User | None, text: str | None, key: str, **fields: Any) -> Prompt:
+    request = Request.of(by, key, "prompt", conversation.pk, text, {**fields})
+    return request.once(lambda: _begin(_new(request, conversation, input=text, **fields)))
+
+
+def continue_prompt(
+    prompt_id: int, by: User, tier: str | None = None, *, origin: Origin = Origin.USER, key: str = ""
+) -> Prompt:
+    """Go on with a turn that failed or was stopped: a new prompt without input, with a budget of its own (R5).
+
+    The model is told that it is to go on, and reads what the turn came to in its history. `tier` None: as before.
+    Raises Prompt.DoesNotExist where the turn is not this person's, TurnInProgress, BadInput, KeyReused.
+    """
+    old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
+    request = Request.of(by, key, "continue", old.pk, tier)
+    more = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
+    return request.once(lambda: _begin(_new(request, old.conversation, continues=old, **more)))
+
+
+def _new(request: Request, conversation: Conversation, **fields: Any) -> Prompt:
+    """A prompt that is not stored yet."""
+    named = {"asked_by": request.by, "request_key": request.key, "request_digest": request.digest}
+    return Prompt(conversation=conversation, **named, **fields)
+
+
+def _begin(prompt: Prompt) -> Prompt:
+    """Store a new prompt with its root call, under the conversation's lock."""
     with transaction.atomic():
-        locked = Conversation.objects.select_for_update().get(pk=conversation.pk)
-        if by and locked.active_prompt_id:
-            raise TurnInProgress(locked.active_prompt_id)
-        number = (locked.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
-        prompt = Prompt.objects.create(
-            conversation=locked, number=number, origin=origin, asked_by=by, policy=policy, tier=tier, input=text
-        )
+        conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
+        if _attended(prompt) and conversation.active_prompt_id:
+            raise TurnInProgress(conversation.active_prompt_id)
+        if prompt.continues:
+            _check_continued(prompt.continues)
+        prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
+        prompt.save(force_insert=True)
         changes: dict[str, Any] = {"updated_at": timezone.now()}
-        if by:
+        if _attended(prompt):
             changes["active_prompt"] = prompt
-            if not locked.title and text:
-                changes["title"] = titled(text)
-        Conversation.objects.filter(pk=locked.pk).update(**changes)
+            if not conversation.title and prompt.input:
+                changes["title"] = titled(prompt.input)
+        Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
-            turn.append([_root_call(prompt)])
+            turn.append([_root_call(prompt, conversation)])
         transaction.on_commit(wakeup.wake)
     return prompt
+
+
+def _attended(prompt: Prompt) -> bool:
+    """Whether a person asked for it, who is there to be told that another turn runs."""
+    return prompt.asked_by_id is not None and (prompt.input is not None or prompt.continues_id is not None)
+
+
+def _check_continued(old: Prompt) -> None:
+    """Raise BadInput where this turn cannot be gone on with."""
+    old.refresh_from_db()
+    if not old.ended:
+        raise TurnInProgress(old.pk)
+    if old.state == State.COMPLETED:
+        raise BadInput("This turn came to its end: send a message instead.")
+    if not old.fence:  # the model knows nothing of it
+        raise BadInput("This turn was stopped before it began: send its message again.")
+    said_since = Prompt.objects.filter(conversation_id=old.conversation_id, number__gt=old.number)
+    if said_since.filter(~Q(fence=0) | ~Q(state=State.CANCELLED)).exists():
+        raise BadInput("The conversation went on after this turn: send a message instead.")
 
 
 def checked(text: str | None) -> str:
@@ -91,9 +167,13 @@ def titled(text: str) -> str:
     return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "\u2026"
 
 
-def _root_call(prompt: Prompt) -> Step:
-    payload = {"text": prompt.input, "tier": prompt.tier}
-    by = f"user:{prompt.asked_by_id}" if prompt.asked_by_id else "system"
+def _root_call(prompt: Prompt, conversation: Conversation) -> Step:
+    payload: dict[str, JSON] = {"text": prompt.input, "tier": prompt.tier}
+    if system := conversation.system_prompt or SystemPrompt.objects.filter(is_default=True).first():
+        payload["system"] = system.text
+    if prompt.continues_id:
+        payload["continues"] = prompt.continues_id
+    by = f"user:{prompt.asked_by_id}" if _attended(prompt) else "system"
     return Step(by, "action_call", {"policy": prompt.policy, "payload": payload, "origin": prompt.origin})
 
 

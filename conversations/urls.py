@@ -1,10 +1,11 @@
 """The addresses of the people's side."""
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView, PasswordResetCompleteView, PasswordResetDoneView
 from django.urls import path
 
+from conversations.accounts import views as accounts
 from conversations.health import healthz
-from conversations.pages import chat, files
+from conversations.pages import chat, decide, files, sheet
 
 urlpatterns = [
     path("", chat.home, name="home"),
@@ -13,8 +14,21 @@ urlpatterns = [
     path("c/<int:pk>/", chat.conversation, name="conversation"),
     path("c/<int:pk>/prompts/", chat.say, name="say"),
     path("prompts/<int:pk>/cancel/", chat.stop, name="stop"),
+    path("prompts/<int:pk>/continue/", chat.go_on, name="continue"),
+    path("c/<int:pk>/decide/", sheet.sheet, name="sheet"),
+    path("approvals/<int:pk>/decide/", decide.decide, name="decide"),
+    path("approvals/<int:pk>/card/", decide.card, name="card"),
     path("files/<int:pk>/", files.download, name="download"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", accounts.SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("account/", accounts.account, name="account"),
+    path("account/keys/", accounts.make, name="make-key"),
+    path("account/keys/<slug:key>/revoke/", accounts.revoke, name="revoke-key"),
+    path("account/sign-out-everywhere/", accounts.sign_out_everywhere, name="sign-out-everywhere"),
+    path("account/password/", accounts.ChangeOwnPassword.as_view(), name="password_change"),
+    path("password/", accounts.AskForLink.as_view(), name="password_reset"),
+    path("password/sent/", PasswordResetDoneView.as_view(), name="password_reset_done"),
+    path("password/<uidb64>/<token>/", accounts.UseLink.as_view(), name="password_reset_confirm"),
+    path("password/changed/", PasswordResetCompleteView.as_view(), name="password_reset_complete"),
     path("healthz", healthz, name="healthz"),
 ]

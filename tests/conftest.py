@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections import Counter
+from typing import Any
 
 import pytest
 import redis
@@ -26,6 +27,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in left_out)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With several processes each tells the one that prints; all of them collected the same."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        left_out: Counter[str] = session.config.stash.get(LEFT_OUT, Counter())
+        output["left_out"] = dict(left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -15,7 +15,16 @@ atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 for _name in [name for name in os.environ if name.startswith(("AGENTSITE_", "OPENAI_", "DJANGO_SUPERUSER_"))]:
     if _name != "AGENTSITE_REQUIRE_SERVICES":
         del os.environ[_name]
-for _name in ("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "DEBUG", "HOST", "PORT", "REDIS_URL", "SECRET_KEY"):
+for _name in (
+    "ALLOWED_HOSTS",
+    "CSRF_TRUSTED_ORIGINS",
+    "DEBUG",
+    "EMAIL_HOST",
+    "HOST",
+    "PORT",
+    "REDIS_URL",
+    "SECRET_KEY",
+):
     os.environ.pop(_name, None)
 os.environ["AGENTSITE_DATA"] = _folder
 os.environ["AGENTSITE_ENV_FILE"] = os.devnull

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / ".env.example"
 TESTS_ONLY = {"AGENTSITE_CRASH"}
-CONVERSATIONS = ("conversations", "conversations/worker", "conversations/verification")
+CONVERSATIONS = ("conversations", *(f"conversations/{room}" for room in ("pages", "push", "verification", "worker")))
 ENDS = ("", ".py")
 
 

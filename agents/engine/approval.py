@@ -58,8 +58,12 @@ def call_digest(tool: Tool, payload: dict[str, JSON]) -> str:
 
     What is approved is what runs (I6): approved as sandboxed, it does not run where the sandbox is gone.
     """
-    shown = {"tool": tool.name, "input": payload, "schema": schema_digest(tool.input), "facts": facts(tool, payload)}
-    return digest(shown)
+    return shown_digest(tool.name, payload, schema_digest(tool.input), facts(tool, payload))
+
+
+def shown_digest(tool: str, payload: dict[str, JSON], schema: str, facts: list[str]) -> str:
+    """The same of a call whose tool is not there, by its name, the digest of its schema, and what holds of it."""
+    return digest({"tool": tool, "input": payload, "schema": schema, "facts": facts})
 
 
 def decision_at(view: View, gate: str) -> Decision | None:

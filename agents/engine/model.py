@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agents.engine.errors import ProviderError
+from agents.engine.errors import Cancelled, ProviderError
 from agents.engine.ledger import JSON, Ledger, Step, action_error, text
 from agents.engine.policy import Action, Policy, records_itself
 from agents.engine.projection import ledger_messages
@@ -75,8 +76,13 @@ async def _attempts(
         started = Step(run.worker, "action_start", {"attempt": attempt, "fence": run.fence, **start}, path=ctx.path)
         run.stage(started, snapshots=snapshots)
         await run.flush()
+        so_far: list[str] = []
         try:
-            return await run.effect(_collect(provider, request, ctx), left)
+            return await run.effect(_collect(provider, request, ctx, attempt, so_far), left)
+        except Cancelled:
+            if so_far and not run.view.result(""):  # a person stopped it, and has read this (R9)
+                run.stage(replace(text("model", "".join(so_far), partial=True), path=ctx.path))
+            raise
         except TimeoutError:
             return action_error(
                 "runtime", "timeout", f"The model had not answered after {left:.0f} seconds, the limit."
@@ -89,16 +95,21 @@ async def _attempts(
             retry = {"attempt": attempt, "code": error.code, "message": error.message, "wait_seconds": wait}
             run.stage(Step(run.worker, "action_retry", retry, path=ctx.path))
             await run.flush()
+            ctx.services.draft(ctx.path, "", attempt + 1)  # what it had said is no part of what it will say
             await run.effect(asyncio.sleep(wait))
 
 
-async def _collect(provider: Provider, request: Request, ctx: Context) -> Answer:
-    """The whole answer; its text is shown as it comes. Raises ProviderError if the stream ends without one."""
+async def _collect(provider: Provider, request: Request, ctx: Context, attempt: int, so_far: list[str]) -> Answer:
+    """The whole answer; its text is shown as it comes, and kept in `so_far` for the case that it is stopped.
+
+    Raises ProviderError if the stream ends without an answer.
+    """
     async with aclosing(provider.ask(request)) as events:
         async for event in events:
             if isinstance(event, Answer):
                 return event
-            ctx.services.draft(ctx.path, event.text)
+            so_far.append(event.text)
+            ctx.services.draft(ctx.path, event.text, attempt)
     raise ProviderError("The stream ended before the answer was whole.", code="stream_broken", retryable=True)
 
 

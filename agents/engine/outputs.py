@@ -57,7 +57,10 @@ ToolResult = Union[Success, Failure, Pending, Deferred, Running]  # noqa: UP007 
 
 
 class Approval(Frozen):
-    """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps."""
+    """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps.
+
+    `facts` is what holds of the call that was asked about; of the edited one, where a person edited it.
+    """
 
     path: str
     state: str = "pending"
@@ -89,11 +92,15 @@ class Output(Frozen):
 
 
 class TextOutput(Output):
-    """Something said by the model, or by the system about the turn (`role_hint` is "system")."""
+    """Something said by the model, or by the system about the turn (`role_hint` is "system").
+
+    `partial`: the model had said so much when a person stopped it.
+    """
 
     type: Literal["text"] = "text"
     text: str
     role_hint: str = ""
+    partial: bool = False
 
 
 class ToolOutput(Output):
@@ -352,7 +359,7 @@ DECIDED = {
     "run_again": "approved",
     "it_ran": "answered",
     "it_did_not": "answered",
-    "answered": "answered",
+    "answer": "answered",
     "expired": "expired",
     "cancelled": "cancelled",
 }
@@ -381,6 +388,7 @@ def _decided(approval: Approval, step: Step, decision: str) -> Approval:
             "decided_at": step.time,
             "via": step.payload.get("via", ""),
             "note": step.payload.get("reason") or step.payload.get("note") or "",
+            "facts": step.payload.get("facts", approval.facts),  # an edit says what holds of the edited call
         }
     )
 

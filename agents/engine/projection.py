@@ -46,7 +46,7 @@ def round_messages(
         results.append(ResultMessage(call_id, name, result_text(entry, limits.result_characters)))
         files += [o for o in outputs.at(entry.path) if isinstance(o, FileOutput)]
     messages: list[Message] = []
-    text = "\n\n".join(o.text for o in said if o.text)
+    text = "\n\n".join(spoken(o.text, o.partial) for o in said if o.text)
     if text or requests:
         messages.append(AssistantMessage(text, tuple(requests), items))
     messages += results
@@ -58,6 +58,11 @@ def round_messages(
                 UserMessage(f"[error] {output.message} Try again."),
             ]
     return messages
+
+
+def spoken(text: str, partial: bool) -> str:
+    """What the model reads of its own words; where a person stopped it, that it was stopped there."""
+    return f"{text}\n[A person stopped this answer here.]" if partial else text
 
 
 def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]:
@@ -136,7 +141,8 @@ def ledger_messages(steps: Iterable[Step]) -> list[Message]:
             close()
             messages.append(UserMessage(step.payload["text"]))
         elif step.type == "text":
-            answers.setdefault(step.path, ([], []))[0].append(step.payload["text"])
+            words = spoken(step.payload["text"], step.payload.get("partial", False))
+            answers.setdefault(step.path, ([], []))[0].append(words)
         elif asked_for(step) and step.path in results:
             answers.setdefault(parent(step.path), ([], []))[1].append(step)
     close()

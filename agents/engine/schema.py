@@ -32,12 +32,17 @@ def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
     return model.model_validate_json(canonical(payload), strict=True)
 
 
-def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
-    """Why `payload` is no valid input, one line per field; None if it is valid (S22, S52)."""
+def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with `payload` as input: the place ("tags.0"; "" for the whole) and why. Empty if it is valid."""
     try:
         parse(model, payload)
     except ValidationError as error:
-        return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in error.errors())
+        return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     names = {field.alias or name for name, field in model.model_fields.items()}
     unknown = sorted(set(payload) - names)
-    return f"{', '.join(unknown)}: not known; there are: {', '.join(sorted(names))}" if unknown else None
+    return [(", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}")] if unknown else []
+
+
+def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
+    """Why `payload` is no valid input, in one line; None if it is valid (S22, S52)."""
+    return "; ".join(f"{place or 'input'}: {why}" for place, why in problems(model, payload)) or None

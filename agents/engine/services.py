@@ -45,8 +45,12 @@ class Services(Protocol):
         """Store a file's content before the step that names it; returns its id."""
         ...
 
-    def draft(self, path: str, text: str) -> None:
-        """A piece of text that is on its way, for whoever is looking. Never the truth, may be lost."""
+    def draft(self, path: str, text: str, attempt: int = 1) -> None:
+        """A piece of text that is on its way, for whoever is looking. Never the truth, may be lost.
+
+        With a higher `attempt` the text at this path begins anew, even where the piece is "". From any thread.
+        Raises TypeError for a piece that is no text.
+        """
         ...
 
     def running_seconds(self) -> float:
@@ -78,7 +82,7 @@ class PlainServices:
         """There is no place for them."""
         raise ToolError("Files cannot be kept here.", code="unavailable")
 
-    def draft(self, path: str, text: str) -> None:
+    def draft(self, path: str, text: str, attempt: int = 1) -> None:
         """Nobody is looking."""
 
     def running_seconds(self) -> float:

@@ -77,7 +77,7 @@ class ToolCall(Generic[Input]):
 
     def draft(self, text: str) -> None:
         """Show text that is on its way (a running command's output); the result brings it whole."""
-        self.services.draft(self.path, text)
+        self.services.draft(self.path, text, self.attempt)
 
 
 Requirement = bool | str | Callable[[Any], Any] | None

@@ -27,6 +27,8 @@ PROMPT = (
 )
 
 WRAP_UP = "Only {left} more answers are left in this turn, this one included: come to an end and say where you stand."
+GO_ON = "Your last turn ended before its work was done, and the person asks you to go on: take it up where it stopped."
+"""Told in a turn that continues another: nobody said anything new in it."""
 
 
 def agent(
@@ -38,7 +40,8 @@ def agent(
 ) -> Policy:
     """An agent with these tools and plugins, asked for anew each turn. `rounds`: its budget, else the site's.
 
-    Its payload: `text` (what was said; none in a turn that the system started), `tier`, `system` (instead of `prompt`).
+    Its payload: `text` (what was said; none in a turn that the system started), `tier`, `system` (instead of `prompt`),
+    `continues` (the turn that this one goes on with).
     """
 
     @records_itself
@@ -87,6 +90,8 @@ class Turn:
                 view=run.view,
                 services=run.services,
             )
+            if self.ctx.action.payload.get("continues"):
+                round.context.append(GO_ON)
             left = self.limit - number + 1
             if left <= run.limits.wrap_up < self.limit:
                 round.context.append(WRAP_UP.format(left=left))

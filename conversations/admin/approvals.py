@@ -19,7 +19,8 @@ from django.utils.safestring import SafeString
 
 from conversations.admin.base import ReadOnly, one_piece
 from conversations.admin.detail import detail
-from conversations.admin.together import TOGETHER_MOST, together
+from conversations.admin.together import together
+from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
 from conversations.models import Approval, Gate
 from conversations.shown.faithful import first_line, inert, visible
@@ -134,7 +135,8 @@ class ApprovalAdmin(ReadOnly):
     @admin.display(description="Why")
     def why(self, obj: Approval) -> SafeString:
         """Why it is asked, as far as it fits."""
-        return one_piece(visible(first_line(obj.reason, 80)))
+        about = "" if _card(obj).proposed is None else "Of what the agent proposed: "
+        return one_piece(visible(about + first_line(obj.reason, 80)))
 
     @admin.display(description="Input begins")
     def asks(self, obj: Approval) -> SafeString:

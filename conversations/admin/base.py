@@ -5,14 +5,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from conversations.ids import row_id
 from conversations.shown.faithful import inert, visible
 
 if TYPE_CHECKING:  # unfold ships no types, and Django's classes take parameters only from its stubs
@@ -38,7 +42,25 @@ class CappedPaginator(Numbered):
         return int(found[:COUNT_MOST].count())
 
 
-class ReadOnly(Pages):
+class Listed(Pages):
+    """A table whose addresses and forms may name any rows."""
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """The list; where a number of its address fits into no column, as with any other nonsense there."""
+        try:
+            return super().get_changelist_instance(request)
+        except OverflowError as error:
+            raise IncorrectLookupParameters(error) from error
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> HttpResponse | None:
+        """What an action does with the rows that were marked. Raises BadRequest for what names no row."""
+        marked = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if any(row_id(text) is None for text in marked):
+            raise BadRequest("what was marked is no row")
+        return super().response_action(request, queryset, *args)
+
+
+class ReadOnly(Listed):
     """What nobody changes here, administrators included: it says what happened."""
 
     list_per_page = 50

@@ -11,9 +11,11 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.text import Truncator
 
-from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.permissions import may_decide, shown_to
-from conversations.models import Approval, Output
+from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.approvals.permissions import shown_to
+from conversations.ids import row_ids
+from conversations.models import Approval
+from conversations.pages.cards import TEXT_MOST, decide_posted, open_card
 from conversations.shown.faithful import inert
 from conversations.shown.gate import Card, cards
 
@@ -21,40 +23,32 @@ if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
     from django.contrib.auth.models import User
 
-REASON_MOST = 4_000
-
 
 def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) -> HttpResponse:
     """GET shows the call whole; POST decides it by the digest that was shown.
 
-    404 for what this person is not shown; 409 with its present state where it is not as it was; 403 for a person who
-    may not decide it.
+    `?as=edit` shows its input as a form. 404 for what this person is not shown; 409 with its present state where it is
+    not as it was; 400 with what was typed where that cannot be taken; 403 for a person who may not decide it.
     """
     if not pages.has_view_permission(request):
         raise PermissionDenied
-    if not (object_id.isascii() and object_id.isdigit() and loaded(request, int(object_id))):
+    found = loaded(request, *row_ids([object_id]))
+    if not found:
         raise Http404
+    shown = found[0]
     if request.method != "POST":
-        return _page(request, pages, int(object_id))
+        open_card(shown, request.GET.get("as", "plain"))
+        return _page(request, pages, shown)
     try:
-        output = decide_posted(
-            request, int(object_id), request.POST.get("decision", ""), request.POST.get("digest", "")
-        )
+        output = decide_posted(shown, person(request), request.POST, "admin")
     except ObjectDoesNotExist as error:
         raise Http404 from error
     except DecisionRefused as refused:
         if refused.code == "forbidden":
             raise PermissionDenied(str(refused)) from refused
-        messages.error(request, str(refused))
-        return _page(request, pages, int(object_id), status=409 if isinstance(refused, Conflict) else 400)
+        return _refused(request, pages, shown, refused)
     messages.success(request, told(cards([output], request.user)[0]))
     return redirect("admin:conversations_approval_changelist")
-
-
-def decide_posted(request: HttpRequest, pk: int, decision: str, digest: str) -> Output:
-    """Decide as the form says. Raises as `decide` does."""
-    reason = request.POST.get("reason", "")[:REASON_MOST] if decision == "reject" else ""
-    return decide(pk, person(request), decision, digest=digest, via="admin", reason=reason)
 
 
 def person(request: HttpRequest) -> User:
@@ -75,17 +69,24 @@ def loaded(request: HttpRequest, *keys: int) -> list[Card]:
     return cards(list(found.order_by("asked_at", "pk")), request.user)
 
 
-def _page(request: HttpRequest, pages: ModelAdmin[Approval], pk: int, status: int = 200) -> HttpResponse:
-    shown = loaded(request, pk)
-    if not shown:
+def _refused(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, refused: DecisionRefused) -> HttpResponse:
+    """The approval as it is now, with what was typed; 409 where it is not as it was shown."""
+    now = loaded(request, shown.row.pk)
+    if not now:
         raise Http404
+    if now[0].pending:
+        now[0].opened = shown.opened
+    else:
+        messages.error(request, str(refused))
+    return _page(request, pages, now[0], status=409 if isinstance(refused, Conflict) else 400)
+
+
+def _page(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, status: int = 200) -> HttpResponse:
     context: dict[str, Any] = {
         **pages.admin_site.each_context(request),
         "opts": pages.opts,
-        "title": inert(shown[0].title),
-        "card": shown[0],
-        "may_decide": may_decide(person(request), shown[0].row),
-        "reason": request.POST.get("reason", ""),
-        "reason_most": REASON_MOST,
+        "title": inert(shown.title),
+        "card": shown,
+        "reason_most": TEXT_MOST,
     }
     return TemplateResponse(request, "admin/conversations/approval/detail.html", context, status=status)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin.base import Pages
+from conversations.admin.base import Listed
 
 if TYPE_CHECKING:  # as in base.py
     UserPages = DjangoUserAdmin[User]
@@ -23,7 +23,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class UserAdmin(UserPages, Pages):
+class UserAdmin(UserPages, Listed):
     """People, and what they may do."""
 
     form = UserChangeForm
@@ -37,5 +37,5 @@ class UserAdmin(UserPages, Pages):
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, Pages):
+class GroupAdmin(DjangoGroupAdmin, Listed):
     """Groups of people, and what all of them may do."""

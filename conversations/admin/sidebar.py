@@ -24,6 +24,10 @@ RECORD = (
     ("Files", "draft", "conversations", "file"),
     ("Erasures", "delete_history", "conversations", "erasure"),
 )
+SETTINGS = (
+    ("System prompts", "edit_note", "agents", "systemprompt"),
+    ("API keys", "key", "conversations", "apikey"),
+)
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
 
 
@@ -35,6 +39,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return [
         {"items": [approvals]},
         {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
+        {"title": "Settings", "separator": True, "items": _visible(SETTINGS, request)},
         {"title": "People", "separator": True, "items": _visible(PEOPLE, request)},
     ]
 
@@ -56,6 +61,11 @@ def waiting(staff: User | AnonymousUser) -> str:
 def stylesheet(request: HttpRequest) -> str:
     """The address of our own styles in the admin."""
     return static("conversations/admin.css")
+
+
+def script(request: HttpRequest) -> str:
+    """The address of what keeps the admin's pages of approvals up to date."""
+    return static("conversations/admin-live.js")
 
 
 def mark(request: HttpRequest) -> str:

@@ -2,68 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from conversations.admin.detail import REASON_MOST, decide_posted, loaded, person, told
-from conversations.approvals.decisions import DecisionRefused
-from conversations.approvals.permissions import may_decide
+from conversations.admin.detail import loaded, person, told
+from conversations.approvals.many import TOGETHER_MOST, Verdict, Wanted, decide_many
+from conversations.ids import row_ids
 from conversations.models import Approval
-from conversations.shown.gate import cards
+from conversations.pages.cards import TEXT_MOST
+from conversations.pages.sheet import Row
+from conversations.shown.gate import Card, cards
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
-TOGETHER_MOST = 20
-"""Approvals on one page: more are signed without being read."""
-
 
 def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
-    """GET shows the approvals named by `ids`; POST decides those that got a verdict, each for itself."""
+    """GET shows the approvals named by `ids`; POST decides those that got a verdict, each for itself.
+
+    409 with what was marked and typed where one was refused.
+    """
     if not pages.has_view_permission(request):
         raise PermissionDenied
-    keys = _numbers(request.POST.getlist("id") if request.method == "POST" else request.GET.get("ids", "").split(","))
+    keys = row_ids(request.POST.getlist("id") if request.method == "POST" else request.GET.get("ids", "").split(","))
     if not keys or len(keys) > TOGETHER_MOST:
         messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
         return redirect("admin:conversations_approval_changelist")
-    if request.method == "POST":
-        _decide_each(request, keys)
-        return redirect(f"{reverse('admin:conversations_approval_together')}?ids={','.join(map(str, keys))}")
-    shown = loaded(request, *keys)
+    if request.method != "POST":
+        return _page(request, pages, keys, [Row(card) for card in loaded(request, *keys)])
+    refused = {verdict.output_id: str(verdict.refused) for verdict in _decided(request, keys) if verdict.refused}
+    if not refused:
+        return redirect(_address(keys))
+    rows = [_after(request, card, refused.pop(card.row.pk, "")) for card in loaded(request, *keys)]
+    for key, why in refused.items():  # what this person is not shown
+        messages.error(request, f"Approval {key}: {why}")
+    return _page(request, pages, keys, rows, status=409)
+
+
+def _decided(request: HttpRequest, keys: Sequence[int]) -> list[Verdict]:
+    """Decide in the order shown, and report each: one that is refused does not stop the others."""
+    marked = [(key, request.POST.get(f"decision_{key}", "leave")) for key in keys]
+    wanted = [
+        Wanted(key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else "")
+        for key, decision in marked
+        if decision != "leave"
+    ]
+    verdicts = decide_many(wanted, person(request), "admin")
+    for verdict in verdicts:
+        if verdict.output:
+            messages.success(request, f"Approval {verdict.output_id}: {told(cards([verdict.output], request.user)[0])}")
+    return verdicts
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").replace("\r\n", "\n")[:TEXT_MOST]
+
+
+def _after(request: HttpRequest, card: Card, problem: str) -> Row:
+    return Row(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
+
+
+def _address(keys: Sequence[int]) -> str:
+    return f"{reverse('admin:conversations_approval_together')}?ids={','.join(map(str, keys))}"
+
+
+def _page(
+    request: HttpRequest, pages: ModelAdmin[Approval], keys: Sequence[int], rows: Sequence[Row], status: int = 200
+) -> HttpResponse:
     context: dict[str, Any] = {
         **pages.admin_site.each_context(request),
         "opts": pages.opts,
         "title": "Decide together",
-        "items": [(card, card.decidable and may_decide(person(request), card.row)) for card in shown],
-        "open": sum(card.decidable for card in shown),
-        "reason_most": REASON_MOST,
+        "address": _address(keys),  # a form that comes back refused stands where it can be looked at anew
+        "rows": rows,
+        "open": sum(row.card.decidable for row in rows),
+        "refused": status != 200,
+        "reason": _reason(request),
+        "reason_most": TEXT_MOST,
     }
-    return TemplateResponse(request, "admin/conversations/approval/together.html", context)
-
-
-def _decide_each(request: HttpRequest, keys: Iterable[int]) -> None:
-    """Decide in the order shown, and report each: one that is refused does not stop the others."""
-    for key in keys:
-        decision = request.POST.get(f"decision_{key}", "leave")
-        if decision == "leave":
-            continue
-        try:
-            output = decide_posted(request, key, decision, request.POST.get(f"digest_{key}", ""))
-        except ObjectDoesNotExist:
-            messages.error(request, f"Approval {key} is not there.")
-        except DecisionRefused as refused:
-            messages.error(request, f"Approval {key}: {refused}")
-        else:
-            messages.success(request, f"Approval {key}: {told(cards([output], request.user)[0])}")
-
-
-def _numbers(texts: Iterable[str]) -> list[int]:
-    """The numbers among these texts, each once."""
-    return list(dict.fromkeys(int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19))
+    return TemplateResponse(request, "admin/conversations/approval/together.html", context, status=status)

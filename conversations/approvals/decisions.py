@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from agents.engine.ledger import JSON, Step
+from agents.engine.outputs import ToolOutput
 from conversations import wakeup
+from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import may_decide
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Gate, Output, State
@@ -16,32 +19,57 @@ from conversations.models import Gate, Output, State
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-DECISIONS = {"approve": ("approve", "reject"), "interrupted": ("it_ran", "it_did_not", "run_again")}
+DECISIONS = {
+    "approve": ("approve", "reject"),
+    "question": ("answer",),
+    "interrupted": ("it_ran", "it_did_not", "run_again"),
+}
 """What can be decided, by what is asked."""
 
 
 class DecisionRefused(Exception):
-    """A decision that changes nothing. `code` is for programs; the message says what to do."""
+    """A decision that changes nothing. `code` is for programs; the message says what to do; `details` say where.
 
-    def __init__(self, code: str, message: str) -> None:
+    The details of `invalid_input` are what is wrong, by field.
+    """
+
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.details = code, dict(details or {})
 
 
 class Conflict(DecisionRefused):
-    """The gate is not as it was shown: decided by another, closed, or asked anew. `output` is its present state."""
+    """The gate is not as it was shown: decided by another, closed, or asked anew. `output` is its present state.
 
-    def __init__(self, code: str, message: str, output: Output) -> None:
-        super().__init__(code, message)
+    The details of `facts_changed`, which is said of an edited call, are its `facts` and its `digest`.
+    """
+
+    def __init__(self, code: str, message: str, output: Output, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(code, message, details)
         self.output = output
 
 
-def decide(output_id: int, by: User, decision: str, *, digest: str, via: str, reason: str = "") -> Output:
+def decide(
+    output_id: int,
+    by: User,
+    decision: str,
+    *,
+    digest: str,
+    via: str,
+    reason: str = "",
+    input: object = None,
+    answer: str | None = None,
+) -> Output:
     """Decide the gate of this output as `decision`; the turn goes on when no gate of it is left.
 
     `digest` is that of the call as it was shown: another one is refused, nothing is decided. `via`: page, admin or api.
+    `reason`: why; with an approval it is a note. `input`: approve the call with this input in the place of the agent's;
+    where other facts then hold of it, they have to be seen first: `facts_changed` tells them with the digest to decide
+    by. `answer` is what a question is answered with.
+
     The same decision again by the same person returns the first result. Raises ObjectDoesNotExist (nobody was
-    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `unknown_decision`).
+    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `unknown_decision`,
+    `invalid_input`, `not_editable`, `invalid_answer`).
     """
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
@@ -49,15 +77,17 @@ def decide(output_id: int, by: User, decision: str, *, digest: str, via: str, re
         if not may_decide(_as_of_now(by), output):
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
         if output.gate != Gate.PENDING:
-            return _decided_already(output, turn, by, decision)
+            wanted = {"decision": decision, "input": input, "answer": answer}
+            return _decided_already(output, turn, f"user:{by.pk}", wanted)
         if turn.view.cancelled() or turn.prompt.ended:
             raise Conflict("cancelled", "Nothing was changed: the turn was stopped.", output)
         if decision not in DECISIONS.get(output.ask, ()):
             answers = ", ".join(DECISIONS.get(output.ask, ())) or "none"
             raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {answers}.")
-        if digest != output.digest:
-            raise Conflict("changed", "This is not what you were shown: look at it again.", output)
-        settle(turn, _decision(output, by, decision, via, reason))
+        said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
+        if reason := reason.strip():
+            said["reason"] = reason
+        settle(turn, Step(f"user:{by.pk}", "action_result", said, path=output.gate_path))
     output.refresh_from_db()
     return output
 
@@ -75,18 +105,68 @@ def _as_of_now(user: User) -> User:
     return get_user_model().objects.get(pk=user.pk)
 
 
-def _decided_already(output: Output, turn: Turn, by: User, decision: str) -> Output:
-    result = turn.view.result(output.gate_path)
-    if result and result.actor == f"user:{by.pk}" and result.payload.get("decision") == decision:
-        return output
+def _said(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
+    """What the decision binds, as it is recorded. Raises as `decide` does."""
+    if input is not None and (edit := _edit(output, decision, input)):
+        _as_shown(output, digest, edit)
+        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts}
+    if digest != output.digest:
+        raise Conflict("changed", "This is not what you were shown: look at it again.", output)
+    if decision != "answer":
+        return {"digest": output.digest}
+    if not (answer or "").strip():
+        raise DecisionRefused("invalid_answer", "An answer says something.")
+    return {"digest": output.digest, "answer": answer}
+
+
+def _edit(output: Output, decision: str, input: object) -> Edit | None:
+    """The edited call, checked; None where the input is the agent's own."""
+    try:
+        payload = cleaned(input)
+    except TypeError as error:
+        raise DecisionRefused("invalid_input", f"Nothing was decided: {error}.", {WHOLE: [str(error)]}) from error
+    if same(payload, _input(output)):
+        return None
+    shape = shape_of(output) if decision == "approve" else None
+    if shape is None:
+        raise DecisionRefused("not_editable", "Nothing was decided: this cannot be edited. Decide it as it was asked.")
+    if wrong := shape.problems(payload):
+        told = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
+        raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {told}", wrong)
+    return shape.edit(payload)
+
+
+def _as_shown(output: Output, digest: str, edit: Edit) -> None:
+    """Raises Conflict, unless all that holds of the edited call was seen: before the edit, or with it."""
+    if digest == edit.digest:
+        return
+    if digest != output.digest:
+        raise Conflict("changed", "This is not what you were shown: look at it again.", output)
+    if edit.facts != _facts(output):
+        details = {"facts": edit.facts, "digest": edit.digest}
+        raise Conflict("facts_changed", "Not decided yet: with this input, something else holds.", output, details)
+
+
+def _input(output: Output) -> dict[str, JSON]:
+    entry = output.entry()
+    return entry.input if isinstance(entry, ToolOutput) else {}
+
+
+def _facts(output: Output) -> list[str]:
+    entry = output.entry()
+    return entry.approval.facts if isinstance(entry, ToolOutput) and entry.approval else []
+
+
+def _decided_already(output: Output, turn: Turn, actor: str, wanted: dict[str, Any]) -> Output:
+    """The same decision again, in every word of it, returns the first result."""
+    result, asked = turn.view.result(output.gate_path), turn.view.call(output.gate_path)
+    if result and asked and result.actor == actor:
+        own = asked.payload.get("payload", {}).get("input")
+        given = wanted | {"input": own if wanted["input"] is None else wanted["input"]}
+        taken = {name: result.payload.get(name) for name in ("decision", "answer")}
+        if same(given, taken | {"input": result.payload.get("input", own)}):
+            return output
     raise Conflict(output.gate, f"Nothing was changed: it is {output.get_gate_display().lower()} already.", output)
-
-
-def _decision(output: Output, by: User, decision: str, via: str, reason: str) -> Step:
-    payload: dict[str, JSON] = {"decision": decision, "digest": output.digest, "via": via}
-    if reason := reason.strip():
-        payload["reason"] = reason
-    return Step(f"user:{by.pk}", "action_result", payload, path=output.gate_path)
 
 
 def _resume(turn: Turn) -> Step:

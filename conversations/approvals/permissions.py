@@ -22,7 +22,7 @@ def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Shown]) -> QuerySet[
     return outputs.filter(conversation__owner_id=staff.pk)
 
 
-def may_decide(user: User, output: Output) -> bool:
+def may_decide(user: User | AnonymousUser, output: Output) -> bool:
     """Owners decide their own calls, others with the permission for others; neither for people who were deactivated."""
     if not user.is_active:
         return False

@@ -1,6 +1,8 @@
 """The record: what the database keeps of conversations."""
 
+from conversations.models.account import Account, ApiKey, Notice, Scope
 from conversations.models.conversation import Conversation
+from conversations.models.draft import Draft
 from conversations.models.erasure import Erasure
 from conversations.models.file import File
 from conversations.models.output import Approval, Gate, Output
@@ -10,15 +12,20 @@ from conversations.models.step import Step
 from conversations.models.worker import Drain, Worker
 
 __all__ = [
+    "Account",
+    "ApiKey",
     "Approval",
     "Conversation",
+    "Draft",
     "Drain",
     "Erasure",
     "File",
     "Gate",
+    "Notice",
     "Origin",
     "Output",
     "Prompt",
+    "Scope",
     "Snapshot",
     "State",
     "Step",

@@ -25,6 +25,9 @@ class Conversation(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
+    system_prompt = models.ForeignKey(
+        "agents.SystemPrompt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     seq = models.BigIntegerField(default=0, editable=False, help_text="The number of its last step.")
     head = models.CharField(max_length=64, blank=True, editable=False, help_text="The digest of its last step.")
     active_prompt = models.OneToOneField(

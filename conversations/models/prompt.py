@@ -59,6 +59,8 @@ class Prompt(models.Model):
     tier = models.CharField(max_length=16, default="normal")
     input = models.TextField(null=True, blank=True, help_text="What was said; empty where the system started it.")  # noqa: DJ001 - no input and an empty one differ (S4)
     visible = models.BooleanField(default=True)
+    request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")
+    request_digest = models.CharField(max_length=64, blank=True, help_text="Of what was sent under that name.")
     continues = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
 
     state = models.CharField(max_length=24, choices=State, default=State.QUEUED)
@@ -82,7 +84,12 @@ class Prompt(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [models.UniqueConstraint(fields=["conversation", "number"], name="one_prompt_per_number")]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "number"], name="one_prompt_per_number"),
+            models.UniqueConstraint(
+                fields=["asked_by", "request_key"], condition=~models.Q(request_key=""), name="one_prompt_per_request"
+            ),
+        ]
         indexes = [
             models.Index(
                 fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=["queued", "running"])

@@ -6,26 +6,37 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
+from django_htmx.middleware import HtmxDetails
 
-from conversations.approvals.permissions import may_decide, shown_to
-from conversations.models import Conversation, Output, Prompt
+from conversations.models import Conversation, Prompt
+from conversations.pages.cards import open_asked
 from conversations.pages.composer import Composer
+from conversations.pages.dock import Dock
 from conversations.pages.forms import Message
+from conversations.pages.live import answer_html, fragment, stands_at
+from conversations.pages.posting import posted
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline import TURNS_MOST, timeline
-from conversations.prompts import BadInput, TurnInProgress, cancel_prompt, start_conversation, start_prompt
-from conversations.shown.people import deciders
+from conversations.prompts import (
+    BadInput,
+    TurnInProgress,
+    begin_conversation,
+    cancel_prompt,
+    continue_prompt,
+    start_prompt,
+)
+from conversations.requests import KeyReused
 
 
 class PersonRequest(HttpRequest):
     """A request of somebody who is logged in."""
 
     user: User
+    htmx: HtmxDetails
 
 
 @login_required
@@ -42,18 +53,15 @@ def new(request: PersonRequest) -> HttpResponse:
     return _empty(request, Composer(reverse("start")), one_pane="thread")
 
 
-@require_POST
-@login_required
+@posted
 def start(request: PersonRequest) -> HttpResponse:
     """Start a conversation by its first message. 400 with the text kept where the message cannot be taken."""
     message = Message(request.POST)
     try:
-        with transaction.atomic():
-            conversation = start_conversation(request.user)
-            _send(request, conversation, message)
-    except BadInput as error:
+        prompt = begin_conversation(request.user, message.checked(), tier=message.tier, key=message.key)
+    except (BadInput, KeyReused) as error:
         return _empty(request, _kept(reverse("start"), message, error), one_pane="thread", status=400)
-    return redirect(f"{conversation.get_absolute_url()}#now")
+    return redirect(f"{prompt.conversation.get_absolute_url()}#now")
 
 
 @login_required
@@ -63,31 +71,42 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
     return _thread(request, _conversation(request, pk))
 
 
-@require_POST
-@login_required
+@posted
 def say(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. 409 while a turn runs or waits, 400 where it cannot be taken; the text is kept in the field."""
     found, message = _conversation(request, pk), Message(request.POST)
     try:
-        _send(request, found, message)
-    except TurnInProgress as error:
-        return _thread(request, _conversation(request, pk), _kept(_action(found), message, error), status=409)
-    except BadInput as error:
-        return _thread(request, found, _kept(_action(found), message, error), status=400)
-    return redirect(f"{found.get_absolute_url()}#now")
+        start_prompt(found, request.user, message.checked(), tier=message.tier, key=message.key)
+    except KeyReused:
+        problem = "A message that this page sent before has arrived after all, see above. This one was not sent."
+        kept = Composer(_action(found), message.text, message.tier, problem)
+        return _answer(request, found, kept, 409, fresh=True)
+    except (TurnInProgress, BadInput) as error:
+        status = 400 if isinstance(error, BadInput) else 409
+        return _answer(request, found, _kept(_action(found), message, error), status)
+    return _answer(request, found)
 
 
-@require_POST
-@login_required
+@posted
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. What was typed meanwhile stays in the field."""
     prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
     cancel_prompt(prompt.pk, request.user)
-    message = Message(request.POST)
-    if not message.text.strip():
-        return redirect(f"{prompt.conversation.get_absolute_url()}#now")
+    found, message = _conversation(request, prompt.conversation_id), Message(request.POST)
+    typed = Composer(_action(found), message.text, message.tier) if message.text.strip() else None
+    return _answer(request, found, typed)
+
+
+@posted
+def go_on(request: PersonRequest, pk: int) -> HttpResponse:
+    """Go on from where a turn failed or was stopped: a new turn without input (R5). 409 where that cannot be."""
+    prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
     found = _conversation(request, prompt.conversation_id)
-    return _thread(request, found, Composer(_action(found), found.active_prompt, message.text, message.tier))
+    try:
+        continue_prompt(prompt.pk, request.user)
+    except (TurnInProgress, BadInput) as error:
+        return _answer(request, found, Composer(_action(found), problem=str(error)), 409)
+    return _answer(request, found)
 
 
 def _conversation(request: PersonRequest, pk: int) -> Conversation:
@@ -96,19 +115,33 @@ def _conversation(request: PersonRequest, pk: int) -> Conversation:
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
 
 
-def _send(request: PersonRequest, conversation: Conversation, message: Message) -> None:
-    """Raises BadInput, TurnInProgress."""
-    if message.problem:
-        raise BadInput(message.problem)
-    start_prompt(conversation, request.user, message.text, tier=message.tier)
-
-
 def _kept(action: str, message: Message, error: Exception) -> Composer:
-    return Composer(action, None, message.text, message.tier, str(error))
+    return Composer(action, message.text, message.tier, str(error))
 
 
 def _action(conversation: Conversation) -> str:
     return reverse("say", args=[conversation.pk])
+
+
+def _answer(
+    request: PersonRequest,
+    conversation: Conversation,
+    composer: Composer | None = None,
+    status: int = 200,
+    *,
+    fresh: bool = False,
+) -> HttpResponse:
+    """After a form: to a page that is open what changed on it, else the page.
+
+    `composer`: what is to stay in it; `fresh`: under a key of its own, because that of the page stands for another.
+    """
+    if request.htmx:
+        shown = composer or Composer(_action(conversation))
+        html = fragment(request.user, conversation, stands_at(request))
+        return HttpResponse(html + answer_html(shown, fresh=fresh or composer is None), status=status)
+    if composer is None:
+        return redirect(f"{conversation.get_absolute_url()}#now")
+    return _thread(request, _conversation(request, conversation.pk), composer, status)
 
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
@@ -122,16 +155,16 @@ def _thread(
     request: PersonRequest, conversation: Conversation, composer: Composer | None = None, status: int = 200
 ) -> HttpResponse:
     turns = timeline(conversation, request.user, _turns_wanted(request))
-    waiting = [card for turn in turns for card in turn.waiting]
+    open_asked((card for turn in turns for card in turn.waiting), request.GET)
+    active = next((turn for turn in turns if turn.prompt.pk == conversation.active_prompt_id), None)
     context = {
         "conversation": conversation,
         "turns": turns,
+        "has": {},  # a page that is loaded has nothing yet
         "earlier": turns[0].prompt.number > 1 if turns else False,
         "more_turns": len(turns) + TURNS_MOST,
-        "waiting": waiting,
-        "composer": composer or Composer(_action(conversation), conversation.active_prompt),
-        "decides": bool(waiting) and request.user.is_staff and may_decide(request.user, waiting[0].row),
-        "deciders": list(deciders(conversation.owner)[:4]) if waiting else [],
+        "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
+        "composer": composer or Composer(_action(conversation)),
     }
     return render(request, "conversations/thread.html", context | _frame(request), status=status)
 
@@ -142,9 +175,5 @@ def _turns_wanted(request: HttpRequest) -> int:
 
 
 def _frame(request: PersonRequest) -> dict[str, Any]:
-    """What stands around every page: the list, and for staff how many approvals wait."""
-    staff = request.user.is_staff
-    return {
-        "sidebar": sidebar(request.user, request.GET.get("q", "").strip()),
-        "approvals": shown_to(request.user, Output.objects.pending())[:100].count() if staff else 0,
-    }
+    """What stands beside every page: the list."""
+    return {"sidebar": sidebar(request.user, request.GET.get("q", "").strip())}

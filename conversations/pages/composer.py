@@ -1,25 +1,25 @@
-"""Where one writes: what stands in the field, and what the button does."""
+"""Where one writes: what stands in the field, and what became of what was sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
 
-from conversations.models import Prompt
 from conversations.pages.forms import TIERS
 
 
 @dataclass(frozen=True)
 class Composer:
-    """`action` is where a message goes. `active` is the turn that runs or waits: then the button stops it.
+    """`action` is where a message goes, `text` what was typed and not taken, `problem` why not.
 
-    `text` is what was typed and not taken, `problem` why not.
+    `key` names the message that will be sent: sent twice, it is taken once.
     """
 
     action: str
-    active: Prompt | None = None
     text: str = ""
     tier: str = "normal"
     problem: str = ""
+    key: str = field(default_factory=lambda: token_urlsafe(16))
 
     @property
     def tiers(self) -> tuple[tuple[str, str], ...]:

@@ -14,8 +14,12 @@ from conversations.pages.chat import PersonRequest
 @login_required
 @require_GET
 def download(request: PersonRequest, pk: int) -> FileResponse:
-    """A file, always to be saved and never to be shown here: what is in it is a model's, and hostile."""
-    file = get_object_or_404(File.objects.visible_to(request.user), pk=pk)
+    """A file, for its reader."""
+    return attachment(get_object_or_404(File.objects.visible_to(request.user), pk=pk))
+
+
+def attachment(file: File) -> FileResponse:
+    """A file, to be saved and never shown here: what is in it is a model's, and hostile. Raises Http404."""
     try:
         content = file.content.open("rb")
     except FileNotFoundError as error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django import forms
 
-from conversations.prompts import INPUT_MOST
+from conversations.prompts import INPUT_MOST, BadInput
 
 TIERS = (("normal", "Normal"), ("high", "High"))
+KEY_MOST = 100
+"""Characters of a message's own name."""
 
 
 class Message(forms.Form):
@@ -34,6 +36,12 @@ class Message(forms.Form):
         return chosen if chosen in dict(TIERS) else "normal"
 
     @property
-    def problem(self) -> str:
-        """Why the message is not taken; "" if it is."""
-        return next((str(each) for errors in self.errors.values() for each in errors), "")
+    def key(self) -> str:
+        """The page's own name for this message; "" where it gave none."""
+        return str(self.data.get("key", ""))[:KEY_MOST]
+
+    def checked(self) -> str:
+        """The text, to be sent. Raises BadInput."""
+        for errors in self.errors.values():
+            raise BadInput(str(errors[0]))
+        return self.text

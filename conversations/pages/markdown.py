@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -18,7 +20,7 @@ TAGS = {
     "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
-CLASSES = {"div": {"code", "table-wrap"}, "span": {"not-shown"}, "table": {"grid"}}
+CLASSES = {"div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown"}, "table": {"grid"}}
 SCHEMES = {"http", "https", "mailto"}
 
 
@@ -41,27 +43,71 @@ class Renderer(RendererHTML):
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """A block of code in its box."""
-        return f'<div class="code"><pre><code>{_escaped(tokens[idx].content)}</code></pre></div>'
+        return _code(tokens[idx].content, tokens[idx].info)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """The same for an indented one."""
         return self.fence(tokens, idx, options, env)
 
 
+CELLS_MOST = 4_000
+"""Cells that the tables of one text may have. Short rows are filled up, so that 1.5 kB could become 60,000 of them."""
+
+_plain = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("strikethrough")
 _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable(["table", "strikethrough"])
 
 
 def render(text: str) -> SafeString:
     """The Markdown as HTML: no scripts, no styles, no pictures, links to the web and to mail only."""
-    html = nh3.clean(
-        _parser.render(inert(text)),
+    return _sanitised(_parser_of(text).render(inert(text)))
+
+
+def parse(text: str, known: dict[str, Any]) -> list[Token]:
+    """The Markdown as tokens. `known` holds the links that were defined, and takes in those that the text defines."""
+    return _parser_of(text).parse(inert(text), known)
+
+
+def _parser_of(text: str) -> MarkdownIt:
+    """The one with tables, unless these could have more cells than anybody reads: then rows stay lines."""
+    cells = 0
+    for paragraph in re.split(r"\n[ \t]*\n", text):
+        lines = paragraph.split("\n")
+        cells += len(lines) * max(line.count("|") for line in lines)
+    return _parser if cells <= CELLS_MOST else _plain
+
+
+def inline(text: str) -> list[Token]:
+    """The tokens of what stands within one block."""
+    return _parser.parseInline(text)[0].children or []
+
+
+def rendered(tokens: Sequence[Token], known: dict[str, Any]) -> SafeString:
+    """Tokens as HTML, safe as that of `render`."""
+    return _sanitised(_parser.renderer.render(tokens, _parser.options, known))
+
+
+def code(text: str, info: str, *, headed: bool) -> SafeString:
+    """A block of code as HTML, or one of its parts: only the first is headed."""
+    return _sanitised(_code(text, info, headed=headed))
+
+
+def _sanitised(html: str) -> SafeString:
+    clean = nh3.clean(
+        html,
         tags=TAGS,
         attributes=ATTRIBUTES,
         allowed_classes=CLASSES,
         url_schemes=SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
-    return mark_safe(html)  # noqa: S308 - sanitised above, and only here
+    return mark_safe(clean)  # noqa: S308 - sanitised above, and only here
+
+
+def _code(text: str, info: str, *, headed: bool = True) -> str:
+    """Code in its box, under the name of its language."""
+    language = info.split(maxsplit=1)[0] if info.strip() else "Code"
+    head = f'<div class="code-head"><span class="grow">{_escaped(language)}</span></div>' if headed else ""
+    return f'<div class="code">{head}<pre><code>{_escaped(text)}</code></pre></div>'
 
 
 def _escaped(text: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 PAGES = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
 )
 # The admin's own scripts stand partly in the page and are evaluated (Alpine); nothing comes from elsewhere.
 ADMIN = (

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from django.contrib.auth.models import User
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from conversations.approvals.permissions import shown_to
 from conversations.models import Conversation, Output, State
+from conversations.pages.versions import version
 
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""
+COUNT_MOST = 100
+"""Approvals are counted so far; "99+" says that there are more."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,13 @@ class Row:
     conversation: Conversation
     waiting: int
     state: str
+    asks: int = 0  # the newest output that waits: a later one is news
+
+    @property
+    def since(self) -> datetime:
+        """What it is ordered by: when something was last said, and while its turn is not done, when that began."""
+        active = self.conversation.active_prompt
+        return active.created_at if active else self.conversation.updated_at
 
     @property
     def working(self) -> bool:
@@ -34,7 +45,7 @@ class Row:
     @property
     def time(self) -> str:
         """When something was last said: the time today, else the date."""
-        local = timezone.localtime(self.conversation.updated_at)
+        local = timezone.localtime(self.since)
         return date_format(local, "H:i" if local.date() == timezone.localdate() else "j M")
 
 
@@ -48,11 +59,31 @@ class Group:
 
 @dataclass(frozen=True)
 class Sidebar:
-    """The list, as one person sees it. `query` is what was searched for; `more` says that not all are here."""
+    """The list, as one person sees it. `query` is what was searched for; `more` says that not all are here.
+
+    `waiting` counts the actions that wait in this person's conversations, `approvals` those that the admin shows to
+    staff, up to COUNT_MOST; None for others.
+    """
 
     groups: list[Group]
     query: str
     more: bool
+    approvals: int | None = None
+    waiting: int = 0
+
+    @property
+    def version(self) -> str:
+        """That of the list."""
+        rows = [
+            (row.conversation.pk, str(row.conversation), row.waiting, row.asks, row.state, row.time)
+            for row in self.rows
+        ]
+        return version([(group.title, len(group.rows)) for group in self.groups], rows, self.more)
+
+    @property
+    def rows(self) -> list[Row]:
+        """All of them."""
+        return [row for group in self.groups for row in group.rows]
 
 
 def sidebar(user: User, query: str = "") -> Sidebar:
@@ -62,13 +93,20 @@ def sidebar(user: User, query: str = "") -> Sidebar:
         found = found.filter(title__icontains=query)
     newest = list(found[: LIST_MOST + 1])
     waiting = _waiting(newest)
-    rows = [Row(c, waiting.get(c.pk, 0), _state(c)) for c in newest[:LIST_MOST]]
+    rows = [_row(c, *waiting.get(c.pk, (0, 0))) for c in newest[:LIST_MOST]]
+    rows.sort(key=lambda row: row.since, reverse=True)
     wait = [row for row in rows if row.state == State.WAITING]
     rest = [row for row in rows if row.state != State.WAITING]
-    theirs = user.is_staff and user.has_perm("conversations.decide_own_approval")
-    title = "Waiting for you" if theirs else "Waiting for approval"
-    groups = [Group(title, wait)] if wait else []
-    return Sidebar([*groups, *_by_day(rest)], query, len(newest) > LIST_MOST)
+    title = "Waiting for you" if user.has_perm("conversations.decide_own_approval") else "Waiting for approval"
+    groups = [Group(title, wait), *_by_day(rest)] if wait else _by_day(rest)
+    pending = Output.objects.pending()
+    return Sidebar(
+        groups,
+        query,
+        len(newest) > LIST_MOST,
+        shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
+        pending.filter(conversation__owner=user).count(),
+    )
 
 
 def _state(conversation: Conversation) -> str:
@@ -76,12 +114,18 @@ def _state(conversation: Conversation) -> str:
     return active.state if active else ""
 
 
-def _waiting(conversations: Iterable[Conversation]) -> dict[int, int]:
+def _row(conversation: Conversation, waiting: int, asks: int) -> Row:
+    return Row(conversation, waiting, _state(conversation), asks)
+
+
+def _waiting(conversations: Iterable[Conversation]) -> dict[int, tuple[int, int]]:
+    """How many actions of each wait, and the newest of them."""
     ids = [c.pk for c in conversations if _state(c) == State.WAITING]
     if not ids:
         return {}
-    counted = Output.objects.pending().filter(conversation__in=ids).values("conversation").annotate(n=Count("pk"))
-    return {row["conversation"]: row["n"] for row in counted.order_by()}
+    pending = Output.objects.pending().filter(conversation__in=ids).order_by()
+    counted = pending.values("conversation").annotate(n=Count("pk"), newest=Max("pk"))
+    return {row["conversation"]: (row["n"], row["newest"]) for row in counted}
 
 
 def _by_day(rows: Iterable[Row]) -> list[Group]:
@@ -89,7 +133,7 @@ def _by_day(rows: Iterable[Row]) -> list[Group]:
 
 
 def _day(row: Row) -> str:
-    day, today = timezone.localtime(row.conversation.updated_at).date(), timezone.localdate()
+    day, today = timezone.localtime(row.since).date(), timezone.localdate()
     if day >= today:
         return "Today"
     if day == today - timedelta(days=1):

@@ -2,42 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agents.engine.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
+from conversations.pages.drafts import Running
+from conversations.pages.versions import version
 from conversations.shown.call import Call, phrase, result_text, shown_call
 from conversations.shown.when import took
 
 SAID_MOST = 4
 """Calls that the closed line names."""
+MARKS = {"success": "ok", "error": "bad", "running": "run"}
+
+
+class Folded(NamedTuple):
+    """An entry among the steps, the version in which it stands, and what it has said if it runs."""
+
+    entry: Output
+    version: str
+    running: Running | None
 
 
 @dataclass(frozen=True)
 class Row:
     """One row. `mark` is how it stands: ok, bad, run, wait, or note for what is no call."""
 
-    mark: str
-    said: str
-    tool: str = ""
-    took: str = ""
-    call: Call | None = None
-    got: str = ""
+    id: str
+    version: str
+    entry: Output
+    running: Running | None
+
+    @property
+    def mark(self) -> str:
+        """How it stands."""
+        if isinstance(self.entry, ToolOutput):
+            return MARKS.get(self.entry.result.type, "wait")
+        return "bad" if isinstance(self.entry, RetryOutput) else "note"
+
+    @property
+    def said(self) -> str:
+        """What it did, or is doing."""
+        if isinstance(self.entry, ToolOutput):
+            return phrase(self.entry)
+        if isinstance(self.entry, RetryOutput):
+            return f"An answer that could not be read: {self.entry.message}"
+        return "Reasoning"
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+        return self.entry.tool if isinstance(self.entry, ToolOutput) else ""
+
+    @property
+    def took(self) -> str:
+        """How long it took."""
+        return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
+
+    @property
+    def call(self) -> Call | None:
+        """What was asked."""
+        if not isinstance(self.entry, ToolOutput):
+            return None
+        unread = self.entry.raw
+        return shown_call(self.entry.tool, self.entry.input if unread is None else {"unreadable input": unread})
+
+    @property
+    def got(self) -> str:
+        """What it came to, or what was thought."""
+        if isinstance(self.entry, ToolOutput):
+            return result_text(self.entry)
+        if isinstance(self.entry, RetryOutput):
+            return self.entry.raw
+        return self.entry.text if isinstance(self.entry, ReasoningOutput) else ""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Entries that stand side by side, as rows below one line."""
+    """Entries that stand side by side, as rows below one line. `working`: the turn is at them."""
 
-    entries: Sequence[Output]
+    id: str
+    folded: Sequence[Folded]
+    working: bool = False
 
     @property
     def rows(self) -> list[Row]:
         """One for each entry."""
-        return [_row(entry) for entry in self.entries]
+        return [Row(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running) for one in self.folded]
 
     @property
-    def working(self) -> bool:
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """The ids and versions of the closed line and of the rows."""
+        yield f"{self.id}-line", self.line_version
+        for one in self.folded:
+            yield f"{self.id}-{one.entry.position}", one.version
+
+    @property
+    def version(self) -> str:
+        """That of all of it."""
+        return version(*self.parts)
+
+    @property
+    def line_version(self) -> str:
+        """That of the closed line."""
+        return version(self.line, self.running, self.failed, self.working, self.since, self.took)
+
+    @property
+    def running(self) -> bool:
         """Whether one of the calls runs."""
         return any(call.result.type == "running" for call in self._calls)
 
@@ -47,14 +119,32 @@ class Steps:
         return sum(call.result.type == "error" for call in self._calls)
 
     @property
+    def since(self) -> str:
+        """When the first of them was asked for, as ISO time."""
+        return self.folded[0].entry.created_at
+
+    @property
+    def took(self) -> str:
+        """How long they took together; "" where it is not known of all: what only reads records no start."""
+        calls = self._calls
+        if not calls or not all(call.started_at and call.ended_at for call in calls):
+            return ""
+        return took(min(call.started_at for call in calls), max(call.ended_at for call in calls))
+
+    @property
     def line(self) -> str:
         """What the closed line says: how many, and what they did."""
         calls = self._calls
+        counted = f"{len(calls)} {'step' if len(calls) == 1 else 'steps'}"
+        if self.working:
+            return f"Agent is working\u2026 {counted}" if calls else "Agent is working\u2026"
         if not calls:
-            return "Reasoning" if isinstance(self.entries[0], ReasoningOutput) else "An answer that could not be read"
+            return (
+                "Reasoning" if isinstance(self.folded[0].entry, ReasoningOutput) else "An answer that could not be read"
+            )
         named = ", ".join(phrase(call) for call in calls[:SAID_MOST])
         more = f" and {len(calls) - SAID_MOST} more" if len(calls) > SAID_MOST else ""
-        return f"{len(calls)} {'step' if len(calls) == 1 else 'steps'}: {named}{more}{self._failures}"
+        return f"{counted}: {named}{more}{self._failures}"
 
     @property
     def _failures(self) -> str:
@@ -64,20 +154,4 @@ class Steps:
 
     @property
     def _calls(self) -> list[ToolOutput]:
-        return [entry for entry in self.entries if isinstance(entry, ToolOutput)]
-
-
-MARKS = {"success": "ok", "error": "bad", "running": "run"}
-
-
-def _row(entry: Output) -> Row:
-    if isinstance(entry, ToolOutput):
-        call = shown_call(entry.tool, entry.input if entry.raw is None else {"unreadable input": entry.raw})
-        mark = MARKS.get(entry.result.type, "wait")
-        time = took(entry.started_at, entry.ended_at)
-        return Row(mark, phrase(entry), entry.tool, time, call, result_text(entry))
-    if isinstance(entry, ReasoningOutput):
-        return Row("note", "Reasoning", got=entry.text)
-    if isinstance(entry, RetryOutput):
-        return Row("bad", f"An answer that could not be read: {entry.message}", got=entry.raw)
-    return Row("note", entry.type)
+        return [one.entry for one in self.folded if isinstance(one.entry, ToolOutput)]

@@ -1,15 +1,25 @@
-"""The timeline: what was said in each turn, and what became of it, block by block in reading order."""
+"""The timeline: what was said in each turn, and what became of it, block by block in reading order.
+
+Each block has an id and a version: a page that has a block of this id in this version need not be sent it again. A
+version is a digest of what the block shows, without relative times, which pages keep up by themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from agents.engine.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
 from agents.engine.outputs import Output as Entry
-from agents.engine.outputs import TextOutput, ToolOutput, reading_order
-from conversations.models import Conversation, Output, Prompt, State
-from conversations.pages.steps import Steps
+from conversations.models import Conversation, Draft, File, Output, Prompt, State
+from conversations.pages.drafts import Prose, Running, prose, standing
+from conversations.pages.status import Status, status_of
+from conversations.pages.steps import Folded, Steps
+from conversations.pages.versions import version
+from conversations.pages.widgets import Widget
+from conversations.public import files_of
 from conversations.shown.gate import Card, cards
 
 if TYPE_CHECKING:
@@ -17,106 +27,220 @@ if TYPE_CHECKING:
 
 TURNS_MOST = 50
 """Turns on a page; older ones come when asked for."""
+FOLDED = ("tool", "reasoning", "retry")
+"""Kinds of output that are folded into steps, unless somebody was asked about them."""
 
-FAILURES = {
-    "max_rounds": "It used all the rounds it was given.",
-    "timeout": "It ran as long as it was allowed to.",
-    "parse_failures": "The model's answers could not be read.",
-    "model_error": "The model did not answer.",
-    "internal_error": "Something in this site went wrong.",
-    "crash_loop": "The worker was lost again and again at the same place.",
-}
-"""Why a turn failed, where the turn itself does not say."""
+
+@dataclass(frozen=True)
+class Shown:
+    """A stored output, read once: with its gate, or with the file that it names."""
+
+    row: Output
+    entry: Entry
+    version: str
+    card: Card | None = None
+    file: File | None = None
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`."""
+    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
+
+    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far.
+    """
 
     kind: str
+    id: str
+    version: str
     entry: Entry | None = None
     card: Card | None = None
+    file: File | None = None
+    widget: Widget | None = None
+    running: Running | None = None
+    number: int = 0
+    of: int = 0
     steps: Steps | None = None
+    prose: Prose | None = None
+    status: Status | None = None
 
     @property
     def templates(self) -> list[str]:
         """The template, and the one to take where there is none."""
         return [f"conversations/timeline/{self.kind}.html", "conversations/timeline/other.html"]
 
+    @property
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """The ids and versions of the block and of what can be sent of it by itself."""
+        yield self.id, self.version
+        if self.steps:
+            yield from self.steps.parts
+        if self.prose:
+            yield from self.prose.parts
+
 
 @dataclass
 class Turn:
-    """A prompt with what is shown of it. `failure` says why it failed, "" if it did not."""
+    """A prompt with what is shown of it."""
 
     prompt: Prompt
     blocks: list[Block] = field(default_factory=list)
-    failure: str = ""
+    status: Status | None = None
+
+    @property
+    def said(self) -> Block:
+        """What it began with."""
+        return Block("said", f"b-{self.prompt.pk}-said", version(self.prompt.input, self.prompt.origin))
+
+    @property
+    def agents(self) -> list[Block]:
+        """Everything below what was said; the last says how the turn stands, where there is something to say."""
+        if self.status is None or not self.status.shown:
+            return self.blocks
+        return [*self.blocks, Block("foot", f"b-{self.prompt.pk}-foot", version(self.status), status=self.status)]
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Every id in it with its version."""
+        return dict(chain.from_iterable(block.parts for block in [self.said, *self.agents]))
+
+    @property
+    def running(self) -> list[Running]:
+        """What its running commands have said so far."""
+        running = [block.running for block in self.blocks]
+        running += [one.running for block in self.blocks if block.steps for one in block.steps.folded]
+        return [one for one in running if one]
+
+    @property
+    def slots(self) -> dict[str, str]:
+        """Where the output of its running commands stands, and how much of it."""
+        return {one.id: one.version for one in self.running}
+
+    @property
+    def gates(self) -> list[Card]:
+        """Those that wait for a person, with those of the same answer that do not any more."""
+        gates = [block.card for block in self.blocks if block.card]
+        batches = {_batch(card.entry) for card in gates if card.pending}
+        return [card for card in gates if _batch(card.entry) in batches]
 
     @property
     def waiting(self) -> list[Card]:
         """The gates that wait for a person."""
         return [block.card for block in self.blocks if block.card and block.card.pending]
 
-    @property
-    def working(self) -> bool:
-        """Whether it runs or is about to."""
-        return self.prompt.state in (State.QUEUED, State.RUNNING)
-
-    @property
-    def tokens(self) -> str:
-        """How many tokens it took, "" for none."""
-        used = self.prompt.input_tokens + self.prompt.output_tokens
-        return f"{used:,}" if used else ""
-
-    @property
-    def finished(self) -> int:
-        """How many calls came to a result, which a failure does not undo."""
-        found = [entry for block in self.blocks for entry in (block.steps.entries if block.steps else [block.entry])]
-        return sum(isinstance(entry, ToolOutput) and entry.result.type == "success" for entry in found)
-
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[Turn]:
     """The last turns of a conversation, oldest first, as this reader sees them."""
     newest = conversation.prompts.filter(visible=True).select_related("asked_by").order_by("-number")[:most]
-    prompts = list(newest)[::-1]
+    return turns(list(newest)[::-1], reader)
+
+
+def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[Turn]:
+    """These prompts with all that is shown of them."""
     rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
-    by_prompt: dict[int, list[Output]] = {prompt.pk: [] for prompt in prompts}
-    for row in rows:
-        by_prompt[row.prompt_id].append(row)
+    by_prompt: dict[int, list[Shown]] = {prompt.pk: [] for prompt in prompts}
+    for shown in read(list(rows), reader):
+        by_prompt[shown.row.prompt_id].append(shown)
+    drafts = standing(prompts)
+    return [turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}) for prompt in prompts]
+
+
+def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Shown]:
+    """These outputs as this reader sees them; names and files are looked up once for all."""
     gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
-    return [_turn(prompt, by_prompt[prompt.pk], gates) for prompt in prompts]
+    entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
+    files = files_of(entries.values())
+    return [_shown(row, entries[row.pk], gates.get(row.pk), files) for row in rows]
 
 
-def _turn(prompt: Prompt, rows: Sequence[Output], gates: dict[int, Card]) -> Turn:
-    at = {row.position: gates[row.pk] for row in rows if row.pk in gates}
-    entries = reading_order(row.entry() for row in rows)
-    failure = ""
-    if prompt.state == State.FAILED:
-        failure, entries = _failure(prompt, entries)
-    return Turn(prompt, list(_blocks(entries, at)), failure)
+def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File]) -> Shown:
+    file = files.get(entry.file) if isinstance(entry, FileOutput) else None
+    seen = (card.by, card.may, list(card.deciders)) if card else ()
+    return Shown(row, entry, version(row.data, seen, file and file.size), card, file)
 
 
-def _blocks(entries: Iterable[Entry], gates: dict[int, Card]) -> Iterable[Block]:
+def turn(prompt: Prompt, shown: Iterable[Shown], drafts: Mapping[str, Draft], kept: dict[str, Prose]) -> Turn:
+    """A turn from its outputs, in whatever order, and its drafts by path. `kept`: the prose that grows on, by id."""
+    at = {one.entry.position: one for one in shown}
+    entries = reading_order(one.entry for one in at.values())
+    last = _last_words(entries) if prompt.state == State.FAILED else None
+    blocks = list(_blocks(prompt, [at[entry.position] for entry in entries if entry is not last], drafts))
+    if not prompt.ended:
+        calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
+        blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
+    status = status_of(prompt, entries, blocks, last.text if last else "")
+    if status.folded is not None and (steps := blocks[status.folded].steps):
+        blocks[status.folded] = _folded(Steps(steps.id, steps.folded, working=True))
+    return Turn(prompt, blocks, status)
+
+
+def _last_words(entries: Sequence[Entry]) -> TextOutput | None:
+    """What the system says of a failure; it then stands nowhere else."""
+    return next((e for e in reversed(entries) if isinstance(e, TextOutput) and e.role_hint == "system"), None)
+
+
+def _blocks(prompt: Prompt, shown: Sequence[Shown], drafts: Mapping[str, Draft]) -> Iterator[Block]:
     """A gate, a text, a file stand by themselves; calls and thoughts side by side are folded into steps."""
-    folded: list[Entry] = []
-    for entry in entries:
-        if entry.position not in gates and entry.type in ("tool", "reasoning", "retry"):
-            folded.append(entry)
+    places = _places(shown)
+    folded: list[Shown] = []
+    for one in shown:
+        if one.card is None and one.entry.type in FOLDED:
+            folded.append(one)
             continue
         if folded:
-            yield Block("steps", steps=Steps(folded))
+            yield _steps(prompt, folded, drafts)
             folded = []
-        if card := gates.get(entry.position):
-            yield Block("ask" if card.pending else "done", entry, card)
-        else:
-            yield Block(entry.type, entry)
+        yield _block(prompt, one, drafts, *places.get(one.entry.position, (0, 0)))
     if folded:
-        yield Block("steps", steps=Steps(folded))
+        yield _steps(prompt, folded, drafts)
 
 
-def _failure(prompt: Prompt, entries: list[Entry]) -> tuple[str, list[Entry]]:
-    """Why it failed, in the system's last words, which then stand nowhere else; the entries without them."""
-    last = next((e for e in reversed(entries) if isinstance(e, TextOutput) and e.role_hint == "system"), None)
-    if last is None:
-        return FAILURES.get(prompt.stop_reason, "It ended before it was done."), entries
-    return last.text, [entry for entry in entries if entry is not last]
+def _places(shown: Iterable[Shown]) -> dict[int, tuple[int, int]]:
+    """Of each gate its number among those of the same answer, and how many these are."""
+    batches: dict[str, list[int]] = {}
+    for one in shown:
+        if one.card:
+            batches.setdefault(_batch(one.entry), []).append(one.entry.position)
+    return {at: (n, len(batch)) for batch in batches.values() for n, at in enumerate(batch, 1)}
+
+
+def _batch(entry: Entry) -> str:
+    """The path of the answer that asked for this call."""
+    return entry.path.rpartition("/")[0]
+
+
+def _block(prompt: Prompt, one: Shown, drafts: Mapping[str, Draft], number: int, of: int) -> Block:
+    kind, entry = one.entry.type, one.entry
+    if one.card:
+        kind = "ask" if one.card.pending else "done"
+    return Block(
+        kind,
+        f"b-{prompt.pk}-{entry.position}",
+        version(one.version, number, of),
+        entry,
+        one.card,
+        one.file,
+        Widget(entry.widget, entry.data, entry.fallback) if isinstance(entry, WidgetOutput) else None,
+        _running(prompt, entry, drafts),
+        number,
+        of,
+    )
+
+
+def _steps(prompt: Prompt, folded: Sequence[Shown], drafts: Mapping[str, Draft]) -> Block:
+    rows = [Folded(one.entry, one.version, _running(prompt, one.entry, drafts)) for one in folded]
+    return _folded(Steps(f"b-{prompt.pk}-{folded[0].entry.position}", rows))
+
+
+def _folded(steps: Steps) -> Block:
+    return Block("steps", steps.id, steps.version, steps=steps)
+
+
+def _prose(draft: Prose) -> Block:
+    return Block("prose", draft.id, draft.version, prose=draft)
+
+
+def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> Running | None:
+    """What a call that runs has said so far."""
+    if not isinstance(entry, ToolOutput) or entry.result.type != "running":
+        return None
+    return Running.of(prompt.pk, entry.path, drafts.get(entry.path))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
 
-from agents.discovery import installed
+from agents.discovery import installed_tool
 from agents.engine.ledger import JSON
 from agents.engine.outputs import ToolOutput
 from agents.engine.projection import render, shorten
-from agents.engine.tools import Tool
 from conversations.shown.faithful import first_line
+from conversations.shown.value import ANY, kinds_of, told
 
 RESULT_MOST = 12_000
 """Characters of a result on a page; of a longer one head and tail are shown. What is decided about is never cut."""
@@ -19,7 +17,7 @@ RESULT_MOST = 12_000
 
 @dataclass(frozen=True)
 class Field:
-    """One field of an input. `block`: it has lines, or is a structure, and takes the whole width. `text` may be ""."""
+    """One field of an input. `block`: it has lines, and takes the whole width. `text` may be ""."""
 
     name: str
     text: str
@@ -45,18 +43,19 @@ class Call:
 
 def shown_call(tool: str, payload: dict[str, JSON]) -> Call:
     """The call of this tool with this input. A tool that is no longer there goes by its name."""
-    known = _tools().get(tool)
+    known = installed_tool(tool)
     rest = dict(payload)
     command = None
     if known and known.preview == "command" and isinstance(rest.get("command"), str):
         command = rest.pop("command")
-    fields = [_field(name, value) for name, value in rest.items()]
+    kinds = kinds_of(known.input) if known else {}
+    fields = [_field(name, told(value, kinds.get(name, ANY))) for name, value in rest.items()]
     return Call(known.title if known else tool, command, sorted(fields, key=lambda field: field.block))
 
 
 def phrase(entry: ToolOutput) -> str:
     """What a call did, for the line that sums up several: "read export.py"."""
-    tool = _tools().get(entry.tool)
+    tool = installed_tool(entry.tool)
     if tool is None or tool.says is None:
         return tool.title if tool else entry.tool
     try:
@@ -72,16 +71,5 @@ def result_text(entry: ToolOutput) -> str:
     return shorten(render(entry.result.output), RESULT_MOST) if entry.result.type == "success" else ""
 
 
-@cache
-def _tools() -> dict[str, Tool]:
-    return {tool.name: tool for tool in installed().tools}
-
-
-def _field(name: str, value: JSON) -> Field:
-    if isinstance(value, str):
-        return Field(name, value, "\n" in value)
-    if isinstance(value, list) and all(isinstance(item, str) and "\n" not in item for item in value) and value:
-        return Field(name, "\n".join(value), len(value) > 1)
-    if isinstance(value, dict | list) and value:
-        return Field(name, json.dumps(value, ensure_ascii=False, indent=2), True)
-    return Field(name, json.dumps(value))
+def _field(name: str, text: str) -> Field:
+    return Field(name, text, "\n" in text)

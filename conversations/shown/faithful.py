@@ -6,12 +6,16 @@ a mark that counts them. Nothing is cut.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from html import unescape
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString
+
+from agents.engine.ledger import JSON
 
 SPACES_MOST = 24
 """Blanks side by side that are shown as they are: an indented line has as many."""
@@ -42,9 +46,27 @@ def command_lines(command: str) -> list[SafeString]:
     return lines
 
 
+def plain(text: str) -> str:
+    """The same for plain text, where each mark stands in brackets."""
+    pieces = _pieces(_without_surrogates(text))
+    return "".join(f"[{unescape(strip_tags(each))}]" if isinstance(each, SafeString) else each for each in pieces)
+
+
 def inert(text: str) -> str:
     """Prose in which no character turns round the direction of others: each stands as its number in brackets."""
     return _TURNS.sub(lambda found: f"[{_number(found[0])}]", _without_surrogates(text))
+
+
+def unseen(text: str) -> bool:
+    """Whether the text has characters that nobody sees as what they are; blanks and line breaks are seen."""
+    found = (each[0] for each in _SUSPECT.finditer(text) if each[0][0] not in " \t\n")
+    return any(unicodedata.category(each) in _HIDDEN or _BLANK.match(each) for each in found)
+
+
+def spelled_out(value: JSON) -> str:
+    """The value as indented JSON, in which such characters stand as their numbers."""
+    told = json.dumps(value, ensure_ascii=False, indent=2)
+    return _SUSPECT.sub(lambda found: json.dumps(found[0])[1:-1] if unseen(found[0]) else found[0], told)
 
 
 def first_line(text: str, most: int = 120) -> str:
@@ -77,7 +99,7 @@ def _marked(found: str) -> SafeString | None:
         return _mark(
             "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
         )
-    if unicodedata.category(found) in _HIDDEN or _BLANK.match(found):
+    if unseen(found):
         return _mark(_number(found), unicodedata.name(found, "a character that cannot be seen"))
     return None
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agents.engine.outputs import ToolOutput
+from conversations.approvals.permissions import may_decide
 from conversations.models import Gate, Output
 from conversations.shown.call import Call, result_text, shown_call
-from conversations.shown.people import names_of
+from conversations.shown.people import called, deciders, names_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -32,6 +33,27 @@ VERDICTS = {
 }
 
 
+PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
+"""From where people decide."""
+
+NAMED_MOST = 4
+"""People who are named as those who may decide."""
+
+
+class Form(Protocol):
+    """The fields of an edit, see conversations.pages.schema_form."""
+
+    @property
+    def fields(self) -> Sequence[object]:
+        """The fields, in order."""
+        ...
+
+    @property
+    def others(self) -> Sequence[str]:
+        """What is wrong at none of them."""
+        ...
+
+
 @dataclass(frozen=True)
 class Choice:
     """One answer that can be given, and what follows from it."""
@@ -49,13 +71,45 @@ INTERRUPTED = (
 
 
 @dataclass(frozen=True)
+class Opened:
+    """What stands open on a card: `state` is plain, edit or reject.
+
+    `form` are the fields of an edit. `text` is what was typed as reason or answer. `problem` says why what was asked
+    for was not done; `facts` what would hold of the edited call, seen under the digest `seen`.
+    """
+
+    state: str = "plain"
+    form: Form | None = None
+    text: str = ""
+    problem: str = ""
+    facts: Sequence[str] = ()
+    seen: str = ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Those of the facts that are no comfort."""
+        return [fact for fact in self.facts if warns(fact)]
+
+    @property
+    def rest(self) -> list[str]:
+        """The other facts."""
+        return [fact for fact in self.facts if not warns(fact)]
+
+
+@dataclass
 class Card:
-    """A gate. `row` is the stored output, `entry` what the engine knows of it, `by` who decided, in words."""
+    """A gate. `row` is the stored output, `entry` what the engine knows of it, `by` who decided, in words.
+
+    `may`: whether the reader may decide it; who else may are the `deciders`, by name. `opened` is set by a view.
+    """
 
     row: Output
     entry: ToolOutput
     call: Call
     by: str = ""
+    may: bool = False
+    deciders: Sequence[str] = ()
+    opened: Opened = Opened()
 
     @property
     def pending(self) -> bool:
@@ -63,9 +117,29 @@ class Card:
         return self.row.gate == Gate.PENDING
 
     @property
+    def stands(self) -> str:
+        """What names it as it stands now, for a page to see whether that changed."""
+        return f"{self.row.pk}:{self.row.gate}:{self.row.digest}"
+
+    @property
     def interrupted(self) -> bool:
         """Whether the question is what became of a call that began."""
         return self.row.ask == "interrupted"
+
+    @property
+    def question(self) -> bool:
+        """Whether it is a question of a policy's own, which is answered in words."""
+        return self.row.ask == "question"
+
+    @property
+    def editable(self) -> bool:
+        """Whether it can be approved with another input."""
+        return self.pending and self.row.ask == "approve" and self.entry.tool != "human"
+
+    @property
+    def proposed(self) -> Call | None:
+        """The call as the agent asked for it, where a person changed it."""
+        return None if self.entry.proposed is None else shown_call(self.entry.tool, self.entry.proposed)
 
     @property
     def approve_label(self) -> str:
@@ -79,7 +153,7 @@ class Card:
 
     @property
     def decidable(self) -> bool:
-        """Whether it waits for an answer that can be given with a button."""
+        """Whether it waits for one of two or three words, each of which has a button."""
         return self.pending and self.row.ask in ("approve", "interrupted")
 
     @property
@@ -90,8 +164,8 @@ class Card:
     @property
     def icon(self) -> str:
         """The name of its icon."""
-        if self.interrupted:
-            return "cut"
+        if self.interrupted or self.question:
+            return "cut" if self.interrupted else "chat"
         return "hand" if self.call.command is None else "term"
 
     @property
@@ -107,12 +181,12 @@ class Card:
     @property
     def warnings(self) -> list[str]:
         """What holds about the call and is no comfort, e.g. "Not sandboxed: ..."."""
-        return [fact for fact in self._facts if fact.startswith("Not ")]
+        return [fact for fact in self._facts if warns(fact)]
 
     @property
     def facts(self) -> list[str]:
         """What else holds about the call."""
-        return [fact for fact in self._facts if not fact.startswith("Not ")]
+        return [fact for fact in self._facts if not warns(fact)]
 
     @property
     def verdict(self) -> str:
@@ -124,6 +198,11 @@ class Card:
             said = "Edited and approved"
         human = self.row.gate in (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
         return f"{said} by {self.by}" if human else said
+
+    @property
+    def where(self) -> str:
+        """From where a person decided it, in words; "" where none did."""
+        return PLACES.get(self.row.via, "") if self.row.decided_by.startswith("user:") else ""
 
     @property
     def refused(self) -> bool:
@@ -148,7 +227,21 @@ class Card:
 def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     """The gates of these outputs, in their order; the names of those who decided are looked up once for all."""
     names = names_of({row.decided_by for row in rows if row.decided_by}, reader)
-    return [card(row, names.get(row.decided_by, "")) for row in rows]
+    found = [card(row, names.get(row.decided_by, "")) for row in rows]
+    others: dict[int, list[str]] = {}
+    for each in (each for each in found if each.pending):
+        owner = each.row.conversation.owner
+        each.may = may_decide(reader, each.row)
+        if not each.may:
+            if owner.pk not in others:
+                others[owner.pk] = [called(user) for user in deciders(owner)[:NAMED_MOST]]
+            each.deciders = others[owner.pk]
+    return found
+
+
+def warns(fact: str) -> bool:
+    """Whether a fact is no comfort, e.g. "Not sandboxed: ..."."""
+    return fact.startswith("Not ")
 
 
 def card(row: Output, by: str = "") -> Card:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ from conversations.shown import faithful, people, when
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+
+    from conversations.pages.drafts import Prose
+    from conversations.pages.growing import Piece
+    from conversations.pages.steps import Row
+    from conversations.pages.timeline import Block
 
 register = template.Library()
 
@@ -70,7 +76,19 @@ def _time(time: datetime, words: str) -> SafeString:
 
 
 @register.simple_tag
-def icon(name: str) -> SafeString:
-    """An icon of icons.svg; decoration, so nothing is said of it."""
-    file = static("conversations/icons.svg")
-    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#i-{}"/></svg>', file, name)
+def icon(name: str, more: str = "") -> SafeString:
+    """An icon of icons.svg; decoration, so nothing is said of it. `more`: further classes."""
+    file, classes = static("conversations/icons.svg"), f"icon {more}".rstrip()
+    return format_html('<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>', classes, file, name)
+
+
+@register.filter
+def holds(has: Mapping[str, str] | str, part: Block | Row) -> bool:
+    """Whether a page has this part in its version. `has` holds ids and versions; blank for a page that has nothing."""
+    return isinstance(has, Mapping) and has.get(part.id) == part.version
+
+
+@register.filter
+def since(prose: Prose, has: Mapping[str, str] | str) -> tuple[int, list[tuple[str, Piece]]]:
+    """See conversations.pages.drafts.Prose.since()."""
+    return prose.since(has if isinstance(has, Mapping) else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from agents.engine.approval import shown_digest
 from agents.engine.closing import spent, usage_of
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs import DECIDED, Output, Outputs
@@ -125,7 +126,7 @@ def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> I
 
 
 def _decision(step: Step, before: View) -> Iterator[str]:
-    """A gate is decided by who may, with a word that is known, and binds what was asked unless it was edited."""
+    """A gate is decided by who may, with a word that is known, and binds what was asked, or the edit of it."""
     call = before.call(step.path)
     if step.type != "action_result" or call is None or call.payload.get("policy") != "human":
         return
@@ -134,9 +135,17 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         yield f"{step.path} was decided by {step.actor}"
     if word not in DECIDED:
         yield f"{step.path} was decided as {word!r}"
-    binds = word in ("approve", "run_again") and step.payload.get("input") is None
-    if binds and step.payload.get("digest") != asked.get("digest"):
-        yield f"the approval at {step.path} is of something else than was asked: the digests differ"
+    if word not in ("approve", "run_again"):
+        return
+    if step.payload.get("input") is None:
+        if step.payload.get("digest") != asked.get("digest"):
+            yield f"the approval at {step.path} is of something else than was asked: the digests differ"
+    elif step.payload.get("digest") != _edited_digest(step.payload, asked):
+        yield f"the approval at {step.path} is of something else than its input and facts: the digests differ"
+
+
+def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
+    return shown_digest(asked["tool"], said["input"], asked["schema"], said["facts"])
 
 
 def _waiting(step: Step, before: View) -> Iterator[str]:
@@ -159,6 +168,18 @@ def _round(step: Step, before: View) -> Iterator[str]:
         yield f"an answer at {step.path} to a question that was never asked"
 
 
+def _partial(step: Step, before: View) -> Iterator[str]:
+    """The beginning of an answer is kept where a person stopped it, and nowhere else; it never becomes an answer."""
+    if step.type == "text" and step.payload.get("partial"):
+        if not before.cancelled():
+            yield f"a part of an answer at {step.path}, which nobody stopped"
+        if not _starts(step.path, before):
+            yield f"a part of an answer at {step.path}, to a question that was never asked"
+    stopped = any(said.payload.get("partial") for said in before.at(step.path, "text"))
+    if step.type == "action_result" and not step.failed and stopped:
+        yield f"an answer at {step.path}, which was stopped in its midst"
+
+
 def _end(step: Step, before: View) -> Iterator[str]:
     """At the end of a turn nothing is open, and its usage is that of its rounds."""
     if step.type != "action_result" or step.path:
@@ -173,4 +194,4 @@ def _starts(path: str, before: View) -> int:
     return len(before.at(path, "action_start"))
 
 
-_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _end)
+_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _partial, _end)

@@ -49,7 +49,7 @@ class Child:
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - the parent has one thread
+            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - it takes no lock that another thread could hold
             process_group=0,
         )
         self._started, self._due = time.monotonic(), None

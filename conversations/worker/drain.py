@@ -25,6 +25,7 @@ from agents.engine.errors import Cancelled, Draining
 from conversations.crashpoints import crashpoint
 from conversations.journal import Claim, claim, claimable
 from conversations.worker import hosts
+from conversations.worker.drafts import Drafts
 from conversations.worker.leases import LeaseKeeper
 from conversations.worker.runner import Runner
 
@@ -48,6 +49,7 @@ class Drain:
         self.runners: dict[Claim, Runner] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._database = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
+        self._drafts = Drafts(self.write)
         self._leases = LeaseKeeper(
             partial(self._from_keeper, self._stop_lost),
             partial(hosts.keep_drain, host, self.token),
@@ -57,13 +59,14 @@ class Drain:
     async def __call__(self) -> int:
         """Run prompts until there are none, or until the stop mark; returns how many were run."""
         self._loop = asyncio.get_running_loop()
-        ticking = asyncio.create_task(self._tick())
+        beside = [asyncio.create_task(self._tick()), asyncio.create_task(self._drafts.keep_writing())]
         try:
             with self._leases:
                 await self._work()
                 await self._finish()
         finally:
-            ticking.cancel()
+            for task in beside:
+                task.cancel()
             await self.write(self._let_go)
             self._database.shutdown()
         return self._ran
@@ -121,7 +124,7 @@ class Drain:
     def _start(self, new: Claim) -> None:
         crashpoint("after_claim")
         self._ran += 1
-        runner = self.runners[new] = Runner(new, self.worker, self.write)
+        runner = self.runners[new] = Runner(new, self.worker, self.write, self._drafts)
         self._leases.hold(new)
         task = asyncio.create_task(runner())
         self._tasks.add(task)

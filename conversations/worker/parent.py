@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from conversations import wakeup
+from conversations.accounts.mail import Teller
 from conversations.approvals.expiry import expire_due
 from conversations.journal import claimable
 from conversations.worker import hosts
@@ -36,6 +37,7 @@ class Parent:
 
     def __init__(self) -> None:
         self.host, self.family = hosts.this_host(), Family()
+        self.teller = Teller()
         environment = {**os.environ, hosts.PARENT: str(os.getpid())}
         command = [sys.executable, "manage.py", "cluster"]
         self.cluster = Child("background cluster", command, settings.BASE_DIR, environment)
@@ -57,7 +59,7 @@ class Parent:
                 self.family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS)
 
     def tend(self) -> None:
-        """One look: start what died, replace what went silent, expire what is due, and wake for work that waits."""
+        """One look: start what died, replace what went silent, expire what is due, wake for work, tell of waits."""
         try:
             self._tend_cluster()
             wakeup.ask_for_beat(self.host)
@@ -68,6 +70,7 @@ class Parent:
             logger.warning("the database does not answer; looking again", exc_info=True)
             self._heard_at = time.monotonic()  # nobody can beat without it
             connection.close()
+        self.teller.look()  # in a thread of its own: whatever fails there says nothing of the database or the cluster
 
     def _tend_cluster(self) -> None:
         if self.cluster.running:

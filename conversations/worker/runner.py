@@ -18,7 +18,8 @@ from conversations.crashpoints import crashpoint
 from conversations.journal import Claim, Place, PromptJournal, read_steps, release
 from conversations.models import Prompt
 from conversations.models import Step as StepRow
-from conversations.worker.services import PromptServices, Write
+from conversations.worker.drafts import Drafts, Write
+from conversations.worker.services import PromptServices
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,8 @@ def limits() -> Limits:
 class Runner:
     """Runs one claim. `write` runs a function in the thread that owns the worker's connection."""
 
-    def __init__(self, claim: Claim, worker: str, write: Write) -> None:
-        self.claim, self.worker, self.write = claim, worker, write
+    def __init__(self, claim: Claim, worker: str, write: Write, drafts: Drafts) -> None:
+        self.claim, self.worker, self.write, self.drafts = claim, worker, write, drafts
         self._run: Run | None = None  # None until its ledger is read
         self._halt: Halt | None = None
         self._draining = False
@@ -80,6 +81,8 @@ class Runner:
         except Exception:
             logger.exception("the prompt's run broke off; its lease will lapse", extra=extra)
             return
+        finally:
+            self.drafts.forget(self.claim)
         await self._release(extra)
 
     async def _release(self, extra: dict[str, int]) -> None:
@@ -119,10 +122,11 @@ class Runner:
             await run.fail("internal_error", "Something in the site itself failed. It is in the log.")
 
     def _begin(self, loaded: Loaded) -> Run:
+        drafts = self.drafts.of(self.claim)
         run = self._run = Run(
             registry.policies(),
-            PromptJournal(loaded.place, self.claim.fence, self.write),
-            PromptServices.of(loaded.prompt, loaded.prompt.conversation.owner_id, self.write),
+            PromptJournal(loaded.place, self.claim.fence, self.write, drafts.close),
+            PromptServices.of(loaded.prompt, loaded.prompt.conversation.owner_id, self.write, drafts),
             steps=loaded.steps,
             last_id=loaded.place.seq,
             states=loaded.states,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +16,7 @@ from django.core.files.base import ContentFile
 from agents.engine.services import PastTurn
 from conversations.crashpoints import crashpoint
 from conversations.models import File, Origin, Output, Prompt
-
-Write = Callable[..., Awaitable[Any]]
-"""Runs a function in the thread that owns the worker's connection."""
+from conversations.worker.drafts import PromptDrafts, Write
 
 
 @dataclass
@@ -32,9 +30,10 @@ class PromptServices:
     ran_before: float
     started: float
     write: Write
+    drafts: PromptDrafts
 
     @classmethod
-    def of(cls, prompt: Prompt, owner: int, write: Write) -> PromptServices:
+    def of(cls, prompt: Prompt, owner: int, write: Write, drafts: PromptDrafts) -> PromptServices:
         """The services of a prompt that was just claimed."""
         return cls(
             user=owner,
@@ -44,6 +43,7 @@ class PromptServices:
             ran_before=prompt.running_seconds,
             started=time.monotonic(),
             write=write,
+            drafts=drafts,
         )
 
     def now(self) -> datetime:
@@ -74,8 +74,9 @@ class PromptServices:
         row.content.save(digest, ContentFile(content), save=True)  # the content first: no row without its file
         return row.pk
 
-    def draft(self, path: str, text: str) -> None:
-        """Nobody watches yet: the text comes whole with its record."""
+    def draft(self, path: str, text: str, attempt: int = 1) -> None:
+        """See Services."""
+        self.drafts.add(path, text, attempt)
         crashpoint("draft")
 
     def running_seconds(self) -> float:

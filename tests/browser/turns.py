@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 
-def says(text: str, command: str = "") -> dict[str, Any]:
-    """One answer: a text, and perhaps a command that must be approved."""
-    calls = [{"name": "shell_run", "arguments": {"command": command}}] if command else []
+def says(text: str, *commands: str) -> dict[str, Any]:
+    """One answer: a text, and commands that must be approved."""
+    calls = [{"name": "shell_run", "arguments": {"command": command}} for command in commands]
     return {"text": text, "calls": calls}
 
+
+PARAGRAPHS = "".join(f"This is **paragraph** number {n}, with `code` in it.\n\n" for n in range(1, 11))
+LONG = f"{PARAGRAPHS}```py\nprint('here')\n```\n\n- one\n- two\n\nThe end of it."
+"""Text that takes a while to come."""
 
 TURNS: dict[str, list[dict[str, Any]]] = {
     "Look around, then say the day.": [
@@ -18,5 +22,15 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         says("Two files, Friday."),
     ],
     "Tidy up.": [says("I will tidy.", "rm -rf notes"), says("I left the notes where they are.")],
+    "Ask in three windows.": [says("I ask.", "echo in three windows"), says("All three told.")],
+    "Edit this.": [says("I ask.", "echo one\n\n  echo two"), says("Edited it is.")],
+    "Edit this in the admin.": [says("I ask.", "echo five"), says("Edited there it is.")],
+    "Ask on a page alone.": [says("I ask.", "echo alone"), says("Alone it was.")],
+    "Three at once.": [says("Three.", "echo a", "echo b", "echo c"), says("All three seen.")],
+    "Ask and go on.": [says("I ask.", "echo on"), says("It went on.")],
+    "Stream slowly.": [
+        {"text": "I look first.", "calls": [{"name": "files_list", "arguments": {"path": "."}}]},
+        {"text": LONG, "pause_seconds": 0.06},
+    ],
     "*": [says("Hello.")],
 }

@@ -22,6 +22,7 @@ from conversations.approvals.decisions import decide
 from conversations.journal import Claim, Place, claim, claimable, read_steps
 from conversations.models import Conversation, Output, Prompt
 from conversations.prompts import start_conversation, start_prompt
+from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
 from tests.engine.cast import World, site
 from tests.engine.support import call, says
@@ -64,7 +65,7 @@ class Site:
             for prompt in found:
                 held = claim(prompt, "worker:test", LEASE)
                 assert held
-                async_to_sync(Runner(held, "worker:test", in_this_thread))()
+                async_to_sync(Runner(held, "worker:test", in_this_thread, Drafts(in_this_thread)))()
 
     def runs(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
         """A turn, to its end or to where somebody must decide."""

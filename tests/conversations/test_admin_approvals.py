@@ -13,6 +13,8 @@ from tests.conversations.support import Story, asking, interrupted, person
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/conversations/approval/"
+NONE = ["999999", "x", "\u0661", str(2**63), "9" * 25, "9" * 5_000]
+"""Names of rows that are none; SQLite takes no number of more than 64 bits, and Python none of so many digits."""
 
 
 def address(output: Output) -> str:
@@ -227,7 +229,7 @@ def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: Us
     call = story.call("files.list", path=".")
     story.answers(call)
     output = Output.objects.get(path=call.path)
-    for page in (address(output), f"{LIST}999999/change/", f"{LIST}x/change/"):
+    for page in (address(output), *(f"{LIST}{none}/change/" for none in NONE)):
         assert client.get(page).status_code == 404
         assert client.post(page, {"decision": "approve"}).status_code in (400, 404)
 
@@ -236,3 +238,12 @@ def test_approvals_are_not_added_or_deleted(client: Client, owner: User, chief: 
     _, output = asking(owner)
     assert client.get(f"{LIST}add/").status_code == 403
     assert client.post(f"{LIST}{output.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+@pytest.mark.parametrize("number", NONE)
+def test_rows_that_are_none_can_be_named_in_a_list(client: Client, chief: User, number: str) -> None:
+    for table in (LIST, "/admin/conversations/prompt/", "/admin/auth/user/", "/admin/agents/systemprompt/"):
+        assert client.get(table, {"id__in": number}).status_code in (200, 302)
+        for action in ("decide_together", "delete_selected"):
+            said = client.post(table, {"action": action, "_selected_action": [number]})
+            assert said.status_code in (200, 302, 400)

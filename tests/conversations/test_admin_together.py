@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conversations.admin.together import TOGETHER_MOST
 from conversations.approvals.decisions import decide
+from conversations.approvals.many import TOGETHER_MOST
 from conversations.models import Gate, Output
 from tests.conversations.support import asking, interrupted, person
 
@@ -61,7 +61,9 @@ def test_each_gets_its_own_verdict(client: Client, owner: User, chief: User) -> 
     )
     sent[f"digest_{changed.pk}"] = "0" * 64
     decide(gone.pk, person("second", is_superuser=True, is_staff=True), "reject", digest=gone.digest, via="admin")
-    html = client.post(TOGETHER, sent, follow=True).text
+    response = client.post(TOGETHER, sent)
+    assert response.status_code == 409
+    html = response.text
     assert gates(yes, no, later, gone, changed, cut) == [
         Gate.APPROVED,
         Gate.REJECTED,
@@ -75,8 +77,8 @@ def test_each_gets_its_own_verdict(client: Client, owner: User, chief: User) -> 
     for words in (
         f"Approval {yes.pk}: Approved by you: Run a command (echo yes).",
         f"Approval {no.pk}: Rejected by you: Run a command (echo no).",
-        f"Approval {gone.pk}: Nothing was changed",
-        f"Approval {changed.pk}: This is not what you were shown",
+        "<strong>Not decided.</strong> Nothing was changed",
+        "<strong>Not decided.</strong> This is not what you were shown",
         f"Approval {cut.pk}: Answered by you",
     ):
         assert words in html
@@ -123,3 +125,22 @@ def test_what_one_may_not_decide_is_not_shown_and_refused(client: Client, owner:
     html = client.post(TOGETHER, form(output, own, d0="approve", d1="approve"), follow=True).text
     assert f"Approval {output.pk}: You may not decide this" in html
     assert gates(output, own) == [Gate.PENDING, Gate.APPROVED]
+
+
+def test_what_was_marked_and_typed_stays_where_one_is_refused(client: Client, owner: User, chief: User) -> None:
+    """As on the chat's sheet; and the page has an address at which it can be looked at anew."""
+    no, yes, later = (asking(owner, f"echo {word}")[1] for word in ("no", "yes", "later"))
+    sent = form(no, yes, later, d0="reject", d1="approve") | {"reason": "Not\r\n<now>.", f"digest_{no.pk}": "0" * 64}
+    response = client.post(TOGETHER, sent)
+    assert response.status_code == 409
+    assert gates(no, yes, later) == [Gate.PENDING, Gate.APPROVED, Gate.PENDING]
+    html = response.text
+    assert "\nNot\n&lt;now&gt;.</textarea>" in html
+    assert f'name="decision_{no.pk}" value="reject" checked' in html
+    assert f'name="decision_{later.pk}" value="leave" checked' in html
+    assert f"Approval {yes.pk}: Approved by you" in html
+    assert f'name="digest_{no.pk}" value="{no.digest}"' in html
+    again = f"{TOGETHER}?ids={no.pk},{yes.pk},{later.pk}"
+    assert f'action="{again}"' in html
+    assert client.post(again, form(no, yes, later, d0="reject"))["Location"] == again
+    assert Output.objects.get(pk=no.pk).note == "Not now."

@@ -1,11 +1,15 @@
 """Talking: a first message starts a conversation; what is typed is never lost."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from conversations.models import Conversation, Prompt, State
 from conversations.prompts import INPUT_MOST
+from tests.conversations.pages import parsed
 from tests.conversations.support import Story, asking, person
 
 pytestmark = pytest.mark.django_db
@@ -77,12 +81,32 @@ def test_a_turn_is_stopped_by_a_form_and_what_was_typed_stays(client: Client, ow
     assert client.post(f"/prompts/{story.prompt.pk}/cancel/").status_code == 302
 
 
-def test_what_waits_stands_first_and_the_rest_by_day(client: Client, owner: User) -> None:
+def listed(client: Client, query: str = "") -> dict[str, list[str]]:
+    """The list beside the page: the titles under each heading."""
+    found = parsed(client.get("/", {"q": query}).text).find("list")
+    assert found
+    headings = [each.text() for each in found.elements if each.tag == "h2"]
+    rows = [each.elements for each in found.elements if each.tag == "ul"]
+    titles = [[row.elements[0].elements[0].text() for row in group] for group in rows]
+    return dict(zip(headings, titles, strict=True))
+
+
+def test_what_waits_stands_first_and_the_rest_by_day(
+    client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second after midnight, when "yesterday" is two seconds ago; what waits is the oldest of all."""
+    midnight = datetime(2026, 3, 11, tzinfo=UTC)
+    monkeypatch.setattr(timezone, "now", lambda: midnight + timedelta(seconds=1))
     asking(owner)
-    Story(owner, "Something newer.").ends()
-    page = client.get("/").text
-    assert page.index("Waiting for approval") < page.index("Please run it.") < page.index("Something newer.")
-    assert "Something newer." not in client.get("/?q=run").text
+    said = {"Now.": midnight, "Just now.": midnight - timedelta(seconds=1), "Last week.": midnight - timedelta(days=6)}
+    for text, at in (said | {"Long ago.": midnight - timedelta(days=7)}).items():
+        conversation = Story(owner, text).ends().conversation
+        Conversation.objects.filter(pk=conversation.pk).update(updated_at=at)
+    Prompt.objects.filter(state=State.WAITING).update(created_at=midnight - timedelta(days=30))
+    days = {"Today": ["Now."], "Yesterday": ["Just now."], "This week": ["Last week."], "Earlier": ["Long ago."]}
+    assert listed(client) == {"Waiting for you": ["Please run it."]} | days
+    assert list(listed(client)) == ["Waiting for you", *days]
+    assert listed(client, "run") == {"Waiting for you": ["Please run it."]}
 
 
 def test_the_demo_model_is_named(client: Client, owner: User, settings: object) -> None:

@@ -70,7 +70,7 @@ def test_thoughts_and_unreadable_answers_stand_in_the_details(client: Client, ow
     assert "{nonsense" in html
 
 
-def test_a_card_shows_all_there_is_to_know(client: Client, owner: User, chief: User) -> None:
+def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
     story, output = asking(owner, "echo 1 &&\n  echo 2", facts=["In its folder.", "Not sandboxed: it can do anything."])
     html = page(client, story)
     assert "<title>(1) Please run it." in html
@@ -85,21 +85,19 @@ def test_a_card_shows_all_there_is_to_know(client: Client, owner: User, chief: U
     for words in ("Run a command", "High risk", "Run: echo 1", "In its folder.", "asked", "counts as no"):
         assert words in card
     assert card.index("Not sandboxed") < card.index("In its folder.")
-    assert "Mara may decide this, in the admin." in card
-    assert f"/admin/conversations/approval/{output.pk}/" not in card
-
-
-def test_who_may_decide_is_led_to_the_admin(client: Client, chief: User) -> None:
-    story, output = asking(chief)
-    client.force_login(chief)
-    html = page(client, story)
-    assert f'href="/admin/conversations/approval/{output.pk}/change/"' in html
+    assert f'action="/approvals/{output.pk}/decide/"' in card
     assert "Waiting for you" in html
 
 
-def test_nobody_is_named_where_nobody_may(client: Client, owner: User) -> None:
-    story, _ = asking(owner)
+def test_who_may_not_decide_is_told_who_may(client: Client, owner: User) -> None:
+    owner.groups.clear()
+    story, output = asking(owner)
     assert "Nobody may decide this yet" in page(client, story)
+    person("chief", first_name="Mara", is_superuser=True, is_staff=True)
+    html = page(client, story)
+    assert "Mara may decide this, in the admin." in html
+    assert f'action="/approvals/{output.pk}/decide/"' not in html
+    assert "Waiting for approval" in html
 
 
 def test_input_that_is_no_command_is_shown_field_by_field(client: Client, owner: User) -> None:
@@ -112,7 +110,7 @@ def test_input_that_is_no_command_is_shown_field_by_field(client: Client, owner:
     html = page(client, story)
     assert "Leaves the site" in html
     assert "Dear &lt;all&gt;,\nhello" in html
-    assert "a@b.example\nc@d.example" in html
+    assert "[\n  &quot;a@b.example&quot;,\n  &quot;c@d.example&quot;\n]" in html, "no schema says that it is no text"
     assert "<dt>urgent</dt><dd>false</dd>" in html
     assert '<dt>note</dt><dd><span class="faint">empty</span></dd>' in html
 
@@ -160,8 +158,8 @@ def test_a_turn_that_failed_without_a_word_says_why(client: Client, owner: User)
 def test_a_turn_that_works_says_how_to_see_more(client: Client, owner: User) -> None:
     story = Story(owner)
     html = page(client, story)
-    assert "Working, asked" in html
-    assert "Reload</a> to see more." in html
+    assert "Agent is working\u2026" in html
+    assert "Reload</a> to see more." in re.findall("<noscript>.*?</noscript>", html, re.S)[0]
 
 
 def test_a_long_conversation_takes_few_queries(

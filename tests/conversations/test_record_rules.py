@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from agents.engine.approval import shown_digest
 from agents.engine.ledger import JSON, Step, digest
+from agents.engine.view import View
 from conversations.verification import problems_of
 from tests.conversations.recorded import MIXED, TWO_GATES
 from tests.engine.cast import World, site
@@ -194,3 +196,24 @@ def test_an_approval_is_used_up_by_one_start(decided: dict[str, JSON], problems:
 
 def test_an_empty_ledger_is_clean() -> None:
     assert problems_of([]) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"input": {"command": "rm"}}, {"facts": ["Sandboxed."]}, {"facts": None}, {"digest": "0"}, {}]
+)
+async def test_an_edited_approval_is_of_its_input_and_facts(change: dict[str, JSON]) -> None:
+    """Its digest names the tool, the input that runs, the schema and what holds of it, as the asked one's does."""
+    registry, _ = site(list(TWO_GATES), World().tools())
+    ledger = await carry_on(registry)
+    asked = View(ledger).call("1/0/human")
+    assert asked
+    gate, edit = asked.payload["payload"], {"command": "c"}
+    named = shown_digest(gate["tool"], edit, gate["schema"], gate["facts"])
+    said: dict[str, JSON] = {"digest": named, "input": edit, "facts": gate["facts"]} | change
+    ledger = decide(decide(ledger, "1/0/human", "approve", **said), "1/1/human")
+    problems = [problem for problem in told(list(ledger)) if "1/0/human" in problem]
+    assert problems == (
+        ["the approval at 1/0/human is of something else than its input and facts: the digests differ"]
+        if change
+        else []
+    )

@@ -67,6 +67,8 @@ def _end(prompt: Prompt) -> Iterator[str]:
         yield f"ended {ends} times, as {prompt.state} ({prompt.stop_reason})"
     if prompt.lease_until or prompt.conversation.active_prompt_id:
         yield "lease or slot are still taken"
+    if prompt.drafts.exists():
+        yield "text on its way is left behind"
 
 
 def _effects(effects: Counter[str], scenario: Scenario, cards: dict[str, list[str]]) -> Iterator[str]:

@@ -165,7 +165,7 @@ class Site(PlainServices):
         self.files.append(name)
         return len(self.files)
 
-    def draft(self, path: str, text: str) -> None:
+    def draft(self, path: str, text: str, attempt: int = 1) -> None:
         self.drafts.append((path, text))
 
     def running_seconds(self) -> float:

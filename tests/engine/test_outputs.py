@@ -137,7 +137,7 @@ def test_policies_open_no_entry_and_their_questions_do() -> None:
     assert isinstance(entry, ToolOutput)
     assert (entry.tool, entry.result.type) == ("human", "pending")
     (answered,) = folded(
-        asked, at("1", Step("user:7", "action_result", {"decision": "answered", "answer": "b"}))
+        asked, at("1", Step("user:7", "action_result", {"decision": "answer", "answer": "b"}))
     ).in_order()
     assert isinstance(answered, ToolOutput)
     assert answered.approval

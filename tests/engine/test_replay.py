@@ -128,7 +128,7 @@ async def test_a_gather_with_one_that_waits_lets_the_others_end() -> None:
     assert program.did == ["a", "b"]
     assert open_gates(ledger) == ["2"]
     assert lines(ledger)[-1] == ". pause"
-    final = await program.run(decide(ledger, "2", "answered", answer="yes"))
+    final = await program.run(decide(ledger, "2", "answer", answer="yes"))
     assert program.did == ["a", "b"]
     assert final[-2].payload == {"text": "yes"}
 
@@ -194,7 +194,7 @@ async def test_a_question_of_a_workflow_waits_any_length_of_time() -> None:
     program = Program(body)
     ledger = await program.run()
     assert await program.run(ledger) == ledger
-    final = await program.run(decide(ledger, "2", "answered", answer="this"))
+    final = await program.run(decide(ledger, "2", "answer", answer="this"))
     assert program.did == ["before"]
     assert final[-2].payload == {"text": "this"}
     assert end_of(final) == {"output": None}

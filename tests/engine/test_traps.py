@@ -24,7 +24,7 @@ async def test_a_finally_around_a_waiting_call_does_nothing() -> None:
     ledger = await program.run()
     assert program.did == []
     assert lines(ledger) == [". action_call", "1 action_call", ". pause"]
-    await program.run(decide(ledger, "1", "answered"))
+    await program.run(decide(ledger, "1", "answer"))
     assert program.did == ["clean up"]
 
 
@@ -89,7 +89,7 @@ async def test_a_task_group_around_a_waiting_call_loses_no_effect() -> None:
         "1 action_result",
         ". pause",
     ]
-    final = await program.run(decide(ledger, "2", "answered", answer="!"))
+    final = await program.run(decide(ledger, "2", "answer", answer="!"))
     assert program.did == ["slow"]
     assert final[-2].payload == {"text": "slow!"}
 
@@ -125,5 +125,5 @@ async def test_a_waiting_call_deep_inside_stops_all_of_its_callers() -> None:
 
     ledger = await program.run()
     assert open_gates(ledger) == ["1/1"]
-    final = await program.run(decide(ledger, "1/1", "answered", answer="yes"))
+    final = await program.run(decide(ledger, "1/1", "answer", answer="yes"))
     assert lines(final)[-3:] == ["1 text", "1 action_result", ". action_result"]

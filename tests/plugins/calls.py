@@ -30,7 +30,7 @@ class Services(PlainServices):
     def workspace(self) -> Path:
         return self.folder
 
-    def draft(self, path: str, text: str) -> None:
+    def draft(self, path: str, text: str, attempt: int = 1) -> None:
         self.drafts.append(text)
 
 

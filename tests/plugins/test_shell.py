@@ -60,6 +60,29 @@ async def test_what_it_prints_is_seen_as_it_comes(desk: Desk) -> None:
     assert "".join(desk.services.drafts) == "one✓"
 
 
+async def test_what_it_complains_of_is_seen_as_it_comes(desk: Desk) -> None:
+    """Each stream has halves of characters of its own: they are not mixed."""
+    halves, rest = "printf 'a\\xe2'; printf 'b\\xe2\\x9c' >&2", "printf '\\x93' >&2; printf '\\x9c\\x93'"
+    command = f"{halves}; until [ -e go ]; do :; done; {rest}"
+    call = asyncio.create_task(desk.call(run, command=command))
+    await soon(lambda: sorted("".join(desk.services.drafts)) == ["a", "b"])
+    (desk.workspace / "go").touch()
+    result = await call
+    assert (result["stdout"], result["stderr"]) == ("a✓", "b✓")
+    assert sorted("".join(desk.services.drafts)) == sorted("a✓b✓")
+
+
+async def test_of_a_flood_a_part_is_seen_as_it_comes(desk: Desk) -> None:
+    """However fast it prints, whoever runs it hears of half of what is kept: the rest comes with the result."""
+    command = f"head -c {10 * limits.OUTPUT} /dev/zero | tr '\\0' x; touch done; until [ -e go ]; do :; done"
+    call = asyncio.create_task(desk.call(run, command=command))
+    await soon((desk.workspace / "done").exists)
+    await soon(lambda: "".join(desk.services.drafts) == "x" * (limits.OUTPUT // 2))
+    assert len(desk.services.drafts) < 1000  # not one for each byte
+    (desk.workspace / "go").touch()
+    await call
+
+
 async def test_bytes_that_are_no_text_come_as_text(desk: Desk) -> None:
     result = await desk.call(run, command=r"printf 'a\0b\xff\xed\xa0\x80'; printf '\0' >&2")
     assert result["stdout"].startswith("a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,101 @@
+"""The site's processes in a benchmark: started, waited for, and what they use."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import support
+
+PATIENCE_SECONDS = 120
+
+
+@contextmanager
+def started(*command: str) -> Iterator[int]:
+    """A Python command that runs on, by its process id; ended at the end."""
+    process = subprocess.Popen([sys.executable, *command], cwd=support.ROOT)
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def await_answer(address: str) -> None:
+    """Wait until the web process answers there."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the web process does not answer")
+
+
+def free_port() -> int:
+    """A port that nobody holds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Usage:
+    """What named processes, with all below them, use from now on."""
+
+    def __init__(self, processes: dict[str, int]) -> None:
+        self._own = processes
+        self._cpu, self._began = self._all_cpu(), time.monotonic()
+
+    def since(self) -> dict[str, float]:
+        """Percent of one core since the beginning, and MB now."""
+        seconds, cpu = time.monotonic() - self._began, self._all_cpu()
+        used = {f"{name}_cpu": 100 * (cpu[name] - self._cpu[name]) / seconds for name in self._own}
+        memory = {f"{name}_mb": sum(map(_memory, self._below(pid))) for name, pid in self._own.items()}
+        return used | memory
+
+    def _all_cpu(self) -> dict[str, float]:
+        return {name: sum(map(_cpu, self._below(pid))) for name, pid in self._own.items()}
+
+    def _below(self, pid: int) -> list[int]:
+        """The process and its descendants; of this process only itself: the others are its children."""
+        if pid == os.getpid():
+            return [pid]
+        parents = {
+            int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()
+        }
+        found = [pid]
+        for each in found:
+            found += [child for child, parent in parents.items() if parent == each]
+        return found
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["0"] * 20
+
+
+def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _cpu(pid: int) -> float:
+    """Seconds, with those of its children that have ended."""
+    return sum(map(int, _stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1000

@@ -1,0 +1,86 @@
+"""API keys: whose they are and when they were used. They are made by their people, or by `manage.py api_key`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib import admin
+from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from conversations.admin.base import ReadOnly
+from conversations.api.keys import by_public_id, public_id
+from conversations.models import ApiKey
+from conversations.shown.faithful import visible
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnly):
+    """Keys, to be looked at and revoked. A key's hash names no row here: pages go by its public id."""
+
+    list_display = ("named", "user", "may", "created", "used_at", "expiry", "revoke")
+    list_display_links = None
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username")
+    ordering = ("-created",)
+
+    def get_urls(self) -> list[URLPattern]:
+        """The list, and the page that asks before a key is revoked."""
+        return [url for url in super().get_urls() if str(url.name).endswith(("_changelist", "_delete"))]
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """To delete a key is to revoke it."""
+        return super(ReadOnly, self).has_delete_permission(request, obj)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ApiKey | None:
+        """The key of this public id."""
+        return by_public_id(self.get_queryset(request), object_id)
+
+    def get_deleted_objects(
+        self, objs: Iterable[ApiKey], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """What goes with it: nothing does."""
+        keys = list(objs)
+        return [str(key) for key in keys], {"API keys": len(keys)}, set(), []
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        """The page that asks. Around it stand links to the page of an `object`, which a key has none of."""
+        return super().render_delete_form(request, {**context, "object": None, "key": context["object"]})
+
+    def log_deletions(self, request: HttpRequest, queryset: Iterable[ApiKey]) -> list[LogEntry]:
+        """Who revoked it, under its public id."""
+        kind = ContentType.objects.get_for_model(ApiKey)
+        return [
+            LogEntry.objects.create(
+                user=cast("User", request.user),
+                content_type=kind,
+                object_id=public_id(key),
+                object_repr=str(key),
+                action_flag=DELETION,
+            )
+            for key in queryset
+        ]
+
+    @admin.display(description="Name", ordering="name")
+    def named(self, obj: ApiKey) -> SafeString:
+        """What it is for."""
+        return visible(obj.name)
+
+    @admin.display(description="Scopes")
+    def may(self, obj: ApiKey) -> str:
+        """What it may be used for."""
+        return ", ".join(obj.scopes)
+
+    @admin.display(description="")
+    def revoke(self, obj: ApiKey) -> SafeString:
+        """A link to the page that asks."""
+        address = reverse("admin:conversations_apikey_delete", args=[public_id(obj)])
+        return format_html('<a class="link" href="{}">Revoke</a>', address)

@@ -1,0 +1,53 @@
+"""System prompts: what a model is told before all else, edited here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.db import transaction
+from django.http import HttpRequest
+from unfold.widgets import UnfoldBooleanWidget
+
+from agents.models import SystemPrompt
+from conversations.admin.base import Listed
+
+if TYPE_CHECKING:  # as in base.py
+    PromptForm = forms.ModelForm[SystemPrompt]
+else:
+    PromptForm = forms.ModelForm
+
+
+class SystemPromptForm(PromptForm):
+    """`default` is a field of its own: to choose one takes the choice from the other, which is no error."""
+
+    default = forms.BooleanField(
+        required=False, widget=UnfoldBooleanWidget, help_text="For conversations that name none, in place of the other."
+    )
+
+    class Meta:
+        model = SystemPrompt
+        fields = ("name", "text", "default")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["default"].initial = self.instance.is_default
+
+
+@admin.register(SystemPrompt)
+class SystemPromptAdmin(Listed):
+    """System prompts. A change counts from the next turn on."""
+
+    form = SystemPromptForm
+    fields = ("name", "text", "default")
+    list_display = ("name", "is_default")
+    search_fields = ("name", "text")
+
+    def save_model(self, request: HttpRequest, obj: SystemPrompt, form: SystemPromptForm, change: bool) -> None:
+        """Save it; there is one default, or none."""
+        obj.is_default = form.cleaned_data["default"]
+        with transaction.atomic():
+            if obj.is_default:
+                SystemPrompt.objects.exclude(pk=obj.pk).update(is_default=False)
+            super().save_model(request, obj, form, change)

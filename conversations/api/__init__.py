@@ -1,0 +1,1 @@
+"""The HTTP API: everything a page can do, a program can."""

@@ -1,0 +1,182 @@
+"""The one shape of everything that goes wrong under /api/: `{"error": {"code", "message", ...}}`.
+
+Codes are for programs and never change; a message says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import csrf, defaults
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.models import Gate
+from conversations.prompts import BadInput, TurnInProgress
+from conversations.public import gate_json
+from conversations.requests import KeyReused
+
+if TYPE_CHECKING:
+    from agents.engine.ledger import JSON
+
+ROOT = "/api/"
+NOT_FOUND = "There is nothing at this address, or it is not yours."
+CSRF_MISSING = f"A session's request needs the header X-CSRFToken, with the cookie {settings.CSRF_COOKIE_NAME}."
+FAILED = "Something in the site itself failed. It is in the log."
+
+
+class Refused(exceptions.APIException):  # type: ignore[misc]
+    """A request that is not done. `details` stand beside code and message."""
+
+    def __init__(self, status: int, code: str, message: str, **details: JSON) -> None:
+        super().__init__(message, code)
+        self.status_code, self.code, self.details = status, code, details
+
+
+class Invalid(Refused):
+    """Fields of the request that cannot be taken, and why; "" names the whole body."""
+
+    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+        told = "; ".join(f"{name or 'body'}: {' '.join(why)}" for name, why in fields.items())
+        super().__init__(400, "invalid", told, fields=dict(fields))
+
+
+class TooLarge(Refused):
+    """A body that is longer than any that makes sense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(413, "too_large", message)
+
+
+def error_json(code: str, message: str, **details: JSON) -> dict[str, JSON]:
+    """An error as clients get it."""
+    return {"error": {"code": code, "message": message, **details}}
+
+
+def error_response(status: int, code: str, message: str, **details: JSON) -> JsonResponse:
+    """An error from outside of the REST framework: from an async view, or where no view was found."""
+    return JsonResponse(error_json(code, message, **details), status=status)
+
+
+def handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """The answer to an exception of a view. None where nobody expected it: it is logged, and `server_error` answers."""
+    refused = refusal(error)
+    if refused is None:
+        return None
+    set_rollback()
+    headers = {}
+    if getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
+    if isinstance(error, exceptions.Throttled) and error.wait:
+        headers["Retry-After"] = str(int(error.wait) + 1)
+    told = error_json(refused.code, str(refused.detail), **refused.details)
+    return Response(told, refused.status_code, headers=headers)
+
+
+def refusal(error: Exception) -> Refused | None:
+    """What an exception means to a client; None where it is a fault of ours."""
+    return next((mean(error) for kind, mean in _MEANINGS.items() if isinstance(error, kind)), None)
+
+
+def _decision(error: DecisionRefused) -> Refused:
+    """A decision that was not taken. Conflicts tell how the approval stands now."""
+    if isinstance(error, Conflict):
+        code = "already_decided" if error.code in Gate.values else error.code
+        if error.code == "cancelled" and error.output.gate == Gate.PENDING:
+            code = "turn_stopped"
+        return Refused(409, code, str(error), **error.details, approval=gate_json(error.output))
+    if error.code == "invalid_input":
+        fields = {f"input.{place}".rstrip("."): list(why) for place, why in error.details.items()}
+        return Refused(400, "invalid_input", str(error), fields=fields)
+    status = {"forbidden": 403, "not_found": 404}.get(error.code, 400)
+    return Refused(status, error.code, str(error), **error.details)
+
+
+_FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
+    exceptions.ParseError: ("malformed", ""),
+    exceptions.NotAuthenticated: (
+        "not_authenticated",
+        "Log in, or send an API key as `Authorization: Bearer <key>`.",
+    ),
+    exceptions.AuthenticationFailed: ("bad_key", ""),
+    exceptions.PermissionDenied: ("forbidden", ""),
+    exceptions.NotFound: ("not_found", ""),
+    exceptions.MethodNotAllowed: ("method_not_allowed", ""),
+    exceptions.UnsupportedMediaType: ("unsupported_media_type", "Send JSON, as `Content-Type: application/json`."),
+    exceptions.Throttled: ("throttled", ""),
+}
+"""Code, and words in the place of the framework's own."""
+
+
+def _of_framework(error: exceptions.APIException) -> Refused:
+    code, message = _FRAMEWORK.get(type(error), ("refused", ""))
+    message = message or str(error.detail)
+    if code == "forbidden" and message.startswith("CSRF Failed"):
+        code = "csrf_failed"
+        message = CSRF_MISSING
+    details: dict[str, JSON] = {}
+    if isinstance(error, exceptions.Throttled) and error.wait:
+        details["retry_after"] = int(error.wait) + 1
+    return Refused(error.status_code, code, message, **details)
+
+
+_MEANINGS: dict[type[Exception], Callable[[Any], Refused]] = {
+    Refused: lambda error: error,
+    TurnInProgress: lambda error: Refused(409, "turn_in_progress", str(error), prompt=error.prompt),
+    KeyReused: lambda error: Refused(409, "idempotency_conflict", str(error), prompt=error.prompt),
+    BadInput: lambda error: Invalid({"input": [str(error)]}),
+    DecisionRefused: _decision,
+    Http404: lambda error: Refused(404, "not_found", NOT_FOUND),
+    ObjectDoesNotExist: lambda error: Refused(404, "not_found", NOT_FOUND),
+    DjangoPermissionDenied: lambda error: Refused(403, "forbidden", "You may not do this."),
+    RequestDataTooBig: lambda error: TooLarge("The body is too long."),
+    exceptions.APIException: _of_framework,
+}
+"""What each exception becomes; the first kind that fits."""
+
+
+# Where the URLconf sends what no view answered.
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """A request that Django itself refused."""
+    if not request.path.startswith(ROOT):
+        return defaults.bad_request(request, exception)
+    refused = refusal(exception) or Refused(400, "malformed", "The request cannot be read.")
+    return error_response(refused.status_code, refused.code, str(refused.detail))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What somebody may not do."""
+    if not request.path.startswith(ROOT):
+        return defaults.permission_denied(request, exception)
+    return error_response(HTTPStatus.FORBIDDEN, "forbidden", "You may not do this.")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form, or a session's request, without the token that says it comes from a page of ours."""
+    if not request.path.startswith(ROOT):
+        return csrf.csrf_failure(request, reason)
+    return error_response(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """An address where nothing is."""
+    if not request.path.startswith(ROOT):
+        return defaults.page_not_found(request, exception)
+    return error_response(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A fault of ours. What it was stands in the log alone."""
+    if not request.path.startswith(ROOT):
+        return defaults.server_error(request)
+    return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED)

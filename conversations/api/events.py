@@ -1,0 +1,199 @@
+"""Server-sent events: a conversation's or a prompt's, from any step in the past on, and then as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from asgiref.sync import SyncToAsync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import Error
+from django.db.models import Min
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from conversations.api.errors import Invalid, error_response, refusal
+from conversations.api.keys import SCHEME
+from conversations.api.views import View
+from conversations.models import ApiKey, Prompt, Step
+from conversations.push.access import NOT_FOUND, Pass, Refused, by_session, to_conversation
+from conversations.push.feed import EventFeed, text_of
+from conversations.push.growth import Delta
+from conversations.push.hub import Hub, Listener
+from conversations.push.reader import read
+from conversations.push.share import TooMany, shares
+from conversations.push.telling import TERMINAL, Told
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 15.0
+"""Silence after which a comment is sent, so that proxies keep the stream and a client that has gone is noticed."""
+HEARTBEAT = b":\n\n"
+RETRY_MS = 2000
+"""How long a client waits before it comes back."""
+FULL, FULL_SECONDS = "You have as many streams and sockets open as one person may: close some.", 30
+"""What is said to whom there is no room for, and when they may try again."""
+HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+async def conversation_events(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """`GET /api/conversations/<id>/events/?after=<seq>`: all events of a conversation, without an end."""
+    return await _answer(request, lambda: (pk, None))
+
+
+async def prompt_events(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """`GET /api/prompts/<id>/events/?after=<seq>`: the events of one prompt, up to its end.
+
+    Who has its end already is answered with 204, which tells a browser not to come back.
+    """
+    return await _answer(request, lambda: (_conversation_of(pk), pk))
+
+
+def _conversation_of(prompt: int) -> int:
+    found = Prompt.objects.filter(pk=prompt).values_list("conversation", flat=True).first()
+    if found is None:
+        raise Refused(NOT_FOUND)
+    return found
+
+
+async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> HttpResponseBase:
+    try:
+        if request.method != "GET":
+            raise exceptions.MethodNotAllowed(str(request.method))
+        admitted = await read(_admitted, request, place)
+        shares.expect_room(admitted.entry.user)
+    except TooMany:
+        return _refusal(exceptions.Throttled(FULL_SECONDS, FULL))
+    except exceptions.APIException as error:
+        return _refusal(error)
+    if admitted.had_end:
+        return HttpResponse(status=204)
+    stream = _stream(admitted)
+    return StreamingHttpResponse(stream, content_type="text/event-stream", headers=HEADERS)
+
+
+def _after(request: HttpRequest) -> int:
+    text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid({"after": ["This is the number of a step, and so is Last-Event-ID."]})
+    return int(text)
+
+
+def _refusal(error: exceptions.APIException) -> HttpResponse:
+    refused = refusal(error) or error
+    response = error_response(error.status_code, refused.code, str(refused.detail), **refused.details)
+    if error.status_code == 401:
+        response.headers["WWW-Authenticate"] = SCHEME.title()
+    if error.status_code == 405:
+        response.headers["Allow"] = "GET"
+    if "retry_after" in refused.details:
+        response.headers["Retry-After"] = str(refused.details["retry_after"])
+    return response
+
+
+@dataclass(frozen=True)
+class _Admitted:
+    """Who asks, for what, and what they have. `had_end`: the end of the prompt they ask for is behind them."""
+
+    entry: Pass
+    conversation: int
+    prompt: int | None
+    after: int
+    had_end: bool
+
+    def wants(self, frame: Told | Delta) -> bool:
+        """Whether a frame of the conversation is of the prompt that is asked for, if one is."""
+        return self.prompt in (None, frame.prompt)
+
+
+def _admitted(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> _Admitted:
+    """Raises an APIException. Who asks, and whether they ask too often, is found as for the rest of the API."""
+    view = View()
+    asked = view.initialize_request(request)
+    view.initial(asked)
+    after = _after(request)
+    try:
+        conversation, prompt = place()
+        entry = to_conversation(_entry(asked), conversation)
+    except Refused as refused:
+        raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
+    if prompt is None:
+        return _Admitted(entry, conversation, None, after, had_end=False)
+    steps = Step.objects.filter(prompt=prompt)
+    ends = steps.filter(path="", type="action_result", seq__lte=after)
+    first: int = steps.aggregate(first=Min("seq"))["first"] or 1
+    return _Admitted(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
+
+
+def _entry(asked: Request) -> Pass:
+    if isinstance(asked.auth, ApiKey):
+        return Pass(asked.user.pk, key=asked.auth.pk)
+    return by_session(asked.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+
+
+async def _stream(admitted: _Admitted) -> AsyncIterator[bytes]:
+    """The events, until the prompt's end or until whoever asked may not listen any more."""
+    _let_thread_go()
+    over = asyncio.Event()
+    channel = await get_channel_layer().new_channel()
+    listener = Listener(admitted.entry, channel, lambda code: over.set())
+    try:
+        hub = Hub.enter(listener)
+    except TooMany:
+        return  # others came first after room was found for this one; the client comes back
+    try:
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        feed = EventFeed(hub, listener, admitted.conversation, admitted.after)
+        async with aclosing(_frames(feed, channel, over)) as frames:
+            async for frame in frames:
+                if listener.ended:
+                    return
+                yield _line(frame) if frame and admitted.wants(frame) else HEARTBEAT
+                if frame and admitted.wants(frame) and admitted.prompt and frame.type in TERMINAL:
+                    return
+    except Error:
+        logger.warning("a stream ends because the database does not answer", exc_info=True)
+    finally:
+        await hub.leave(listener)
+
+
+def _let_thread_go() -> None:
+    """End the thread that Django keeps for each request's synchronous code until its end: a stream's may be far."""
+    request = SyncToAsync.thread_sensitive_context.get(None)
+    thread = SyncToAsync.context_to_thread_executor.pop(request, None) if request else None
+    if isinstance(thread, ThreadPoolExecutor):
+        thread.shutdown(wait=False)
+
+
+async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGenerator[Told | Delta | None, None]:
+    """What the feed brings; None after each HEARTBEAT_SECONDS without. Ends when it is over."""
+    async for frame in feed.open():
+        yield frame
+    ended = asyncio.ensure_future(over.wait())
+    received = asyncio.ensure_future(feed.hub.layer.receive(channel))
+    try:
+        while not over.is_set():
+            await asyncio.wait({ended, received}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not received.done():
+                yield None
+                continue
+            message = received.result()
+            received = asyncio.ensure_future(feed.hub.layer.receive(channel))
+            async for frame in feed.take(message) if message["type"] == "topic.message" else feed.pulse():
+                yield frame
+    finally:
+        ended.cancel()
+        received.cancel()
+
+
+def _line(frame: Told | Delta) -> bytes:
+    """An event on the wire. Of several of one step only the last carries the id: a client comes back to whole steps."""
+    numbered = f"id: {frame.seq}\n" if isinstance(frame, Told) and frame.last else ""
+    return f"{numbered}event: {frame.type}\ndata: {text_of(frame)}\n\n".encode()

@@ -1,0 +1,20 @@
+"""Files that tools made."""
+
+from __future__ import annotations
+
+from django.http import FileResponse
+from rest_framework.request import Request
+
+from conversations.api.describe import FILE, described
+from conversations.api.views import View
+from conversations.models import File
+from conversations.pages.files import attachment
+
+
+class OneFile(View):
+    """One file."""
+
+    @described("Download a file", FILE)
+    def get(self, request: Request, pk: int) -> FileResponse:
+        """Its content, always as an attachment: what is in it is a model's, and hostile."""
+        return attachment(File.objects.visible_to(request.user).get(pk=pk))

@@ -1,0 +1,103 @@
+"""Prompts: started, read, stopped and gone on with."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from conversations.api import shapes
+from conversations.api.bodies import GoOn, NewPrompt, Stop, read, request_key
+from conversations.api.describe import IDEMPOTENCY, LIST, STEPS, described
+from conversations.api.errors import Refused
+from conversations.api.paging import page_of, steps_page
+from conversations.api.views import StartingView, View
+from conversations.models import Conversation, Origin, Prompt
+from conversations.prompts import BadInput, cancel_prompt, continue_prompt, start_prompt, start_unsaid
+from conversations.public import prompt_head, prompt_json, rounds_granted, step_json
+
+
+class Prompts(StartingView):
+    """The prompts of one conversation."""
+
+    @described("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
+    def get(self, request: Request, pk: int) -> Response:
+        """Its prompts in the order in which they were started, without what came of them."""
+        conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
+        return page_of(request, conversation.prompts.order_by("number"), prompt_head)
+
+    @described("Send a message", {201: shapes.Prompt}, request=NewPrompt, parameters=IDEMPOTENCY)
+    def post(self, request: Request, pk: int) -> Response:
+        """Start a turn. 409 `turn_in_progress` while another one runs or waits; `prompt` is its id.
+
+        With an Idempotency-Key the same request again, also at the same moment, gives the same prompt with the same
+        status; the key with another request is 409 `idempotency_conflict`.
+        """
+        conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
+        body, key, by = read(request, NewPrompt), request_key(request), request.user
+        if not by.is_staff and not body.visible:
+            raise Refused(403, "forbidden", "Only staff may start a turn that is not shown.")
+        if body.input is None:
+            if not by.is_staff:
+                raise BadInput("Write something first: only staff may have the system start a turn.")
+            return _started(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
+        return _started(
+            start_prompt(
+                conversation, by, body.input, tier=body.model, origin=Origin.API, visible=body.visible, key=key
+            )
+        )
+
+
+class OnePrompt(View):
+    """One prompt."""
+
+    @described("Get a prompt", shapes.Prompt)
+    def get(self, request: Request, pk: int) -> Response:
+        """A prompt with what came of it so far, in reading order."""
+        return _shown(_mine(request).get(pk=pk))
+
+
+class Steps(View):
+    """The ledger of a prompt."""
+
+    @described("List a prompt's steps", shapes.StepPage, parameters=STEPS)
+    def get(self, request: Request, pk: int) -> Response:
+        """Everything that happened in a turn, step by step, as it is recorded."""
+        return steps_page(request, _mine(request).get(pk=pk).steps.all(), step_json)
+
+
+class Cancel(View):
+    """The end of a turn by hand."""
+
+    @described("Stop a turn", shapes.Prompt, request=Stop)
+    def post(self, request: Request, pk: int) -> Response:
+        """Stop a turn. What runs is ended within seconds; a turn that has ended stays as it is."""
+        prompt = _mine(request).get(pk=pk)
+        return _shown(cancel_prompt(prompt.pk, request.user, read(request, Stop).reason))
+
+
+class Continue(StartingView):
+    """A turn after the turn."""
+
+    @described("Continue a turn", {201: shapes.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
+    def post(self, request: Request, pk: int) -> Response:
+        """Go on with a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
+        prompt = _mine(request).get(pk=pk)
+        body, key = read(request, GoOn), request_key(request)
+        return _started(continue_prompt(prompt.pk, request.user, body.model, origin=Origin.API, key=key))
+
+
+def _mine(request: Request) -> QuerySet[Prompt]:
+    return Prompt.objects.visible_to(request.user)
+
+
+def _shown(prompt: Prompt, status: int = 200) -> Response:
+    return Response(prompt_json(prompt, rounds_granted(prompt)), status=status)
+
+
+def _started(prompt: Prompt) -> Response:
+    """A new prompt, or the one that the same request started before: it may have gone on since."""
+    response = _shown(prompt, 201)
+    response["Location"] = reverse("api-prompt", args=[prompt.pk])
+    return response

@@ -1,0 +1,309 @@
+"""What clients get, as types: the components of the API's description. `conversations.public` makes the values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from agents.engine import events, outputs
+
+T = TypeVar("T")
+Id = Annotated[int, Field(description="Its id.")]
+WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
+"""Of the engine's types: what has a default there is always told."""
+
+
+class Shape(BaseModel):
+    """The base: nothing is there that is not described."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Page(Shape, Generic[T]):
+    """One page of a list; `next` and `previous` are the addresses of its neighbours."""
+
+    count: int
+    next: str | None
+    previous: str | None
+    results: list[T]
+
+
+# Outputs
+
+
+class File(Shape):
+    """A file to download from `url`."""
+
+    id: Id
+    name: str
+    media_type: str
+    size: Annotated[int, Field(description="Bytes.")]
+    sha256: str
+    url: str
+
+
+class Gate(Shape):
+    """What a person was asked about a call, and what they decided. `digest` goes with the decision."""
+
+    state: Literal["pending", "approved", "rejected", "answered", "expired", "cancelled"]
+    ask: Annotated[str, Field(description="`approve`, `question` or `interrupted`: which decisions there are.")]
+    reason: str
+    risk: str
+    digest: str
+    facts: Annotated[list[str], Field(description="What else holds of the call and should be known.")]
+    requested_at: str
+    expires_at: str
+    decided_by: Annotated[str, Field(description="`user:<id>`, `system`; empty while it waits.")]
+    decided_at: str
+    via: Annotated[str, Field(description="`page`, `admin`, `api` or `system`.")]
+    note: str
+    by_rule: str | None = None
+
+
+class TextOutput(outputs.TextOutput):
+    """Something said by the model, or by the system about the turn (`role_hint` is "system")."""
+
+    model_config = WHOLE
+
+    id: Id
+
+
+class ToolOutput(outputs.ToolOutput):
+    """A call and what became of it. `proposed` is what the agent asked for, if a person edited `input`."""
+
+    model_config = WHOLE
+
+    id: Id
+    approval: Gate | None  # type: ignore[assignment]
+
+
+class FileOutput(outputs.Output):
+    """A file that a tool made; null where it was lost."""
+
+    model_config = WHOLE
+
+    id: Id
+    type: Literal["file"]
+    file: File | None
+    summary: str
+
+
+class WidgetOutput(outputs.WidgetOutput):
+    """Something to look at; `fallback` says it in words."""
+
+    model_config = WHOLE
+
+    id: Id
+
+
+class ReasoningOutput(outputs.ReasoningOutput):
+    """A summary of the model's reasoning."""
+
+    model_config = WHOLE
+
+    id: Id
+
+
+class RetryOutput(outputs.RetryOutput):
+    """An answer of the model that could not be read."""
+
+    model_config = WHOLE
+
+    id: Id
+
+
+class OtherOutput(outputs.Output):
+    """A kind that the site's own apps add, with fields of its own."""
+
+    model_config = WHOLE | ConfigDict(extra="allow")
+
+    id: Id
+
+
+AnyOutput = Union[  # noqa: UP007 - pydantic reads it
+    TextOutput, ToolOutput, FileOutput, WidgetOutput, ReasoningOutput, RetryOutput, OtherOutput
+]
+
+
+class Approval(ToolOutput):
+    """A call that a person was asked about: its output, and whose it is."""
+
+    approval: Gate
+    conversation: int
+    prompt: int
+    owner: Annotated[str, Field(description="The name of the user whose conversation it is.")]
+
+
+class Problem(Shape):
+    """What went wrong: a code for programs, which never changes, and what to do."""
+
+    model_config = ConfigDict(extra="allow")
+
+    code: str
+    message: str
+
+
+class Error(Shape):
+    """Every error. Some say more: `fields`, `prompt`, `approval`, `retry_after`."""
+
+    error: Problem
+
+
+class Verdict(Shape):
+    """What one decision of several came to: `approval` where it was taken, `error` where it was not."""
+
+    id: int
+    status: Annotated[int, Field(description="What it would have been answered with alone.")]
+    approval: Approval | None = None
+    error: Problem | None = None
+
+
+class Verdicts(Shape):
+    """The verdicts, in the order of the decisions."""
+
+    results: list[Verdict]
+
+
+# Prompts and conversations
+
+
+class ChosenPrompt(Shape):
+    """A system prompt."""
+
+    id: Id
+    name: str
+
+
+class Conversation(Shape):
+    """A conversation. `active_prompt` is the turn that runs or waits, `seq` its last step, `page` is for people."""
+
+    id: Id
+    title: str
+    system_prompt: ChosenPrompt | None
+    active_prompt: int | None
+    seq: int
+    created_at: str
+    updated_at: str
+    page: str
+
+
+class PromptHead(Shape):
+    """A turn, without what came of it. It was asked by the system where `input` is null and it continues none."""
+
+    id: Id
+    conversation: int
+    number: Annotated[int, Field(description="Counts from 1 in its conversation.")]
+    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    stop_reason: str
+    input: str | None
+    model: str
+    origin: Literal["user", "trigger", "workflow", "api"]
+    visible: bool
+    continues: int | None
+    created_at: str
+    ended_at: str | None
+
+
+class Rounds(Shape):
+    """Answers of the model: how many there were, and how many there may be."""
+
+    used: int
+    granted: int
+
+
+class Usage(Shape):
+    """Tokens, and the models that answered. `cost_usd` is null where no price is known."""
+
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    total_tokens: int
+    cost_usd: float | None
+    models: list[str]
+
+
+class Prompt(PromptHead):
+    """A turn, with its outputs in reading order. Events after `seq` tell what is new."""
+
+    rounds: Rounds
+    outputs: list[AnyOutput]
+    usage: Usage
+    seq: int
+
+
+class Step(Shape):
+    """One thing that happened, as it is recorded. `digest` chains it to the step before."""
+
+    seq: int
+    path: str
+    actor: str
+    type: str
+    payload: dict[str, Any]
+    time: str
+    digest: str
+
+
+class ConversationPage(Page[Conversation]):
+    """Conversations."""
+
+
+class PromptHeadPage(Page[PromptHead]):
+    """Prompts."""
+
+
+class StepPage(Page[Step]):
+    """Steps by seq."""
+
+
+class ApprovalPage(Page[Approval]):
+    """Approvals."""
+
+
+# Events
+
+
+class OutputCreated(events.OutputCreated):
+    """A new output."""
+
+    model_config = WHOLE
+
+    output: AnyOutput  # type: ignore[assignment]
+
+
+class OutputUpdated(events.OutputUpdated):
+    """An output changed: its call began, waits, or has its result."""
+
+    model_config = WHOLE
+
+    output: AnyOutput  # type: ignore[assignment]
+
+
+class ApprovalRequested(events.ApprovalRequested):
+    """A call waits for a person."""
+
+    model_config = WHOLE
+
+    output: ToolOutput  # type: ignore[assignment]
+
+
+class ApprovalDecided(events.ApprovalDecided):
+    """A person, a rule, or time decided."""
+
+    model_config = WHOLE
+
+    output: ToolOutput  # type: ignore[assignment]
+
+
+AnyEvent = Union[  # noqa: UP007 - pydantic reads it
+    events.PromptCreated, events.PromptStarted, OutputCreated, OutputUpdated, ApprovalRequested, ApprovalDecided,
+    events.PromptPaused, events.PromptResumed, events.PromptEnded, events.TextDelta,
+]  # fmt: skip
+
+
+class Event(RootModel[Annotated[AnyEvent, Field(discriminator="type")]]):
+    """One event: the `data` of a server-sent event, or one message of the WebSocket.
+
+    Several may come of one step. The last of them carries its number as `id` too: come back with that one.
+    """

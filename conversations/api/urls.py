@@ -1,0 +1,27 @@
+"""The addresses of the API."""
+
+from django.urls import path, re_path
+
+from conversations.api import approvals, conversations, events, files, openapi, prompts
+from conversations.api.views import Unknown
+
+urlpatterns = [
+    path("conversations/", conversations.Conversations.as_view(), name="api-conversations"),
+    path("conversations/<int:pk>/", conversations.OneConversation.as_view(), name="api-conversation"),
+    path("conversations/<int:pk>/events/", events.conversation_events, name="api-conversation-events"),
+    path("conversations/<int:pk>/prompts/", prompts.Prompts.as_view(), name="api-prompts"),
+    path("prompts/<int:pk>/", prompts.OnePrompt.as_view(), name="api-prompt"),
+    path("prompts/<int:pk>/events/", events.prompt_events, name="api-prompt-events"),
+    path("prompts/<int:pk>/steps/", prompts.Steps.as_view(), name="api-prompt-steps"),
+    path("prompts/<int:pk>/cancel/", prompts.Cancel.as_view(), name="api-prompt-cancel"),
+    path("prompts/<int:pk>/continue/", prompts.Continue.as_view(), name="api-prompt-continue"),
+    path("approvals/", approvals.Approvals.as_view(), name="api-approvals"),
+    path("approvals/decide/", approvals.DecideTogether.as_view(), name="api-decide"),
+    path("approvals/<int:pk>/", approvals.OneApproval.as_view(), name="api-approval"),
+    path("approvals/<int:pk>/approve/", approvals.ApproveOne.as_view(), name="api-approve"),
+    path("approvals/<int:pk>/reject/", approvals.RejectOne.as_view(), name="api-reject"),
+    path("files/<int:pk>/", files.OneFile.as_view(), name="api-file"),
+    path("schema/", openapi.Schema.as_view(), name="api-schema"),
+    path("docs/", openapi.Docs.as_view(), name="api-docs"),
+    re_path("", Unknown.as_view(), name="api-unknown"),
+]

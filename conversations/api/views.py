@@ -1,0 +1,67 @@
+"""What all views of the API share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from conversations.api.auth import Allowed, KeyAuthentication
+from conversations.api.bodies import StrictJSON
+from conversations.api.errors import NOT_FOUND, Refused
+from conversations.api.limits import Requests, Starts
+from conversations.models import Scope
+
+
+class View(APIView):  # type: ignore[misc]
+    """A view of the API. `scope`: what a key must be good for to change something here."""
+
+    authentication_classes = [KeyAuthentication, SessionAuthentication]  # the key first: then no cookie counts
+    permission_classes = [Allowed]
+    throttle_classes = [Requests]
+    parser_classes = [StrictJSON]
+    renderer_classes = [JSONRenderer]
+    metadata_class = None
+    scope = Scope.CHAT
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Who asks, how often, and whether they may: those whom nobody knows are counted too."""
+        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        request.version, request.versioning_scheme = None, None
+        try:
+            self.perform_authentication(request)
+        except AuthenticationFailed:
+            self.check_throttles(request)
+            raise
+        self.check_throttles(request)
+        self.check_permissions(request)
+
+    def perform_content_negotiation(self, request: Request, force: bool = True) -> tuple[JSONRenderer, str]:
+        """JSON, whatever the client would rather have: there is nothing else."""
+        renderer = self.get_renderers()[0]
+        return renderer, renderer.media_type
+
+
+class StartingView(View):
+    """A view whose POST starts a turn: it has a limit of its own."""
+
+    def get_throttles(self) -> list[Requests]:
+        """The limits of this request."""
+        return [Requests(), *([Starts()] if self.request.method == "POST" else [])]
+
+
+class Unknown(View):
+    """Every address under /api/ that is none."""
+
+    authentication_classes = []
+    permission_classes = []
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Says so, whatever the method. Raises Refused."""
+        super().initial(request, *args, **kwargs)
+        slash = "" if request.path.endswith("/") else " Addresses end with a slash."
+        raise Refused(404, "not_found", NOT_FOUND + slash)

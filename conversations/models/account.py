@@ -1,0 +1,62 @@
+"""What the site keeps of a person besides the user: how they are told, when they last looked, and their API keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from knox.models import AbstractAuthToken, AuthTokenManager
+
+from conversations.models.prompt import Prompt
+
+
+class Account(models.Model):
+    """A person's settings. Made on first need."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
+    mail = models.BooleanField(default=True, help_text="Send an e-mail when a turn waits and nobody looks.")
+    looked_at = models.FloatField(default=0, help_text="When a page of theirs was last in view (database's clock).")
+
+    def __str__(self) -> str:
+        return f"Account of {self.user}"
+
+
+class Notice(models.Model):
+    """That a person was told by e-mail of one pause of a turn. One row for each, so nobody is told twice."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="notices")
+    seq = models.BigIntegerField(help_text="Of the step that paused the turn.")
+    sent_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "prompt", "seq"], name="told_once")]
+
+    def __str__(self) -> str:
+        return f"Notice of prompt {self.prompt_id} to user {self.user_id}"
+
+
+class Scope(models.TextChoices):
+    """What a key may do. Reading is part of each."""
+
+    READ = "read", "Read"
+    CHAT = "chat", "Start and stop turns"
+    DECIDE = "decide", "Decide approvals"
+
+
+class ApiKey(AbstractAuthToken):  # type: ignore[misc]
+    """A key for programs. Only its hash is kept; it is shown once, when it is made."""
+
+    name = models.CharField(max_length=100, help_text="What it is for.")
+    scopes = models.JSONField(default=list, help_text="Of read, chat and decide.")
+    used_at = models.DateTimeField(null=True, blank=True, help_text="When it was last used, to the minute.")
+
+    objects: ClassVar[AuthTokenManager] = AuthTokenManager()
+
+    class Meta:
+        ordering = ["-created"]
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return self.name or self.token_key

@@ -1,0 +1,29 @@
+"""What is on its way: the text of a round that streams, the output of a command that runs."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from conversations.models.conversation import Conversation
+from conversations.models.prompt import Prompt
+
+
+class Draft(models.Model):
+    """The text so far at one path of a running turn. Never the truth: the record that brings the whole removes it.
+
+    `fence` is that of the claim under which it was written; a new one begins at "" again.
+    """
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="drafts")
+    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="drafts", db_index=False)
+    path = models.CharField(max_length=200)
+    attempt = models.PositiveIntegerField(help_text="Counts how often its text began anew: an earlier one is no part.")
+    fence = models.BigIntegerField()
+    text = models.TextField()
+    size = models.PositiveIntegerField(help_text="Characters of the text, to see growth without reading it.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["prompt", "path"], name="one_draft_per_path")]
+
+    def __str__(self) -> str:
+        return f"Draft at {self.path} of prompt {self.prompt_id}"

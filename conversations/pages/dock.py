@@ -1,0 +1,76 @@
+"""What stands around the timeline and changes with it: the word in the bar, what waits, the button to send or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from conversations.models import Conversation, Prompt, State
+from conversations.pages.timeline import Turn
+from conversations.pages.versions import version
+from conversations.shown.gate import Card
+
+
+class Part(NamedTuple):
+    """An element that is sent by itself."""
+
+    id: str
+    version: str
+
+    @property
+    def template(self) -> str:
+        """Its template."""
+        return f"conversations/dock/{self.id}.html"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The gates that wait together, with those of the same answer that were decided."""
+
+    cards: Sequence[Card]
+
+    @property
+    def open(self) -> list[Card]:
+        """Those that wait."""
+        return [card for card in self.cards if card.pending]
+
+    @property
+    def may(self) -> bool:
+        """Whether the reader may decide one of them."""
+        return any(card.may for card in self.open)
+
+
+@dataclass(frozen=True)
+class Dock:
+    """`active` is the turn that runs or waits, `last` the last one."""
+
+    conversation: Conversation
+    active: Prompt | None
+    last: Prompt | None
+    batch: Batch
+
+    @classmethod
+    def of(cls, conversation: Conversation, turn: Turn | None, last: Prompt | None) -> Dock:
+        """That of a conversation, from the turn that is active."""
+        return cls(conversation, conversation.active_prompt, last, Batch(turn.gates if turn else []))
+
+    @property
+    def state(self) -> str:
+        """The word in the bar: waiting, working, failed, or ""."""
+        if self.batch.open:
+            return "waiting"
+        if self.active:
+            return "working"
+        return "failed" if self.last and self.last.state == State.FAILED else ""
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """The elements, by id."""
+        active = self.active and self.active.pk
+        shown = {
+            "state": version(self.state, len(self.batch.open), self.batch.may),
+            "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], self.batch.may),
+            "act": version(active, self.state == "waiting", self.batch.may),
+        }
+        return {name: Part(name, value) for name, value in shown.items()}

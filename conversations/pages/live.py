@@ -1,0 +1,221 @@
+"""What is sent to pages that are open, so that they show what a reload would: pieces of the page, by id and version.
+
+A frame holds a turn as the list of its blocks. Those that the page has in this version are only named; a page that
+lacks one of these asks for everything. `data-seq` says up to which step a frame tells, `data-after` from which on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+
+from agents.engine.view import parent
+from conversations.models import Conversation, Draft, Output, Prompt, Step
+from conversations.pages.composer import Composer
+from conversations.pages.dock import Dock
+from conversations.pages.drafts import Prose, Running, prose, slug, standing
+from conversations.pages.sidebar import sidebar
+from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, turn, turns
+
+PATHS_MOST = 200
+"""Paths that are asked for by name; of more the whole turn is read."""
+
+
+@dataclass
+class Kept:
+    """A turn that changes: its outputs by position, up to a step."""
+
+    seq: int
+    shown: dict[int, Shown] = field(default_factory=dict)
+
+
+class LivePage:
+    """One conversation as its open pages show it: renders what changed since the last time, and only that."""
+
+    def __init__(self, conversation_id: int) -> None:
+        self._id = conversation_id
+        self._seq: int | None = None
+        self._kept: dict[int, Kept] = {}
+        self._has: dict[int, dict[str, str]] = {}  # the versions sent: by prompt and id, under 0 those of the dock
+        self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
+        self._prose: dict[str, Prose] = {}
+        self._shapeless: set[tuple[int, str]] = set()  # drafts that stand nowhere on the page
+
+    def changed(self, prompts: Collection[int]) -> str:
+        """What changed in these turns since the last call, as HTML; "" for nothing."""
+        conversation = _conversation(self._id)
+        if conversation is None:
+            return ""
+        self._shapeless.clear()
+        return self._frame(conversation, set(prompts))
+
+    def drafted(self) -> str:
+        """What drafts grew by since the last call, as HTML; "" for nothing."""
+        drafts = list(Draft.objects.filter(conversation=self._id).order_by("pk"))
+        grown = [(draft, self._grown(draft)) for draft in drafts]
+        new = [draft for draft, html in grown if html is None]
+        conversation = _conversation(self._id) if new else None
+        if conversation is None:
+            return "".join(html or "" for _, html in grown)
+        frame = self._frame(conversation, {draft.prompt_id for draft in new})
+        self._shapeless |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
+        return "".join([*(html or "" for _, html in grown), frame])
+
+    def _placed(self, draft: Draft) -> bool:
+        """Whether it has a place on the page."""
+        name, number = f"d-{draft.prompt_id}-{slug(draft.path)}", draft.prompt_id
+        return name in self._slots.get(number, {}) or name in self._has.get(number, {})
+
+    def _grown(self, draft: Draft) -> str | None:
+        """The growth of one draft; None for one that has no place on the page yet."""
+        if not self._placed(draft):
+            return "" if (draft.prompt_id, draft.path) in self._shapeless else None
+        name, has = f"d-{draft.prompt_id}-{slug(draft.path)}", self._has.get(draft.prompt_id, {})
+        slots = self._slots.get(draft.prompt_id, {})
+        if name in slots:
+            running = Running.of(draft.prompt_id, draft.path, draft)
+            if slots[name] == running.version:
+                return ""
+            slots[name] = running.version
+            return render_to_string("conversations/timeline/running.html", {"running": running, "oob": True})
+        text = prose(draft, self._prose)
+        first, pieces = text.since(has)
+        if not pieces:
+            return ""
+        has.update(text.parts)
+        has[name] = text.version
+        grown = {"prose": text, "first": first, "pieces": pieces, "oob": True}
+        return render_to_string("conversations/timeline/grown.html", grown)
+
+    def _frame(self, conversation: Conversation, wanted: set[int]) -> str:
+        """These turns, and what stands around them, as far as it is not sent yet."""
+        active = conversation.active_prompt_id
+        prompts = _prompts(conversation, wanted | ({active} if active else set()))
+        drafts = standing(prompts)
+        made = {prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {})) for prompt in prompts}
+        shown = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
+        dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
+        has = {name: version for sent in self._has.values() for name, version in sent.items()}
+        html = _html(conversation, shown, dock, has, after=self._seq)
+        self._seq = conversation.seq
+        self._has[0] = {part.id: part.version for part in dock.parts.values()}
+        for one in shown:
+            self._sent(one)
+        return html
+
+    def _turn(self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft]) -> Turn:
+        kept = self._kept.get(prompt.pk)
+        rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
+        if kept is not None:
+            steps = list(Step.objects.filter(prompt=prompt, seq__gt=kept.seq).values_list("seq", "path"))
+            seq = max([kept.seq, *(seq for seq, _ in steps)])
+            paths = {path for _, path in steps} | {parent(path) for _, path in steps if path}
+            rows = rows.filter(path__in=paths) if len(paths) <= PATHS_MOST else rows
+        found = read(list(rows), conversation.owner)
+        kept = self._kept.setdefault(prompt.pk, Kept(seq))
+        kept.seq = seq  # only now: what could not be read is read at the next look
+        kept.shown |= {one.entry.position: one for one in found}
+        return turn(prompt, kept.shown.values(), drafts, self._prose)
+
+    def _sent(self, turn: Turn) -> None:
+        """Note what pages have now; of a turn that has ended nothing more is to come."""
+        number = turn.prompt.pk
+        if not turn.prompt.ended:
+            self._has[number], self._slots[number] = turn.parts, turn.slots
+            return
+        for kept in (self._kept, self._has, self._slots):
+            kept.pop(number, None)
+        for name in [name for name in self._prose if name.startswith(f"d-{number}-")]:
+            del self._prose[name]
+
+
+def catch_up(conversation_id: int, after: int) -> tuple[str, int]:
+    """HTML that brings a page rendered at the step `after` to the present, and the seq it then stands at.
+
+    `after` 0: everything that a fresh page shows. A conversation that is gone gives ("", after).
+    """
+    conversation = _conversation(conversation_id)
+    if conversation is None:
+        return "", after
+    active = conversation.active_prompt_id
+    changed = _changed(conversation, after)
+    wanted = changed | ({active} if active else set())
+    shown = turns(_prompts(conversation, wanted), conversation.owner)
+    has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
+    dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
+    return _html(conversation, shown, dock, has), conversation.seq
+
+
+def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
+    """What a page of this user's is answered after a form: the conversation as `catch_up` gives it, and the list."""
+    return catch_up(conversation.pk, after)[0] + list_html(user.pk)
+
+
+def list_html(user_id: int) -> str:
+    """A person's list of conversations with its marks, and what the title and the icon of a page tell."""
+    user = User.objects.get(pk=user_id)
+    return render_to_string("conversations/list.html", {"sidebar": sidebar(user), "oob": True})
+
+
+def stands_at(request: HttpRequest) -> int:
+    """Up to which step the page that sends a form tells; 0 where it does not say."""
+    said = request.headers.get("X-Seq", "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+
+
+def answer_html(composer: Composer, *, fresh: bool) -> str:
+    """What the place where one writes is told after a form: why it was not taken; and a `fresh` key for the next."""
+    return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
+
+
+def _conversation(pk: int) -> Conversation | None:
+    return Conversation.objects.select_related("owner", "active_prompt").filter(pk=pk).first()
+
+
+def _prompts(conversation: Conversation, wanted: Iterable[int]) -> list[Prompt]:
+    """Those of these prompts that are shown, in order."""
+    found = conversation.prompts.filter(pk__in=list(wanted), visible=True)
+    return list(found.select_related("asked_by").order_by("number"))
+
+
+def _changed(conversation: Conversation, after: int) -> set[int]:
+    """The prompts with steps after this one; for a fresh page those that it shows."""
+    if 0 < after <= conversation.seq:
+        return set(conversation.steps.filter(seq__gt=after).values_list("prompt", flat=True))
+    newest = conversation.prompts.filter(visible=True).order_by("-number").values_list("pk", flat=True)
+    return set(newest[:TURNS_MOST])
+
+
+def _last(conversation: Conversation) -> Prompt | None:
+    return conversation.prompts.filter(visible=True).order_by("-number").first()
+
+
+def _recorded(turn: Turn) -> dict[str, str]:
+    """The parts that steps made, which a page that has seen these has: all but the drafts."""
+    drafts = {name for block in turn.blocks if block.prose for name, _ in block.parts}
+    return {name: version for name, version in turn.parts.items() if name not in drafts}
+
+
+def _html(
+    conversation: Conversation,
+    shown: Sequence[Turn],
+    dock: Dock,
+    has: Mapping[str, str],
+    after: int | None = None,
+) -> str:
+    context = {
+        "conversation": conversation,
+        "turns": shown,
+        "dock": dock,
+        "parts": [part for part in dock.parts.values() if has.get(part.id) != part.version],
+        # Always: a block that a page has in this version may show less of what its command has said since.
+        "running": [one for turn in shown for one in turn.running],
+        "has": has,
+        "after": after,
+        "oob": True,
+    }
+    return render_to_string("conversations/live.html", context)

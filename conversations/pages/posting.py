@@ -1,0 +1,36 @@
+"""Views that forms post to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+
+View = Callable[..., HttpResponse]
+
+
+def posted(view: View) -> View:
+    """A view for people who are signed in, by POST alone.
+
+    Somebody whose session has ended signs in and comes back to the page of the form: here a GET finds nothing.
+    """
+
+    @require_POST
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)
+        return redirect_to_login(_page(request))
+
+    return guarded
+
+
+def _page(request: HttpRequest) -> str:
+    """The page that the form stands on, as the browser tells; the first one where it does not, or tells of another."""
+    page = urlsplit(request.headers.get("Referer", ""))
+    return page.path if page.netloc == request.get_host() and page.path.startswith("/") else "/"

@@ -1,0 +1,172 @@
+"""Who may listen: let in by a session from one of the site's own pages, or by an API key; asked again while it listens.
+
+A request that comes from elsewhere, or with a key that is not good, is refused before the socket is accepted (HTTP
+403). What the site's own pages ask for in vain is accepted and closed at once with a code, because a browser tells no
+page why a socket was refused: 4401 sign in again, 4403 not for this person, 4404 no such conversation, or another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.contrib.sessions.models import Session
+from django.core.exceptions import DisallowedHost, ValidationError
+from django.db.models import Q
+from django.http.request import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.utils.http import is_same_domain
+
+from conversations.api.keys import SCHEME, key_of
+from conversations.models import ApiKey, Conversation
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+SIGN_IN, FORBIDDEN, NOT_FOUND = 4401, 4403, 4404
+
+
+class Refused(Exception):
+    """Whoever asks may not listen. `code` is a close code; 0: it is not even told why."""
+
+    def __init__(self, code: int = 0) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Pass:
+    """By what somebody was let in, and to what: one conversation, or what only staff is shown."""
+
+    user: int
+    session: str = ""
+    session_hash: str = ""
+    key: str = ""
+    conversation: int | None = None
+    staff: bool = False
+
+
+def admit(request: HttpRequest) -> Pass:
+    """The pass of whoever opens a socket. Raises Refused."""
+    header = request.headers.get("Authorization", "")
+    if carries_key(header):
+        return by_key(header)  # no page of another site can make a browser send it
+    if not from_own_page(request):
+        raise Refused
+    return by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+
+
+def from_own_page(request: HttpRequest) -> bool:
+    """Whether the request names, as its origin, the host it came to or a trusted one: as Django asks of forms."""
+    origin = request.headers.get("Origin", "")
+    try:
+        own = f"{request.scheme}://{request.get_host()}"
+        asked = urlsplit(origin)
+    except (DisallowedHost, ValueError):
+        return False
+    return origin == own or any(_trusts(trusted, origin, asked.scheme, asked.netloc) for trusted in _trusted())
+
+
+def _trusted() -> list[str]:
+    return list(settings.CSRF_TRUSTED_ORIGINS)
+
+
+def _trusts(trusted: str, origin: str, scheme: str, netloc: str) -> bool:
+    if "*" not in trusted:
+        return origin == trusted
+    wanted = urlsplit(trusted)
+    return scheme == wanted.scheme and is_same_domain(netloc, wanted.netloc.lstrip("*"))
+
+
+def carries_key(header: str) -> bool:
+    """Whether an `Authorization` header speaks of an API key, good or not: then no cookie counts."""
+    return header.partition(" ")[0].lower() == SCHEME
+
+
+def by_key(header: str) -> Pass:
+    """The pass of the API key in an `Authorization` header. Raises Refused; each key may read."""
+    key = key_of(header)
+    if key is None:
+        raise Refused
+    return Pass(key.user_id, key=key.pk)
+
+
+def by_session(session_key: str) -> Pass:
+    """The pass of the person whose session this is. Raises Refused where nobody is signed in by it."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
+    data = store.load() if session_key else {}
+    user = _user(data.get(SESSION_KEY))
+    signed = data.get(HASH_SESSION_KEY, "")
+    if user is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        raise Refused(SIGN_IN)
+    if not _signed_for(user, signed):
+        raise Refused(SIGN_IN)
+    return Pass(user.pk, session=session_key, session_hash=signed)
+
+
+def _user(pk: Any) -> User | None:
+    try:
+        return get_user_model().objects.filter(pk=pk, is_active=True).first() if pk else None
+    except (ValueError, ValidationError):
+        return None
+
+
+def _signed_for(user: User, signed: str) -> bool:
+    """Whether a session was opened under the password that the user has now."""
+    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+    return any(constant_time_compare(signed, known) for known in hashes)
+
+
+def to_conversation(entry: Pass, pk: int) -> Pass:
+    """The pass to a conversation. Raises Refused where it is not theirs, or there is none."""
+    person = get_user_model().objects.get(pk=entry.user)
+    if not Conversation.objects.visible_to(person).filter(pk=pk).exists():
+        raise Refused(NOT_FOUND)
+    return replace(entry, conversation=pk)
+
+
+def to_approvals(entry: Pass) -> Pass:
+    """The pass to what staff is shown of approvals. Raises Refused."""
+    if not get_user_model().objects.filter(pk=entry.user, is_staff=True).exists():
+        raise Refused(FORBIDDEN)
+    return replace(entry, staff=True)
+
+
+def lapsed(passes: Collection[Pass]) -> dict[Pass, int]:
+    """Those of the passes that are good no longer, each with the code to close with. Four queries for any number."""
+    present = _Present(passes)
+    return {entry: code for entry in passes if (code := present.refuses(entry))}
+
+
+class _Present:
+    """What the database says now of the sessions, keys, people and conversations that passes name."""
+
+    def __init__(self, passes: Collection[Pass]) -> None:
+        now = timezone.now()
+        self._users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
+        sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
+        self._sessions = set(sessions.filter(expire_date__gt=now).values_list("pk", flat=True))
+        keys = ApiKey.objects.filter(pk__in={entry.key for entry in passes if entry.key})
+        self._keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
+        conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
+        self._owned = set(conversations.values_list("pk", "owner"))
+
+    def refuses(self, entry: Pass) -> int:
+        """The code to close with, 0 where the pass is good."""
+        user = self._users.get(entry.user)
+        if user is None or not (self._in_session(user, entry) or entry.key in self._keys):
+            return SIGN_IN
+        if entry.staff and not user.is_staff:
+            return FORBIDDEN
+        if entry.conversation is not None and (entry.conversation, entry.user) not in self._owned:
+            return NOT_FOUND
+        return 0
+
+    def _in_session(self, user: User, entry: Pass) -> bool:
+        return entry.session in self._sessions and _signed_for(user, entry.session_hash)

@@ -1,0 +1,206 @@
+"""One client's way through what it follows: each message once and in order, and the database where one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Generic, TypeVar
+
+from conversations.push.growth import Delta, Growth, Known, Missed
+from conversations.push.hub import Hub, Listener
+from conversations.push.reader import read
+from conversations.push.telling import TERMINAL, Telling, Told
+from conversations.push.topics import (
+    Events,
+    OfConversation,
+    Page,
+    PersonalApprovals,
+    PersonalList,
+    Topic,
+    anything_changed,
+    list_now,
+)
+
+Frame = TypeVar("Frame", Told | Delta, str)
+Followed = TypeVar("Followed", bound=Topic)
+OfTheConversation = TypeVar("OfTheConversation", bound=OfConversation)
+
+
+class Feed(Generic[Frame, Followed]):
+    """What goes to one client. Its topic's numbers say whether a message was lost, doubled or came out of order."""
+
+    def __init__(self, hub: Hub, listener: Listener, topic: Followed) -> None:
+        self.hub, self.listener, self._topic = hub, listener, topic
+
+    async def open(self) -> AsyncIterator[Frame]:
+        """Follow from now on, and what happened before."""
+        self._topic = await self.hub.follow(self.listener, self._topic)  # the one that all who follow it share
+        async for frame in self.catch_up():
+            yield frame
+
+    async def take(self, message: dict[str, Any]) -> AsyncIterator[Frame]:
+        """What a message of the topic brings this client."""
+        number = message["number"]
+        if number <= self.listener.seen:
+            return  # had, or of before the client caught up, or of an earlier topic of this name
+        missed = number > self.listener.seen + 1
+        if not missed:
+            self.listener.seen = number
+            try:
+                for frame in self._fresh(message):
+                    yield frame
+            except Missed:
+                missed = True
+        if missed:
+            async for frame in self.catch_up():
+                yield frame
+
+    async def catch_up(self) -> AsyncIterator[Frame]:
+        """All that the client lacks, from the database: messages up to now bring it nothing more."""
+        await self.hub.follow_again(self.listener)
+        self.listener.seen = self._topic.number  # before it is read: what is read has at least that
+        async for frame in self._missing():
+            yield frame
+
+    async def pulse(self) -> AsyncIterator[Frame]:
+        """What it lacks, where its topic is further than it is."""
+        if self.listener.seen < self._topic.number:
+            async for frame in self.catch_up():
+                yield frame
+
+    def _fresh(self, message: dict[str, Any]) -> Iterator[Frame]:
+        raise NotImplementedError
+
+    def _missing(self) -> AsyncIterator[Frame]:
+        raise NotImplementedError
+
+
+class ConversationFeed(Feed[Frame, OfTheConversation]):
+    """What goes to one client of a conversation, of which it has everything up to the step `after`."""
+
+    def __init__(self, hub: Hub, listener: Listener, topic: OfTheConversation, after: int) -> None:
+        super().__init__(hub, listener, topic)
+        self._conversation, self._at = topic.conversation, after
+
+    def _joins(self, seq: int, begun: bool) -> bool:
+        """Whether all after `seq`, up to which the client has been read for, comes by messages.
+
+        Not where another client has begun the topic at a later step meanwhile. A topic that had `begun` before it was
+        read for this one did so at a step that was read then, or is there no more.
+        """
+        return self.hub.tailer.begin(self._topic, seq) <= seq or begun
+
+
+class EventFeed(ConversationFeed[Told | Delta, Events]):
+    """The events of a conversation, and text on its way."""
+
+    def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
+        super().__init__(hub, listener, Events(conversation), after)
+        self._known = Known()
+
+    def _fresh(self, message: dict[str, Any]) -> Iterator[Told | Delta]:
+        if message["seq"] < self._at:  # what it tells is had
+            if message["deltas"]:
+                raise Missed  # text of drafts that may have ended since, or grown while the client caught up
+            return
+        yield from self._new(message["told"])
+        for delta in message["deltas"]:
+            if new := self._known.take(delta):
+                yield new
+
+    async def _missing(self) -> AsyncIterator[Told | Delta]:
+        telling = Telling(self._conversation, self._at)
+        complete = False
+        while not complete:
+            begun = self._topic.begun
+            told, deltas = await read(_next, telling)
+            # Before anything is yielded: who takes it may take long, and then another begins the topic, further on.
+            complete = not telling.more and self._joins(telling.at, begun)
+            for one in self._new(told):
+                yield one
+        self._at = telling.at
+        for delta in deltas:
+            if new := self._known.take(delta):
+                yield new
+
+    def _new(self, told: list[Told]) -> Iterator[Told]:
+        """Those that the client has not had. All events of a step come together."""
+        had = self._at
+        for one in told:
+            if one.seq > had:
+                self._at = one.seq
+                if one.type in TERMINAL:
+                    self._known.forget(one.prompt)
+                yield one
+
+
+def _next(telling: Telling) -> tuple[list[Told], list[Delta]]:
+    """The next events, and after the last of them the drafts. In this order: a draft ends with a later step."""
+    told = telling.read()
+    drafts = {} if telling.more else Growth().read({telling.conversation})
+    return told, drafts.get(telling.conversation, [])
+
+
+class PageFeed(ConversationFeed[str, Page]):
+    """What brings a conversation's page from where it was rendered to the present, as HTML."""
+
+    def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
+        super().__init__(hub, listener, Page(conversation), after)
+
+    async def refresh(self, seq: int) -> AsyncIterator[str]:
+        """The page says that it stands at `seq`; 0: it wants all that is shown."""
+        self._at = seq
+        async for frame in self.catch_up():
+            yield frame
+
+    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
+        if message["seq"] >= self._at:  # else it was rendered before the client caught up
+            self._at = message["seq"]
+            yield message["html"]
+
+    async def _missing(self) -> AsyncIterator[str]:
+        from conversations.pages.live import catch_up
+
+        complete = False
+        while not complete:
+            begun = self._topic.begun
+            html, self._at = await read(catch_up, self._conversation, self._at)
+            complete = self._joins(self._at, begun)
+            if html:
+                yield html
+
+
+class ListFeed(Feed[str, PersonalList]):
+    """A person's list of conversations, as HTML."""
+
+    def __init__(self, hub: Hub, listener: Listener) -> None:
+        super().__init__(hub, listener, PersonalList(listener.entry.user))
+
+    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
+        yield message["html"]
+
+    async def _missing(self) -> AsyncIterator[str]:
+        self._topic.begin()
+        standing, html = await read(list_now, self.listener.entry.user)
+        self._topic.begun_at(standing)
+        yield html
+
+
+class ApprovalsFeed(Feed[str, PersonalApprovals]):
+    """The approvals that a person who decides is shown, as JSON."""
+
+    def __init__(self, hub: Hub, listener: Listener) -> None:
+        super().__init__(hub, listener, PersonalApprovals(listener.entry.user))
+
+    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
+        yield from message["texts"]
+
+    async def _missing(self) -> AsyncIterator[str]:
+        self._topic.begin()
+        yield await read(anything_changed, self.listener.entry.user)
+
+
+def text_of(frame: Told | Delta | str) -> str:
+    """A frame as a socket sends it."""
+    if isinstance(frame, Told):
+        return frame.text
+    return frame.event() if isinstance(frame, Delta) else frame

@@ -1,0 +1,152 @@
+"""The events of one conversation, made from its steps: the same whether told as they happen or caught up with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from agents.engine.events import Event, EventFold
+from agents.engine.ledger import JSON, Step
+from agents.engine.outputs import load_output
+from conversations.models import Conversation, Prompt
+from conversations.models import Output as OutputRow
+from conversations.models import Step as StepRow
+from conversations.public import files_of, output_json, usage_json
+
+AT_ONCE, CHARACTERS_AT_ONCE = 200, 500_000
+"""Steps read in one go, and about how much they may hold: others wait meanwhile, and slow clients hold what is read."""
+TERMINAL = frozenset({"prompt.completed", "prompt.failed", "prompt.cancelled"})
+"""The types of event of which each prompt has one, its last."""
+
+Numbered = tuple[int, Step]
+"""A step and its prompt's id."""
+
+
+class Told(NamedTuple):
+    """One event as it is sent. `last`: the last of its step; only that one carries the `id` to come back with."""
+
+    seq: int
+    last: bool
+    prompt: int
+    type: str
+    text: str
+
+    def __deepcopy__(self, memo: object) -> Told:
+        return self  # nothing in it changes: a channel layer copies what it hands on
+
+
+class Telling:
+    """Tells a conversation's events from the step after `after` on, as far as they are recorded."""
+
+    def __init__(self, conversation: int, after: int) -> None:
+        self.conversation, self.at = conversation, after
+        self.more = True  # whether more steps are there than were read
+        self._folds: dict[int, EventFold] = {}
+
+    def read(self) -> list[Told]:
+        """The events of the next steps, at most AT_ONCE of them; `at` then stands at the last one read.
+
+        An event whose output has been erased meanwhile is left out. Who stands after the last step, as a client may
+        that comes from before a backup was restored, is put at the present.
+        """
+        steps, more = _some(StepRow.objects.filter(conversation=self.conversation, seq__gt=self.at).order_by("seq"))
+        try:
+            told = self._told(steps)
+        except BaseException:
+            self._folds.clear()  # they may be ahead of `at`
+            raise
+        self.at = steps[-1][1].id if steps else min(self.at, _present(self.conversation))
+        self.more = more
+        return told
+
+    def _told(self, steps: Sequence[Numbered]) -> list[Told]:
+        by_step = [self._events(prompt, step) for prompt, step in steps]
+        details = _Details([event for events in by_step for event in events])
+        return [told for events in by_step for told in details.tell(events)]
+
+    def _events(self, prompt: int, step: Step) -> list[Event]:
+        if prompt not in self._folds:
+            opening = step.type == "action_call" and not step.path
+            rows = StepRow.objects.filter(prompt=prompt, seq__lt=step.id).order_by("seq")
+            earlier = _steps(rows.none() if opening else rows)
+            self._folds[prompt] = EventFold(self.conversation, prompt, (step for _, step, _ in earlier))
+        events = self._folds[prompt].add(step)
+        if any(event.type in TERMINAL for event in events):
+            del self._folds[prompt]
+        return events
+
+
+def _present(conversation: int) -> int:
+    return Conversation.objects.filter(pk=conversation).values_list("seq", flat=True).first() or 0
+
+
+def _some(rows: QuerySet[StepRow]) -> tuple[list[Numbered], bool]:
+    """The first of these steps, as many as are read in one go, and whether there may be more."""
+    found: list[Numbered] = []
+    characters = 0
+    for prompt, step, size in _steps(rows[:AT_ONCE]):
+        found.append((prompt, step))
+        characters += size
+        if characters > CHARACTERS_AT_ONCE:
+            return found, True
+    return found, len(found) == AT_ONCE
+
+
+def _steps(rows: QuerySet[StepRow]) -> Iterator[tuple[int, Step, int]]:
+    """Prompt, step, and how many characters it holds."""
+    fields = rows.values_list("prompt_id", "actor", "type", "payload", "path", "seq", "time")
+    for prompt, actor, type, payload, path, seq, at in fields.iterator(chunk_size=20):
+        yield prompt, Step(actor, type, json.loads(payload), path, seq, at.isoformat()), len(payload)
+
+
+class _Details:
+    """What events tell beyond the steps: outputs' ids and files, what a turn used. Read once for many events."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        entries = {id(event): load_output(event.output) for event in events if hasattr(event, "output")}
+        self._entries = entries
+        self._ids = _ids({(event.prompt, entries[id(event)].position) for event in events if id(event) in entries})
+        self._files = files_of(entries.values())
+        self._ended = Prompt.objects.in_bulk({event.prompt for event in events if event.type in TERMINAL})
+
+    def tell(self, events: Sequence[Event]) -> list[Told]:
+        """The events of one step."""
+        known = [(event, self._public(event)) for event in events]
+        shown = [(event, public) for event, public in known if public is not None]
+        return [
+            _told(event, public, last=number == len(shown)) for number, (event, public) in enumerate(shown, start=1)
+        ]
+
+    def _public(self, event: Event) -> dict[str, JSON] | None:
+        public: dict[str, JSON] = event.model_dump(mode="json")
+        if entry := self._entries.get(id(event)):
+            row = self._ids.get((event.prompt, entry.position))
+            if row is None:
+                return None
+            public["output"] = output_json(entry, row, self._files)
+        elif event.type in TERMINAL and event.prompt in self._ended:
+            public["usage"] = usage_json(self._ended[event.prompt])
+        return public
+
+
+def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """The ids of the outputs that stand at these (prompt, position)."""
+    positions: dict[int, set[int]] = {}
+    for prompt, position in places:
+        positions.setdefault(prompt, set()).add(position)
+    if not positions:
+        return {}
+    wanted = Q()
+    for prompt, of_prompt in positions.items():
+        wanted |= Q(prompt=prompt, position__in=of_prompt)
+    rows = OutputRow.objects.filter(wanted).values_list("prompt_id", "position", "pk")
+    return {(prompt, position): pk for prompt, position, pk in rows}
+
+
+def _told(event: Event, public: dict[str, Any], *, last: bool) -> Told:
+    if last:
+        public["id"] = event.seq
+    return Told(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))

@@ -1,0 +1,289 @@
+"""What clients follow: the events of a conversation, its page, a person's list, a person's approvals.
+
+A topic lives while somebody follows it. Its `look` runs in the tailer's thread and makes, once for all who follow, what
+they are handed; a topic that nobody follows is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Count, QuerySet, Sum
+
+from conversations.approvals.permissions import shown_to
+from conversations.models import Conversation, Gate, Output
+from conversations.models import Step as StepRow
+from conversations.push.growth import Delta
+from conversations.push.telling import Telling, Told
+
+if TYPE_CHECKING:
+    from conversations.pages.live import LivePage
+
+Body = dict[str, Any]
+"""What a message of a topic carries besides its number."""
+HOLD_SECONDS = 0.25
+"""Between two looks at what belongs to a person, which many running turns change all the time."""
+ALL_SECONDS = 10.0
+"""Between two looks at all gates: what is erased, or shown to a person no more, is in none of the conversations that
+have new steps."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A conversation whose ledger or drafts may have changed."""
+
+    owner: int
+    seq: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at the database found."""
+
+    conversations: Mapping[int, Moved]
+    appended: frozenset[int] = frozenset()
+    """Those with steps since the last look."""
+    everything: bool = False
+    grown: Mapping[int, list[Delta]] = field(default_factory=dict)
+
+
+class Topic:
+    """One thing that is followed. `number` counts its messages, so that who follows sees what it missed.
+
+    It begins with the clock: a message of an earlier topic of the same name, which is told while its last follower goes
+    and another comes, is older than all of this one.
+    """
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.number = time.monotonic_ns()
+        self.followers = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether a follower has what was so before its first message."""
+        raise NotImplementedError
+
+    def look(self, look: Look) -> Body | None:
+        """What those who follow are handed; None for nothing."""
+        raise NotImplementedError
+
+
+class OfConversation(Topic):
+    """A topic that tells of a conversation from some step on: not before `begin` said from which."""
+
+    def __init__(self, group: str, conversation: int) -> None:
+        super().__init__(group)
+        self.conversation: int = conversation
+        self.since: int | None = None
+
+    @property
+    def begun(self) -> bool:
+        """See Topic."""
+        return self.since is not None
+
+    def begin(self, seq: int) -> int:
+        """Somebody who follows has everything up to `seq`: the first of them says where it begins.
+
+        Returns after which step it tells everything. Who has less than that must read on.
+        """
+        if self.since is None:
+            self.start(seq)
+            self.since = seq
+        return self.since
+
+    def start(self, seq: int) -> None:
+        """What is told is what comes after `seq`."""
+        raise NotImplementedError
+
+
+class Events(OfConversation):
+    """A conversation's events, for programs."""
+
+    def __init__(self, conversation: int) -> None:
+        super().__init__(f"events-{conversation}", conversation)
+
+    def start(self, seq: int) -> None:
+        """See OfConversation."""
+        self._telling = Telling(self.conversation, seq)
+
+    def look(self, look: Look) -> Body | None:
+        """New events, and what the drafts grew by."""
+        moved = look.conversations.get(self.conversation)
+        if moved is None:
+            return None
+        told: list[Told] = []
+        self._telling.more = moved.seq > self._telling.at
+        while self._telling.more:
+            told += self._telling.read()
+        deltas = look.grown.get(self.conversation, [])
+        return {"told": told, "deltas": deltas, "seq": self._telling.at} if told or deltas else None
+
+
+class Page(OfConversation):
+    """A conversation's page, as HTML for browsers."""
+
+    def __init__(self, conversation: int) -> None:
+        super().__init__(f"page-{conversation}", conversation)
+        self._page: LivePage | None = None
+
+    def start(self, seq: int) -> None:
+        """See OfConversation."""
+        self._seq = seq
+
+    def look(self, look: Look) -> Body | None:
+        """What changed on the page, and what its drafts grew by."""
+        moved = look.conversations.get(self.conversation)
+        if moved is None:
+            return None
+        if self._page is None:
+            from conversations.pages.live import LivePage
+
+            self._page = LivePage(self.conversation)
+        html = ""
+        if moved.seq > self._seq:
+            new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=moved.seq)
+            html = self._page.changed(frozenset(new.values_list("prompt", flat=True)))
+            self._seq = moved.seq
+        html += self._page.drafted()
+        return {"html": html, "seq": self._seq} if html else None
+
+
+class OfPerson(Topic):
+    """A topic of one person. Nothing is said twice, but for those who have read for themselves since it was said."""
+
+    def __init__(self, group: str, person: int) -> None:
+        super().__init__(group)
+        self.person = person
+        self._readers = 0
+        self._due, self._looked_at = False, 0.0
+
+    @property
+    def begun(self) -> bool:
+        """See Topic."""
+        return self._readers > 0
+
+    def begin(self) -> None:
+        """Somebody who follows is about to read for themselves what is so now.
+
+        It may have passed by the next look, and be again what the last message said: that look says it anew.
+        """
+        self._readers += 1
+
+    def look(self, look: Look) -> Body | None:
+        """What is not as it was said, where something was recorded and the last look was long enough ago."""
+        self._due = self._concerned(look) or self._due
+        if not self._due or time.monotonic() - self._looked_at < HOLD_SECONDS:
+            return None
+        readers = self._readers  # before it is read: for who begins now the next look is the first
+        self._due, self._looked_at = False, time.monotonic()
+        return self._changed(readers)
+
+    def _concerned(self, look: Look) -> bool:
+        raise NotImplementedError
+
+    def _changed(self, readers: int) -> Body | None:
+        raise NotImplementedError
+
+
+Standing = tuple[int, int | None]
+"""How many conversations somebody has, and how many steps are in them: not the same where anything was recorded."""
+
+
+class PersonalList(OfPerson):
+    """A person's list of conversations with its marks, as HTML."""
+
+    def __init__(self, person: int) -> None:
+        super().__init__(f"list-{person}", person)
+        self._said = (0, "")  # to how many readers, and what
+        self._standing: Standing | None = None
+
+    def begun_at(self, standing: Standing) -> None:
+        """What somebody read who began is of this standing, or newer."""
+        if self._standing is None:
+            self._standing = standing
+
+    def _concerned(self, look: Look) -> bool:
+        theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
+        return any(theirs) or (look.everything and _standing(self.person) != self._standing)
+
+    def _changed(self, readers: int) -> Body | None:
+        before = self._said
+        self._standing, html = list_now(self.person)
+        self._said = (readers, html)
+        return {"html": html} if self._said != before else None
+
+
+def list_now(person: int) -> tuple[Standing, str]:
+    """A person's list, and the standing that it has, or a newer one."""
+    from conversations.pages.live import list_html
+
+    return _standing(person), list_html(person)
+
+
+def _standing(person: int) -> Standing:
+    found = Conversation.objects.filter(owner=person).aggregate(count=Count("pk"), steps=Sum("seq"))
+    return found["count"], found["steps"]
+
+
+class PersonalApprovals(OfPerson):
+    """The gates that are shown to a person who decides: each that opened or was decided, and how many wait."""
+
+    def __init__(self, person: int) -> None:
+        super().__init__(f"approvals-{person}", person)
+        self._waiting: dict[int, frozenset[int]] = {}  # conversation -> gates
+        self._moved: set[int] | None = None  # conversations to look at; None for all
+        self._all_at = 0.0
+        self._said_to = 0
+
+    def _concerned(self, look: Look) -> bool:
+        if look.everything or time.monotonic() - self._all_at >= ALL_SECONDS:
+            self._moved = None
+        elif self._moved is not None:
+            self._moved |= look.appended
+        return bool(look.appended) or look.everything or not self._said_to
+
+    def _changed(self, readers: int) -> Body | None:
+        moved, self._moved = self._moved, set()
+        if moved is None:
+            self._all_at = time.monotonic()
+        shown = _gates_shown_to(self.person)
+        of_moved = shown if moved is None else shown.filter(conversation__in=moved)
+        pending: dict[int, set[int]] = {}
+        for conversation, pk in of_moved.filter(gate=Gate.PENDING).values_list("conversation", "pk"):
+            pending.setdefault(conversation, set()).add(pk)
+        kept = {} if moved is None else {pk: gates for pk, gates in self._waiting.items() if pk not in moved}
+        was = frozenset[int]().union(*(gates for pk, gates in self._waiting.items() if pk not in kept))
+        waits = frozenset[int]().union(*pending.values())
+        self._waiting = kept | {pk: frozenset(gates) for pk, gates in pending.items()}
+        count = sum(map(len, self._waiting.values()))
+        before, self._said_to = self._said_to, readers
+        if before != readers:
+            return {"texts": [approval_changed(None, "", count)]}
+        changed = dict.fromkeys(waits - was, Gate.PENDING.value)
+        changed |= dict.fromkeys(was - waits, "")  # erased, unless it is found
+        changed |= dict(shown.filter(pk__in=was - waits).values_list("pk", "gate"))
+        texts = [approval_changed(pk, state, count) for pk, state in sorted(changed.items())]
+        return {"texts": texts} if texts else None
+
+
+def _gates_shown_to(person: int) -> QuerySet[Output]:
+    return shown_to(get_user_model().objects.get(pk=person), Output.objects.gates())
+
+
+def approval_changed(pk: int | None, state: str, waiting: int) -> str:
+    """The message for people who decide, as JSON: the gate, its state (blank: it was erased), how many wait now.
+
+    Without an id: any may have changed.
+    """
+    return json.dumps({"type": "approval.changed", "id": pk, "state": state, "waiting": waiting})
+
+
+def anything_changed(person: int) -> str:
+    """The message that any approval may have changed."""
+    return approval_changed(None, "", _gates_shown_to(person).filter(gate=Gate.PENDING).count())

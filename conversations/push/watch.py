@@ -1,0 +1,147 @@
+"""Noticing that other processes wrote steps or drafts, on a connection of its own: the database is the mailbox.
+
+On SQLite a counter that every commit of another connection moves is asked for fifty times a second; on PostgreSQL the
+writers notify, and everything is looked at now and then, whether somebody notified or not. Either is only a hint of
+where to look: what happened is read from the ledger.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from conversations.journal import CHANNEL
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.02
+"""Between two looks at SQLite's counter: half of it is what a commit waits on average."""
+AGAIN_SECONDS = 1.0
+"""Between two attempts to connect."""
+ALL_SECONDS = 5.0
+"""Between two looks at everything on PostgreSQL: behind a pooler that hands the connection on after each transaction
+nobody listens, and pages move that often."""
+ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""Who only listens never writes, and would not learn that the network is gone: it is asked after ten seconds."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Where something may have changed: conversations with new steps or other drafts. `everything`: look at all."""
+
+    conversations: frozenset[int] = frozenset()
+    everything: bool = False
+
+
+class Watch:
+    """Waits for changes, in one thread. What is committed between two waits is told by the second."""
+
+    def __init__(self) -> None:
+        self._connection: BaseDatabaseWrapper | None = None
+
+    def wait(self, seconds: float) -> Change | None:
+        """What changed since the last call, waited for at most so long; None where nothing did.
+
+        The first one says `everything`, and so does the first after a lost connection. Never raises a database's error.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self._connected()
+                return Change(everything=True)
+            return self._next(self._connection, time.monotonic() + seconds)
+        except Error:
+            logger.warning("the database does not answer the watch; connecting again", exc_info=True)
+            self.close()
+            time.sleep(min(seconds, AGAIN_SECONDS))
+            return None
+
+    def close(self) -> None:
+        """Give the connection back, in whatever state it is. A wait after it begins anew."""
+        gone, self._connection = self._connection, None
+        if gone is not None:
+            with suppress(Error):
+                gone.close()
+
+    def _connected(self) -> BaseDatabaseWrapper:
+        raise NotImplementedError
+
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+        raise NotImplementedError
+
+
+class PostgresWatch(Watch):
+    """Listens. A notification comes once its transaction is committed, and is kept until it is read.
+
+    Every ALL_SECONDS it says `everything`.
+    """
+
+    def _connected(self) -> BaseDatabaseWrapper:
+        new = connections.create_connection(DEFAULT_DB_ALIAS)
+        new.settings_dict = {**new.settings_dict, "OPTIONS": ALIVE | new.settings_dict["OPTIONS"]}
+        with new.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        self._all_at = time.monotonic()
+        return new
+
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+        all_at = self._all_at + ALL_SECONDS
+        seconds = max(min(until, all_at) - time.monotonic(), 0)
+        with connection.wrap_database_errors:
+            found = {int(each.payload) for each in connection.connection.notifies(timeout=seconds, stop_after=1)}
+        if everything := time.monotonic() >= all_at:
+            self._all_at = time.monotonic()
+        return Change(frozenset(found), everything) if found or everything else None
+
+
+class SQLiteWatch(Watch):
+    """Polls the counter of commits, and looks for what they brought."""
+
+    def _connected(self) -> BaseDatabaseWrapper:
+        new = connections.create_connection(DEFAULT_DB_ALIAS)
+        self._version = _number(new, "PRAGMA data_version")
+        self._step = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
+        self._drafts: frozenset[tuple[int, ...]] = frozenset()
+        self._looked(new)
+        return new
+
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+        while True:
+            if (version := _number(connection, "PRAGMA data_version")) != self._version:
+                self._version = version  # before the look: a commit during it moves the counter again
+                if changed := self._looked(connection):
+                    return Change(changed)
+            if (left := until - time.monotonic()) <= 0:
+                return None
+            time.sleep(min(POLL_SECONDS, left))
+
+    def _looked(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
+        """The conversations with steps that are new since the last look, or whose drafts are not the same."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT conversation_id, max(id) FROM conversations_step WHERE id > %s GROUP BY conversation_id",
+                [self._step],
+            )
+            steps = dict(cursor.fetchall())
+            cursor.execute("SELECT conversation_id, id, fence, attempt, size FROM conversations_draft")
+            drafts = frozenset(cursor.fetchall())
+        self._step = max([self._step, *steps.values()])
+        drafted = {conversation for conversation, *_ in drafts ^ self._drafts}
+        self._drafts = drafts
+        return frozenset(steps.keys() | drafted)
+
+
+def _number(connection: BaseDatabaseWrapper, sql: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        number: int = cursor.fetchall()[0][0]  # all: a statement that is not read to its end keeps its snapshot
+    return number
+
+
+def open_watch() -> Watch:
+    """A watch over the site's database. It connects with the first wait, in the thread that waits."""
+    return PostgresWatch() if connection.vendor == "postgresql" else SQLiteWatch()

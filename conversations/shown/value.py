@@ -1,0 +1,77 @@
+"""A value as text that is mistaken for no other that may stand at its place: 5 is not "5", nor a list a text of lines.
+
+A text stands as it is, and a list of texts line by line, where nothing else could look like it; all the rest is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.engine.ledger import JSON
+from agents.engine.schema import schema_of
+
+_KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+ANY = frozenset({*_KINDS.values(), "null"})
+"""The kinds of values that there are."""
+
+
+@cache
+def kinds_of(input: type[BaseModel]) -> Mapping[str, frozenset[str]]:
+    """The kinds of values that each field of this input takes, by its name."""
+    schema = schema_of(input)
+    return {name: _kinds(each, schema.get("$defs", {})) for name, each in schema.get("properties", {}).items()}
+
+
+def told(value: JSON, kinds: frozenset[str]) -> str:
+    """The value as text, where values of these kinds may stand; "" for the empty text alone."""
+    if isinstance(value, str) and not _mistaken(value, kinds):
+        return value
+    if isinstance(value, list) and "string" not in kinds and value and all(map(_is_line, value)):
+        lines = "\n".join(value)
+        if _looks(lines) is None:
+            return lines
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _kinds(schema: Mapping[str, Any], named: Mapping[str, Any]) -> frozenset[str]:
+    if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in named:
+        return _kinds(named[name], named)
+    if either := schema.get("anyOf") or schema.get("oneOf"):
+        return frozenset().union(*(_kinds(each, named) for each in either))
+    if values := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
+        return frozenset(map(_kind, values))
+    types = schema.get("type", ANY)
+    return frozenset(each.replace("integer", "number") for each in ([types] if isinstance(types, str) else types))
+
+
+def _kind(value: JSON) -> str:
+    return _KINDS.get(type(value), "null")
+
+
+def _mistaken(text: str, kinds: frozenset[str]) -> bool:
+    """Whether another value than this text looks like it; where texts are quoted, one in quotes looks like another."""
+    if kinds == {"string"}:
+        return False
+    looks = _looks(text)
+    return looks is not None and (looks in kinds or looks == "string")
+
+
+def _is_line(item: JSON) -> bool:
+    return isinstance(item, str) and bool(item.strip()) and "\n" not in item
+
+
+def _looks(text: str) -> str | None:
+    """The kind of the value that this text is as JSON; None where it is none."""
+    try:
+        return _kind(json.loads(text))
+    except json.JSONDecodeError:
+        return None
+    except ValueError:
+        return "number"  # of more digits than Python reads
+    except RecursionError:
+        return "array"

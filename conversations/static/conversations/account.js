@@ -1,0 +1,37 @@
+// The account page: copying a new key, and the browser's permission for notices (notify.js shows them).
+"use strict";
+
+for (const button of document.querySelectorAll("[data-copies]")) {
+  const field = document.getElementById(button.dataset.copies);
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    field.select();
+    try {
+      await navigator.clipboard.writeText(field.value);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Press Ctrl-C"; // without https a page may not write there; the key is selected
+    }
+  });
+}
+
+const place = document.getElementById("notify");
+if (place) {
+  const [button, said] = place.children;
+  const on = () => "Notification" in window && Notification.permission === "granted" && localStorage.notices !== "off";
+  const show = () => {
+    const able = "Notification" in window && Notification.permission !== "denied";
+    button.hidden = !able;
+    button.textContent = on() ? "Turn off" : "Turn on";
+    if (!("Notification" in window)) said.textContent = "This browser shows none.";
+    else if (!able) said.textContent = "They are blocked: allow them for this site in the browser's settings.";
+    else said.textContent = on() ? "They are on." : "They are off.";
+  };
+  button.addEventListener("click", async () => {
+    if (on()) localStorage.notices = "off";
+    else if ((await Notification.requestPermission()) === "granted") delete localStorage.notices;
+    show();
+  });
+  place.hidden = false;
+  show();
+}

@@ -1,0 +1,110 @@
+// Approvals in the admin stay as they are: what somebody decided elsewhere shows here, and so does what is asked anew.
+//
+// The socket only says that something changed. What is shown is fetched from the same address and put in the place of
+// what stood there; where somebody types, or has marked something, a line says so instead.
+(() => {
+  "use strict";
+
+  const SOONEST = 1000, LATEST = 30000; // milliseconds between tries to connect
+  const link = () => document.querySelector('#nav-sidebar-apps a[href$="/conversations/approval/"]');
+  const content = () => document.getElementById("content-main");
+  let wait = SOONEST, fetching = false, again = false;
+
+  function connect() {
+    const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws/approvals/");
+    socket.addEventListener("open", () => {
+      wait = SOONEST;
+      refresh(true); // something may have happened since the page was made
+    });
+    socket.addEventListener("message", (event) => {
+      const said = JSON.parse(event.data);
+      if (said.type === "approval.changed") refresh(concerns(said.id));
+    });
+    socket.addEventListener("close", () => {
+      setTimeout(connect, wait * (0.5 + Math.random()));
+      wait = Math.min(wait * 2, LATEST);
+    });
+  }
+
+  // Whether this page shows the approval: the list shows any.
+  function concerns(id) {
+    const shown = content();
+    if (!shown) return false;
+    if (shown.dataset.approvals === undefined) return location.pathname === new URL(link().href).pathname;
+    return shown.dataset.approvals.split(/\s+/).some((each) => each.startsWith(`${id}:`));
+  }
+
+  let whole = false;
+  async function refresh(page) {
+    whole = whole || page;
+    if (fetching) { again = true; return; }
+    fetching = true;
+    try {
+      do {
+        again = false;
+        const all = whole;
+        whole = false;
+        await show(all);
+      } while (again);
+    } finally {
+      fetching = false;
+    }
+  }
+
+  async function show(page) {
+    const answer = await fetch(page ? location.href : link().href, { headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const counted = fresh.querySelector('#nav-sidebar-apps a[href$="/conversations/approval/"]');
+    if (counted) link().innerHTML = counted.innerHTML;
+    const now = fresh.getElementById("content-main");
+    if (!page || !now || !otherwise(now)) return; // nothing is put anew under somebody's click without need
+    if (busy() || pointed()) return void tell(now);
+    content().replaceWith(document.adoptNode(now));
+    for (const list of document.querySelectorAll(".result-list-wrapper")) {
+      const marked = list.querySelectorAll("tr input.action-select");
+      if (window.Actions && marked.length) window.Actions(marked, { parent: list }); // the list's own was bound to rows that are gone
+    }
+  }
+
+  // How what is shown stands: a page says so, of the list it is what its rows lead to.
+  const stands = (shown) =>
+    shown.dataset.approvals ?? [...shown.querySelectorAll("tbody a, tbody .badge")].map((each) => each.pathname ?? each.textContent).join();
+  const otherwise = (now) => stands(now) !== stands(content());
+
+  // Whether somebody is about to click a row: another must not come to stand under the pointer.
+  const pointed = () => content().dataset.approvals === undefined && content().matches(":hover");
+
+  // Whether somebody would lose what they typed or marked, or why it was refused.
+  function busy() {
+    if ("refused" in content().dataset) return true; // what was typed is what its fields began with
+    return [...content().querySelectorAll("input, textarea, select")].some((field) => {
+      if (field.type === "hidden") return false;
+      if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+      if (field.tagName === "SELECT") return [...field.options].some((option) => option.selected !== option.defaultSelected);
+      return field.value !== field.defaultValue || field === document.activeElement;
+    });
+  }
+
+  function tell(now) {
+    const verdict = [...now.querySelectorAll(".verdict")].map((each) => each.textContent.trim()).join(" · ");
+    let line = document.getElementById("meanwhile");
+    if (!line) {
+      line = document.createElement("p");
+      line.id = "meanwhile";
+      line.setAttribute("role", "status");
+      content().before(line);
+    }
+    line.textContent = "";
+    const words = document.createElement("span");
+    words.textContent = verdict ? `Meanwhile: ${verdict}. ` : "Something changed meanwhile. ";
+    const show = document.createElement("a");
+    show.href = location.href;
+    show.textContent = "Show it";
+    line.append(words, show);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    if (link()) connect();
+  });
+})();

@@ -1,0 +1,375 @@
+"use strict";
+/* What moves on a page. The server renders every piece of it; here pieces are put in their places, by id and version. */
+
+const byId = (id) => document.getElementById(id);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const turns = byId("turns"), field = byId("message"), pane = document.querySelector(".scroll");
+
+/* ---------- merging: what is there in the same version stays untouched, with focus, typed text and opened details ---------- */
+
+let added = [];
+const asking = document.body.appendChild(Object.assign(document.createElement("div"), { hidden: true }));
+
+function merge(old, fresh) {
+  if (fresh.dataset.v && fresh.dataset.v === old.dataset.v) return;
+  if (!("merge" in fresh.dataset)) return replace(old, fresh);
+  const from = Number(fresh.dataset.from || 0), ids = new Set([...fresh.children].map((child) => child.id));
+  if (from > old.children.length) return lacking();
+  for (const child of [...old.children].slice(from)) if (!ids.has(child.id)) child.remove();
+  const there = new Map([...old.children].map((child) => [child.id, child]));
+  let at = from ? old.children[from - 1].nextElementSibling : old.firstElementChild;
+  for (const child of [...fresh.children]) {
+    const mine = there.get(child.id);
+    if (mine === at && at) at = at.nextElementSibling;
+    if ("same" in child.dataset) {
+      if (!mine || mine.dataset.v !== child.dataset.v) return lacking();
+    } else if (mine) merge(mine, child);
+    else insert(old, child, at);
+  }
+  if (fresh.dataset.v) old.dataset.v = fresh.dataset.v;
+}
+
+function insert(parent, child, before) {
+  if (child.matches("[data-same], [data-from]") || child.querySelector("[data-same], [data-from]")) return lacking();
+  parent.insertBefore(child, before);
+  added.push(child);
+}
+
+function replace(old, fresh) {
+  const held = old.contains(document.activeElement) ? document.activeElement : null;
+  const details = all("details", fresh);
+  all("details", old).forEach((one, n) => { if ("set" in one.dataset && details[n]) set(details[n], one.open); });
+  const index = held ? all("summary", old).indexOf(held) : -1;
+  asking.append(...all(".htmx-request", old)); // the socket was faster than the answer, which is taken only for what is on the page
+  old.replaceWith(fresh);
+  added.push(fresh);
+  if (!held) return;
+  const again = (held.id && byId(held.id)) || (held === old && fresh) || all("summary", fresh)[index];
+  if (again) again.focus({ preventScroll: true });
+}
+
+/* What a person opened or closed stays so; the rest is as the server has it. */
+function set(details, open) {
+  details.open = open;
+  details.dataset.set = "";
+}
+document.addEventListener("click", ({ target }) => {
+  const details = target.closest("summary")?.parentElement;
+  if (details) details.dataset.set = "";
+});
+
+function mergeTurns(fresh) {
+  const seq = Number(fresh.dataset.seq), mine = Number(turns.dataset.seq);
+  if (seq < mine) return; // older than what stands here
+  if (Number(fresh.dataset.after || 0) > mine) return refresh(mine);
+  for (const turn of [...fresh.children]) {
+    const there = byId(turn.id), after = [...turns.children].find((one) => Number(one.dataset.n) > Number(turn.dataset.n));
+    if (there) merge(there, turn);
+    else if (!after || after.previousElementSibling) insert(turns, turn, after || null); // before the first: not asked for
+  }
+  if (whole) turns.dataset.seq = seq;
+}
+
+/* A frame names what this page does not have: from now on it stands at 0, and is given everything. */
+let whole = true;
+
+function lacking() {
+  whole = false;
+  if (turns) turns.dataset.seq = 0;
+  refresh(0);
+}
+
+const EXTRA = ["problem", "key"]; // what is said to the one who sent something, whatever happened meanwhile
+const ELSEWHERE = ["list", "approvals", "marks"]; // not on every page
+
+function take(html) {
+  const template = document.createElement("template"), end = atEnd();
+  template.innerHTML = html;
+  whole = true;
+  const told = template.content.querySelector("#turns"), late = turns && told && Number(told.dataset.seq) < Number(turns.dataset.seq);
+  for (const fresh of [...template.content.children]) {
+    if (late && !EXTRA.includes(fresh.id)) continue; // an answer that took its time: newer things stand here
+    const target = byId(fresh.id);
+    fresh.removeAttribute("hx-swap-oob");
+    added = [];
+    if (!target && ELSEWHERE.includes(fresh.id)) continue;
+    if (!target) refresh(turns ? Number(turns.dataset.seq) : 0);
+    else if (target === turns) mergeTurns(fresh);
+    else if (!("query" in target.dataset)) merge(target, fresh); // a list that is searched stays as it is
+    added.forEach((one) => htmx.process(one));
+    noticed(fresh.id, added);
+  }
+  follow(end);
+}
+document.addEventListener("htmx:wsBeforeMessage", (event) => {
+  event.preventDefault();
+  take(event.detail.message);
+});
+
+/* ---------- the reader: follow the end, or say that there is more below ---------- */
+
+let grew = false;
+const atEnd = () => !pane || pane.scrollHeight - pane.scrollTop - pane.clientHeight < 60;
+const toEnd = () => { if (pane) pane.scrollTop = pane.scrollHeight; };
+
+function follow(end) {
+  if (end) toEnd();
+  else if (grew && turns) byId("below").hidden = atEnd();
+  grew = false;
+}
+
+if (turns) {
+  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; }, { passive: true });
+  byId("below").addEventListener("click", toEnd);
+  if (!location.hash || location.hash === "#now") toEnd();
+}
+
+/* ---------- what is told: to those who listen, in the title, in the list ---------- */
+
+const title = document.title.replace(/^\(\d+\) /, ""), icon = byId("icon"), calm = icon.href;
+const announce = (words) => { if (byId("announce")) byId("announce").textContent = words; };
+
+function noticed(id, added) {
+  if (id === "marks" || id === "state") mark();
+  if (id === "list") current();
+  if (id === "state" && added.length && !byId("state").textContent.trim()) announce("The agent is done");
+  if (id === "act") sendable();
+  if (id === "waits") watch();
+  grew ||= added.some((one) => turns && turns.contains(one));
+  for (const card of added.flatMap((one) => all(".ask", one)))
+    announce(`The agent asks: ${all(".ask-head h2, .ask-head .badge", card).map((one) => one.textContent).join(", ")}`);
+  added.forEach(dress);
+}
+
+function mark() {
+  const all = Number(byId("marks")?.dataset.v || 0), here = Number(byId("state")?.dataset.waiting ?? all);
+  document.title = here ? `(${here}) ${title}` : title;
+  icon.href = all || here ? icon.dataset.waiting : calm;
+}
+
+function current() {
+  for (const link of all(".conv")) if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+}
+
+/* ---------- what a block gets that is no use without a script ---------- */
+
+function dress(within) {
+  const template = byId("copy");
+  if (template && navigator.clipboard)
+    for (const head of all(".code-head, .cmd-head", within))
+      if (!head.querySelector("[data-copy]")) head.append(template.content.cloneNode(true));
+  tell();
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const box = button.closest(".code, .cmd"), lines = all(".ln", box);
+  await navigator.clipboard.writeText(lines.length ? lines.map((line) => line.textContent).join("\n") : box.querySelector("code").textContent);
+  announce("Copied");
+  button.lastElementChild.textContent = "Copied";
+  setTimeout(() => { button.lastElementChild.textContent = "Copy"; }, 2000);
+});
+
+const span = (s) => s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
+
+function tell() {
+  for (const time of all("time[datetime]")) {
+    const past = (Date.now() - new Date(time.dateTime)) / 1000;
+    if (Math.abs(past) > 86400) continue; // then it is a date
+    let words = past < 60 ? "just now" : `${span(past)} ago`;
+    if ("for" in time.dataset) words = span(Math.max(past, 0));
+    else if (past < 0) words = `in ${span(Math.max(-past, 60))}`;
+    if (time.textContent !== words) time.textContent = words;
+  }
+}
+setInterval(tell, 1000);
+
+/* ---------- the connection: lost, it says so, counts down and tries again ---------- */
+
+const sockets = new Map(); // element -> {wrapper, tries, at}
+const main = () => sockets.get(turns || document.querySelector("[ws-connect]"));
+const CLOSED = { 4401: "You are signed out.", 4403: "This page is not yours to see any more.", 4404: "This conversation is gone." };
+let asked = 0, again = 0;
+
+htmx.config.wsReconnectDelay = () => 2 ** 30; // never by itself: it is done here, where one can say "now"
+htmx.createWebSocket = (url) => new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
+
+document.addEventListener("htmx:wsOpen", ({ target, detail }) => {
+  const before = sockets.get(target);
+  sockets.set(target, { wrapper: detail.socketWrapper, tries: 0, open: true });
+  if (before && target === (turns || target)) announce("Connected again");
+  online();
+  look();
+});
+document.addEventListener("htmx:wsClose", ({ target, detail }) => {
+  const tries = (sockets.get(target)?.tries ?? 0) + 1, wait = Math.min(2 ** (tries - 1), 30) * (0.75 + Math.random() / 4);
+  const over = CLOSED[detail.event.code];
+  sockets.set(target, { wrapper: detail.socketWrapper, tries, over, at: Date.now() + (over ? Infinity : wait * 1000) });
+  if (tries === 1) announce(over || "Connection lost");
+  online();
+});
+
+function online() {
+  const strip = byId("offline"), state = main();
+  if (!strip || !state) return;
+  const end = atEnd();
+  strip.hidden = Boolean(state.open);
+  if (end) toEnd();
+  sendable();
+  if (state.open) return;
+  const left = Math.ceil((state.at - Date.now()) / 1000);
+  strip.querySelector("strong").textContent = state.over || "Connection lost.";
+  strip.querySelector("[data-says]").textContent =
+    state.over ? "Your text stays here." : `Trying again ${left > 0 ? `in ${left} s` : "now"}. The agent goes on without you; your text stays here.`;
+  strip.querySelector("button").textContent = state.over ? "Reload" : "Try now";
+}
+
+function sendable() {
+  const lost = main() && !main().open, send = document.querySelector("[data-send]");
+  if (!send) return;
+  send.disabled = Boolean(lost) && Boolean(turns);
+  document.querySelector("[data-offline]").hidden = !send.disabled;
+}
+
+function reconnect(now) {
+  for (const state of sockets.values())
+    if (!state.open && !state.over && (now || Date.now() >= state.at)) {
+      state.at = Date.now() + 30_000; // until it closes again, which says when to try next
+      state.wrapper.reconnect();
+    }
+  online();
+}
+setInterval(reconnect, 250, false);
+addEventListener("online", () => reconnect(true));
+byId("offline")?.querySelector("button").addEventListener("click", () => main()?.over ? location.reload() : reconnect(true));
+
+function say(message) {
+  if (main()?.open) main().wrapper.sendImmediately(JSON.stringify(message));
+}
+
+function refresh(seq) {
+  const early = asked + 1000 - Date.now();
+  clearTimeout(again);
+  if (early > 0) return void (again = setTimeout(refresh, early, turns ? Math.min(seq, Number(turns.dataset.seq)) : seq));
+  asked = Date.now();
+  say({ refresh: seq });
+}
+
+const look = () => say({ looking: document.visibilityState === "visible" });
+document.addEventListener("visibilitychange", () => { look(); if (!document.hidden) reconnect(true); });
+setInterval(() => { if (!document.hidden) look(); }, 10_000);
+
+/* ---------- sending: typed text is never lost ---------- */
+
+const form = byId("composer"), kept = form && `draft ${form.getAttribute("action")}`;
+let sent = null;
+
+if (form) {
+  field.value ||= sessionStorage.getItem(kept) || "";
+  field.addEventListener("input", () => sessionStorage.setItem(kept, field.value));
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
+    event.preventDefault();
+    const send = form.querySelector("[data-send]");
+    if (send && !send.disabled && field.value.trim()) form.requestSubmit(send);
+  });
+  form.addEventListener("submit", () => { if (!turns) sessionStorage.setItem("begun", kept); });
+  if (turns && sessionStorage.getItem("begun")) { // the first message arrived: this is its conversation
+    sessionStorage.removeItem(sessionStorage.getItem("begun"));
+    sessionStorage.removeItem("begun");
+  }
+}
+
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  detail.headers["X-CSRFToken"] = token();
+  if (turns) detail.headers["X-Seq"] = turns.dataset.seq;
+});
+document.addEventListener("htmx:beforeRequest", ({ detail }) => {
+  if (detail.elt === form) sent = field.value;
+  detail.elt.addEventListener("htmx:beforeOnLoad", answered); // here, because it may have been replaced when the answer comes
+});
+
+function answered(event) {
+  const { responseText, responseURL } = event.detail.xhr, whole = /^\s*<!doctype/i.test(responseText);
+  if (!whole && !responseText.includes('hx-swap-oob="merge"')) return; // something that stands where it was asked for
+  event.preventDefault();
+  if (!whole) take(responseText);
+  else if (responseURL.includes("/login/")) location.reload();
+  else unsent(); // a refusal
+}
+document.addEventListener("htmx:sendError", unsent);
+document.addEventListener("htmx:responseError", unsent);
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  setTimeout(() => asking.replaceChildren());
+  const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
+  if (detail.elt === form && taken) {
+    if (field.value === sent) field.value = "";
+    sessionStorage.setItem(kept, field.value);
+    grow(field);
+    toEnd();
+  }
+  if (taken && detail.elt.matches("[data-decides]")) next();
+});
+
+function unsent() {
+  const slot = byId("problem");
+  if (!slot) return;
+  slot.dataset.v = "unsent";
+  slot.replaceChildren(byId("unsent").content.cloneNode(true));
+}
+
+const token = () => all("[name=csrfmiddlewaretoken]").find((one) => one.value)?.value ?? "";
+document.addEventListener("submit", ({ target }) => {
+  const input = target.querySelector("[name=csrfmiddlewaretoken]");
+  if (input && !input.value) input.value = token();
+}, true);
+
+function grow(area) {
+  if (CSS.supports("field-sizing", "content")) return;
+  area.style.height = "auto";
+  area.style.height = `${area.scrollHeight}px`;
+}
+document.addEventListener("input", ({ target }) => { if (target.matches("#message, .grows")) grow(target); });
+
+/* ---------- deciding: on to the next card that waits, and keys that never decide by themselves ---------- */
+
+function next() {
+  const card = document.querySelector(".ask");
+  if (card) card.scrollIntoView({ block: "nearest" });
+  (card || field)?.focus({ preventScroll: true });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  const to = { a: ".ask .btn.primary", "/": "#q" }[event.key.toLowerCase()];
+  const found = to && document.querySelector(to);
+  if (!found) return;
+  event.preventDefault();
+  found.focus();
+});
+
+function sum(sheet) {
+  const button = sheet?.querySelector("[data-sum]");
+  if (!button) return;
+  const counts = new Map();
+  for (const { dataset } of all("input[data-says]:checked", sheet)) counts.set(dataset.says, (counts.get(dataset.says) || 0) + 1);
+  const words = [...counts].map(([says, n]) => `${says} ${n}`).join(", ");
+  button.textContent = words ? words[0].toUpperCase() + words.slice(1) : "Decide as marked";
+}
+document.addEventListener("change", ({ target }) => sum(target.closest(".sheet")));
+sum(document.querySelector(".sheet"));
+
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries)
+    document.querySelector(`.jump a[href="#${target.id}"]`)?.toggleAttribute("aria-current", isIntersecting);
+}, { root: pane, threshold: 0.5 });
+
+function watch() {
+  seen.disconnect();
+  all(".ask").forEach((card) => seen.observe(card));
+}
+
+mark();
+dress(document);
+watch();

@@ -1,0 +1,184 @@
+"""Text on its way: what a streaming round or a running command says, until the record that brings the whole.
+
+Pieces come many and tiny, in the loop's thread or in a tool's own. What grew is written now and then, that of all
+prompts in one statement. A draft is never the truth: it may be lost, and nothing that goes wrong here stops a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import Error, InterfaceError, OperationalError, connection
+
+from agents.engine.ledger import valid_text
+from conversations.journal import Claim, notifying, now
+
+logger = logging.getLogger(__name__)
+
+Write = Callable[..., Awaitable[Any]]
+"""Runs a function in the thread that owns the worker's connection."""
+
+WRITE_SECONDS = 0.1
+"""Between two writes: text that grows ten times a second reads as flowing."""
+AGAIN_SECONDS = 1.0
+"""After a write that the database did not answer."""
+DRAFT_MOST = 200_000
+"""Characters of one draft. The rest comes with its record."""
+ROWS_MOST = 1000
+"""Drafts in one statement; SQLite takes 32,766 parameters."""
+
+
+class Row(NamedTuple):
+    """What is written of one draft: the piece that is new, and the characters of the whole with it."""
+
+    prompt: int
+    path: str
+    attempt: int
+    fence: int
+    text: str
+    size: int
+
+
+@dataclass
+class Growing:
+    """One draft of a claim: how much of it is stored, and the pieces that are not."""
+
+    attempt: int
+    pieces: list[str] = field(default_factory=list)
+    stored: int = 0
+    room: int = DRAFT_MOST
+
+    def add(self, text: str) -> None:
+        """Take a piece in, as far as there is room."""
+        if piece := text[: self.room]:
+            self.pieces.append(piece)
+            self.room -= len(piece)
+
+    def take(self) -> str:
+        """All pieces, as text that a database takes; they are this draft's no more."""
+        text, self.pieces = valid_text("".join(self.pieces)), []
+        return text
+
+
+class PromptDrafts:
+    """The drafts of one claimed prompt."""
+
+    def __init__(self, claim: Claim, lock: threading.Lock) -> None:
+        self.claim = claim
+        self._lock = lock
+        self._growing: dict[str, Growing] = {}
+        self._stored: set[str] = set()
+        self._closed: set[str] = set()
+
+    def add(self, path: str, text: str, attempt: int) -> None:
+        """See agents.engine.services.Services.draft. From any thread."""
+        if not isinstance(text, str):
+            raise TypeError(f"a draft is text, not {type(text).__name__}")
+        with self._lock:
+            if path in self._closed:
+                return  # its result is there: a tool's thread that outlived its call
+            growing = self._growing.get(path)
+            if growing is None or growing.attempt < attempt:
+                # "" is a piece too: it empties what an earlier attempt has stored.
+                growing = self._growing[path] = Growing(attempt, [""] if path in self._stored else [])
+            if growing.attempt == attempt:
+                growing.add(text)
+
+    def close(self, paths: Iterable[str]) -> list[str]:
+        """Take no more for these paths, whose results are about to be recorded; returns those that may be stored."""
+        with self._lock:
+            self._closed.update(paths)
+            for path in paths:
+                self._growing.pop(path, None)
+            return [path for path in paths if path in self._stored]
+
+    def take(self) -> list[tuple[Growing, Row]]:
+        """What grew since the last time. The caller holds the lock."""
+        grown = []
+        for path, growing in self._growing.items():
+            if growing.pieces:
+                text = growing.take()
+                self._stored.add(path)
+                size = growing.stored + len(text)
+                grown.append((growing, Row(self.claim.prompt, path, growing.attempt, self.claim.fence, text, size)))
+        return grown
+
+
+class Drafts:
+    """The drafts of all prompts of one drain. `write` runs a function in the thread that owns the connection."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._of: dict[Claim, PromptDrafts] = {}
+
+    def of(self, claim: Claim) -> PromptDrafts:
+        """Those of a claim, from now on."""
+        return self._of.setdefault(claim, PromptDrafts(claim, self._lock))
+
+    def forget(self, claim: Claim) -> None:
+        """Write no more for a claim whose run has ended."""
+        self._of.pop(claim, None)
+
+    async def keep_writing(self) -> None:
+        """Write what grew, again and again, until cancelled."""
+        while True:
+            try:
+                answered = await self.write()
+            except Exception:
+                logger.exception("drafts could not be written; going on without them")
+                answered = False
+            await asyncio.sleep(WRITE_SECONDS if answered else AGAIN_SECONDS)
+
+    async def write(self) -> bool:
+        """Write what grew since the last time; False where the database did not answer: then it is kept.
+
+        Handed to the database's thread before anything else happens in the loop, so before any record to come.
+        """
+        with self._lock:
+            grown = [each for drafts in self._of.values() for each in drafts.take()]
+        if not grown:
+            return True
+        try:
+            await self._write(store, [row for _, row in grown])
+        except (OperationalError, InterfaceError):
+            logger.warning("drafts could not be written; trying again", exc_info=True)
+            with self._lock:
+                for growing, row in grown:
+                    growing.pieces.insert(0, row.text)
+            return False
+        except Error:
+            logger.warning("the database refused drafts; they are left out", exc_info=True)
+        for growing, row in grown:
+            growing.stored = row.size
+        return True
+
+
+def store(rows: Sequence[Row]) -> None:
+    """Append these pieces to their drafts, for those claims that still hold; one transaction for each ROWS_MOST.
+
+    Each goes to its own place in the text: written twice it changes nothing, and one at 0 begins the draft anew.
+    """
+    for first in range(0, len(rows), ROWS_MOST):
+        some = rows[first : first + ROWS_MOST]
+        values = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(some))
+        with connection.cursor() as cursor:
+            cursor.execute(_sql(values), [value for row in some for value in row])
+
+
+def _sql(values: str) -> str:
+    return (
+        f"WITH piece (prompt, path, attempt, fence, text, size) AS (VALUES {values})"
+        " INSERT INTO conversations_draft (conversation_id, prompt_id, path, attempt, fence, text, size)"
+        " SELECT p.conversation_id, p.id, piece.path, piece.attempt, piece.fence, piece.text, piece.size"
+        " FROM piece JOIN conversations_prompt p ON p.id = piece.prompt AND p.fence = piece.fence"
+        f" WHERE p.lease_until > {now()}"
+        " ON CONFLICT (prompt_id, path) DO UPDATE SET attempt = excluded.attempt, fence = excluded.fence,"
+        " text = substr(conversations_draft.text, 1, excluded.size - length(excluded.text)) || excluded.text,"
+        f" size = excluded.size {notifying('conversation_id')}"
+    )

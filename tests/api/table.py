@@ -1,0 +1,146 @@
+"""Who gets what at each address: the table that tests/api/test_matrix.py holds the site against.
+
+A letter stands for the answer to each of the ROLES in their order: anonymous, owner, other, decider, staff, admin, key.
+
+    o  done or shown (2xx)          W  done, and something was written
+    >  sent on (302)                w  sent on, and something was written
+    L  sent to the login page       U  401: nobody is known
+    ?  400: what was sent           F  403: known, and not allowed
+    N  404: it is not theirs        M  405: no such method
+    C  409: it is not so            S  503: the site has no worker, which healthz says
+"""
+
+ADDRESSES = """
+route                                                              GET       POST
+admin/search/                                                      LLLoooL   LLLoooL
+admin/                                                             LLLoooL   LLLoooL
+admin/login/                                                       ooo>>>o   ooooooo
+admin/logout/                                                      >>>MMM>   >>>>>>>
+admin/password_change/                                             LLLoooL   LLLoooL
+admin/password_change/done/                                        LLLoooL   LLLMMML
+admin/autocomplete/                                                LLLFFFL   LLLMMML
+admin/jsi18n/                                                      LLLoooL   LLLMMML
+admin/r/<path:content_type_id>/<path:object_id>/                   LLLNNNL   LLLNNNL
+admin/conversations/approval/together/                             LLLoooL   LLLwCwL
+admin/conversations/approval/                                      LLLoooL   LLLoooL
+admin/conversations/approval/add/                                  LLLFFFL   LLLFFFL
+admin/conversations/approval/<path:object_id>/history/             LLLo>oL   LLLo>oL
+admin/conversations/approval/<path:object_id>/delete/              LLLFFFL   LLLFFFL
+admin/conversations/approval/<path:object_id>/change/              LLLoNoL   LLLwNwL
+admin/conversations/approval/<path:object_id>/                     LLL>>>L   LLL>>>L
+admin/conversations/apikey/                                        LLLFFoL   LLLFFoL
+admin/conversations/apikey/<path:object_id>/delete/                LLLFFoL   LLLFFwL
+admin/auth/user/<id>/password/                                     LLLFFoL   LLLFFoL
+admin/auth/user/                                                   LLLFFoL   LLLFFoL
+admin/auth/user/add/                                               LLLFFoL   LLLFFoL
+admin/auth/user/<path:object_id>/history/                          LLLFFoL   LLLFFoL
+admin/auth/user/<path:object_id>/delete/                           LLLFFFL   LLLFFFL
+admin/auth/user/<path:object_id>/change/                           LLLFFoL   LLLFFoL
+admin/auth/user/<path:object_id>/                                  LLL>>>L   LLL>>>L
+admin/auth/group/                                                  LLLFFoL   LLLFFoL
+admin/auth/group/add/                                              LLLFFoL   LLLFFoL
+admin/auth/group/<path:object_id>/history/                         LLLFFoL   LLLFFoL
+admin/auth/group/<path:object_id>/delete/                          LLLFFoL   LLLFFoL
+admin/auth/group/<path:object_id>/change/                          LLLFFoL   LLLFFoL
+admin/auth/group/<path:object_id>/                                 LLL>>>L   LLL>>>L
+admin/conversations/conversation/                                  LLLFFoL   LLLFFoL
+admin/conversations/conversation/add/                              LLLFFFL   LLLFFFL
+admin/conversations/conversation/<path:object_id>/history/         LLLFFoL   LLLFFoL
+admin/conversations/conversation/<path:object_id>/delete/          LLLFFFL   LLLFFFL
+admin/conversations/conversation/<path:object_id>/change/          LLLFFoL   LLLFFFL
+admin/conversations/conversation/<path:object_id>/                 LLL>>>L   LLL>>>L
+admin/conversations/prompt/                                        LLLFFoL   LLLFFoL
+admin/conversations/prompt/add/                                    LLLFFFL   LLLFFFL
+admin/conversations/prompt/<path:object_id>/history/               LLLFFoL   LLLFFoL
+admin/conversations/prompt/<path:object_id>/delete/                LLLFFFL   LLLFFFL
+admin/conversations/prompt/<path:object_id>/change/                LLLFFoL   LLLFFFL
+admin/conversations/prompt/<path:object_id>/                       LLL>>>L   LLL>>>L
+admin/conversations/output/                                        LLLFFoL   LLLFFoL
+admin/conversations/output/add/                                    LLLFFFL   LLLFFFL
+admin/conversations/output/<path:object_id>/history/               LLLFFoL   LLLFFoL
+admin/conversations/output/<path:object_id>/delete/                LLLFFFL   LLLFFFL
+admin/conversations/output/<path:object_id>/change/                LLLFFoL   LLLFFFL
+admin/conversations/output/<path:object_id>/                       LLL>>>L   LLL>>>L
+admin/conversations/step/                                          LLLFFoL   LLLFFoL
+admin/conversations/step/add/                                      LLLFFFL   LLLFFFL
+admin/conversations/step/<path:object_id>/history/                 LLLFFoL   LLLFFoL
+admin/conversations/step/<path:object_id>/delete/                  LLLFFFL   LLLFFFL
+admin/conversations/step/<path:object_id>/change/                  LLLFFoL   LLLFFFL
+admin/conversations/step/<path:object_id>/                         LLL>>>L   LLL>>>L
+admin/conversations/file/                                          LLLFFoL   LLLFFoL
+admin/conversations/file/add/                                      LLLFFFL   LLLFFFL
+admin/conversations/file/<path:object_id>/history/                 LLLFFoL   LLLFFoL
+admin/conversations/file/<path:object_id>/delete/                  LLLFFFL   LLLFFFL
+admin/conversations/file/<path:object_id>/change/                  LLLFFoL   LLLFFFL
+admin/conversations/file/<path:object_id>/                         LLL>>>L   LLL>>>L
+admin/conversations/erasure/                                       LLLFFoL   LLLFFoL
+admin/conversations/erasure/add/                                   LLLFFFL   LLLFFFL
+admin/conversations/erasure/<path:object_id>/history/              LLLFFoL   LLLFFoL
+admin/conversations/erasure/<path:object_id>/delete/               LLLFFFL   LLLFFFL
+admin/conversations/erasure/<path:object_id>/change/               LLLFFoL   LLLFFFL
+admin/conversations/erasure/<path:object_id>/                      LLL>>>L   LLL>>>L
+admin/agents/systemprompt/                                         LLLFFoL   LLLFFoL
+admin/agents/systemprompt/add/                                     LLLFFoL   LLLFFoL
+admin/agents/systemprompt/<path:object_id>/history/                LLLFFoL   LLLFFoL
+admin/agents/systemprompt/<path:object_id>/delete/                 LLLFFoL   LLLFFoL
+admin/agents/systemprompt/<path:object_id>/change/                 LLLFFoL   LLLFFoL
+admin/agents/systemprompt/<path:object_id>/                        LLL>>>L   LLL>>>L
+admin/^(?P<app_label>conversations|auth|agents)/$                  LLLoooL   LLLoooL
+admin/(?P<url>.*)$                                                 LLLNNNL   LLLNNNL
+api/conversations/                                                 Uoooooo   UWWWWWW
+api/conversations/<int:pk>/                                        UoNNNNN   UMMMMMM
+api/conversations/<int:pk>/events/                                 UoNNNNN   MMMMMMM
+api/conversations/<int:pk>/prompts/                                UoNNNNN   UWNNNNN
+api/prompts/<int:pk>/                                              UoNNNNN   UMMMMMM
+api/prompts/<int:pk>/events/                                       UoNNNNN   MMMMMMM
+api/prompts/<int:pk>/steps/                                        UoNNNNN   UMMMMMM
+api/prompts/<int:pk>/cancel/                                       UMMMMMM   UWNNNNN
+api/prompts/<int:pk>/continue/                                     UMMMMMM   UWNNNNN
+api/approvals/                                                     Uoooooo   UMMMMMM
+api/approvals/decide/                                              UMMMMMM   UWoWoWo
+api/approvals/<int:pk>/                                            UoNoNoN   UMMMMMM
+api/approvals/<int:pk>/approve/                                    UMMMMMM   UWNWNWN
+api/approvals/<int:pk>/reject/                                     UMMMMMM   UWNWNWN
+api/files/<int:pk>/                                                UoNNNNN   UMMMMMM
+api/schema/                                                        Uoooooo   UMMMMMM
+api/docs/                                                          LoooooL   LMMMMML
+api/                                                               NNNNNNN   NNNNNNN
+(home)                                                             LoooooL   LMMMMML
+new/                                                               LoooooL   LMMMMML
+c/                                                                 MMMMMMM   LwwwwwL
+c/<int:pk>/                                                        LoNNNNL   LMMMMML
+c/<int:pk>/prompts/                                                MMMMMMM   LwNNNNL
+prompts/<int:pk>/cancel/                                           MMMMMMM   LwNNNNL
+prompts/<int:pk>/continue/                                         MMMMMMM   LwNNNNL
+c/<int:pk>/decide/                                                 LoNNNNL   LwNNNNL
+approvals/<int:pk>/decide/                                         MMMMMMM   LwNNNNL
+approvals/<int:pk>/card/                                           LoNNNNL   MMMMMMM
+files/<int:pk>/                                                    LoNNNNL   LMMMMML
+login/                                                             o>>>>>o   o>>>>>o
+logout/                                                            MMMMMMM   >>>>>>>
+account/                                                           LoooooL   LwwwwwL
+account/keys/                                                      MMMMMMM   LWWWWWL
+account/keys/<slug:key>/revoke/                                    MMMMMMM   LwNNNNL
+account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L
+account/password/                                                  LoooooL   LoooooL
+password/                                                          ooooooo   ooooooo
+password/sent/                                                     ooooooo   MMMMMMM
+password/<uidb64>/<token>/                                         ooooooo   ooooooo
+password/changed/                                                  ooooooo   MMMMMMM
+healthz                                                            SSSSSSS   SSSSSSS
+"""
+
+SOCKETS = """
+route                                                              opened
+ws/conversations/<int:pk>/                                         UoNNNNN
+ws/me/                                                             Uoooooo
+ws/approvals/                                                      UFFoooF
+(nowhere)                                                          -------
+"""
+"""o: it stays open. U, F, N: it is closed with 4401, 4403, 4404. -: it is refused."""
+
+
+def rows(table: str) -> dict[str, list[str]]:
+    """The cells of a table by its routes; the first line is its heading."""
+    lines = [line.split() for line in table.strip().splitlines()[1:]]
+    return {route: cells for route, *cells in lines}

@@ -1,0 +1,295 @@
+"""API keys: who they are good for, for how long, for what; and that nobody reads them anywhere (T-57, C21)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from conversations.api import keys
+from conversations.api.keys import key_of, make_key, public_id
+from conversations.models import ApiKey, Prompt
+from conversations.prompts import start_conversation
+from tests.agentsite.processes import wait_for
+from tests.api.client import JSON, Api, error_of, said, with_key
+from tests.conversations.support import asking, person
+
+pytestmark = pytest.mark.django_db
+LIST = "/api/conversations/"
+
+
+def test_a_key_is_kept_as_its_hash_alone(ann: User) -> None:
+    """T-57, C21: at least 128 bits, hashed, not to be read in any column."""
+    key, text = make_key(ann, "a program", ["read"])
+    secret = text.removeprefix("agk_")
+    assert len(bytes.fromhex(secret)) == 32
+    assert make_key(ann, "another", ["read"])[1] != text
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM conversations_apikey")
+        columns = json.dumps(cursor.fetchall(), default=str)
+    assert text not in columns
+    assert secret[20:] not in columns
+    assert len(key.digest) == 128
+
+
+def test_a_revoked_key_is_refused_at_once(ann: User, api: Api) -> None:
+    """T-57: at the next request, in every process."""
+    assert api.get(LIST).status_code == 200
+    ApiKey.objects.get().delete()
+    response = api.get(LIST)
+    assert said(response, 401) == "bad_key"
+    assert response["WWW-Authenticate"] == "Bearer"
+
+
+def test_an_expired_key_is_refused_and_stays_to_be_looked_at(ann: User) -> None:
+    """No request of one key deletes another."""
+    key, text = make_key(ann, "for a day", ["read"], days=1)
+    assert Api(text).get(LIST).status_code == 200
+    ApiKey.objects.filter(pk=key.pk).update(expiry=timezone.now() - timedelta(seconds=1))
+    assert said(Api(text).get(LIST), 401) == "bad_key"
+    assert with_key(ann).get(LIST).status_code == 200
+    assert ApiKey.objects.filter(pk=key.pk).exists()
+
+
+def test_the_key_of_somebody_who_was_deactivated_is_refused(ann: User, api: Api) -> None:
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+    assert said(api.get(LIST), 401) == "bad_key"
+
+
+@pytest.mark.parametrize(
+    "change", [lambda key: key[:-1], lambda key: key + "0", lambda key: key.upper(), lambda key: "x"]
+)
+def test_a_key_that_is_nearly_right_is_wrong(api: Api, change: Callable[[str], str]) -> None:
+    assert said(Api(change(api.key)).get(LIST), 401) == "bad_key"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Bearer  x y", "Bearer \u00e9", "Basic eDp5", "Token {key}", "{key}"]
+)
+def test_a_header_without_a_key_is_nobodys(api: Api, header: str) -> None:
+    header = header.format(key=api.key)
+    assert key_of(header) is None
+    assert Client().get(LIST, headers={"Authorization": header}).status_code == 401
+
+
+def test_a_key_beats_a_session(ann: User, bob: User, client: Client) -> None:
+    """C8: where the header is there, no cookie counts, and no forged request can come of it."""
+    client.force_login(bob)
+    start_conversation(ann, "Ann's")
+    told = Api(with_key(ann).key, client).get(LIST).json()
+    assert [each["title"] for each in told["results"]] == ["Ann's"]
+    assert said(Api("agk_" + "0" * 64, client).get(LIST), 401) == "bad_key"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_session_needs_the_csrf_token(ann: User, known: bool) -> None:
+    """C8, T-47: 403 without it, and nothing is done; a key needs none."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ann)
+    token = ""
+    if known:
+        client.get("/")
+        page = client.get("/api/docs/?script=").text
+        found = re.search(r'"X-CSRFTOKEN"\] = "(\w+)"', page)
+        assert found
+        token = found[1]
+    response = client.post(LIST, "{}", content_type=JSON, headers={"X-CSRFToken": token})
+    if known:
+        assert response.status_code == 201
+    else:
+        assert said(response, 403) == "csrf_failed"
+    assert with_key(ann).get(LIST).json()["count"] == int(known)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_last_use_is_kept_to_the_minute(ann: User, api: Api, django_assert_num_queries: object) -> None:
+    """It is written beside the request, which does not wait for it."""
+
+    def used_at() -> datetime | None:
+        found: datetime | None = ApiKey.objects.get().used_at
+        return found
+
+    assert api.get(LIST).status_code == 200
+    wait_for(lambda: used_at() is not None)
+    first = used_at()
+    assert first is not None
+    header = f"Bearer {api.key}"
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        key_of(header)
+    assert used_at() == first
+    ApiKey.objects.update(used_at=first - timedelta(seconds=61))
+    key_of(header)
+    wait_for(lambda: (used_at() or first) > first)
+
+
+# Scopes
+
+
+def test_a_key_does_what_its_scopes_say(ann: User, limited: Callable[..., Api]) -> None:
+    """Reading is part of each; a decision needs its own."""
+    story, gate = asking(ann)
+    prompt, talk = story.prompt.pk, f"{LIST}{story.conversation.pk}/prompts/"
+    reads = [LIST, talk, f"/api/prompts/{prompt}/", f"/api/prompts/{prompt}/steps/", "/api/approvals/", "/api/schema/"]
+    chats: list[tuple[str, object]] = [
+        (LIST, {}),
+        (f"/api/prompts/{prompt}/cancel/", {}),
+        (f"/api/prompts/{prompt}/continue/", {}),
+    ]
+    chats += [(talk, {"input": "Hi."})]
+    body = {"digest": gate.digest}
+    decides: list[tuple[str, object]] = [(f"/api/approvals/{gate.pk}/{word}/", body) for word in ("approve", "reject")]
+    decides += [("/api/approvals/decide/", [{"id": gate.pk, "decision": "approve", **body}])]
+
+    reader = limited("read")
+    assert [reader.get(path).status_code for path in reads] == [200] * len(reads)
+    for path, sent in (*chats, *decides):
+        assert said(reader.post(path, sent), 403) == "forbidden", path
+    for path, sent in decides:
+        assert "decide" in error_of(limited("chat").post(path, sent), 403)["message"]
+    for path, sent in chats:
+        assert "chat" in error_of(limited("decide").post(path, sent), 403)["message"]
+    assert limited("chat").post(LIST).status_code == 201
+    assert limited("decide").post(*decides[0]).status_code == 200
+    assert Prompt.objects.count() == 1
+
+
+def test_a_key_gives_no_right_that_its_person_lacks(bob: User, ann: User) -> None:
+    _, gate = asking(ann)
+    assert (
+        said(with_key(bob, "decide").post(f"/api/approvals/{gate.pk}/approve/", {"digest": gate.digest}), 404)
+        == "not_found"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "days"),
+    [
+        ("", ["read"], None),
+        (" \x00".replace("\x00", ""), ["read"], None),
+        ("x", ["admin"], None),
+        ("x", ["read"], 0),
+        ("x", [], 40_000),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_not_made(ann: User, name: str, scopes: list[str], days: int | None) -> None:
+    with pytest.raises(ValueError, match=r"[.]$"):
+        make_key(ann, name, scopes, days)
+    assert not ApiKey.objects.exists()
+
+
+def test_a_person_has_so_many_keys_that_work(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that expired or were revoked make room, and everybody counts for themselves."""
+    monkeypatch.setattr(keys, "KEYS_MOST", 2)
+    first, second = (make_key(ann, name, [])[0] for name in ("first", "second"))
+    with pytest.raises(ValueError, match=r"There are 2 keys already: revoke one"):
+        make_key(ann, "third", [])
+    with pytest.raises(CommandError, match="revoke one"):
+        call_command("api_key", "ann")
+    make_key(bob, "his", [])
+    ApiKey.objects.filter(pk=first.pk).update(expiry=timezone.now() - timedelta(seconds=1))
+    make_key(ann, "third", [])
+    second.delete()
+    make_key(ann, "fourth", [])
+
+
+# Where it must not be read
+
+
+def test_a_key_is_in_no_log_and_no_answer(
+    ann: User, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T-57: not where it is good, nor where it is wrong, nor where the site itself fails."""
+    caplog.set_level(logging.DEBUG)
+    api, wrong = with_key(ann), Api("agk_" + "e" * 64)
+    answers = [api.get(LIST), wrong.get(LIST), api.get("/api/nothing/"), api.get("/api/prompts/9/"), wrong.post(LIST)]
+    answers += [api.post(LIST, "{"), api.post(LIST, {"title": 1})]
+    monkeypatch.setattr("conversations.api.conversations.conversation_json", lambda row: 1 / 0)
+    answers.append(api.post(LIST))
+    assert [answer.status_code for answer in answers] == [200, 401, 404, 404, 401, 400, 400, 500]
+    read = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)
+    assert "division by zero" in caplog.text
+    assert "division" not in answers[-1].text
+    for key in (api.key, wrong.key):
+        assert key not in read
+        assert key[20:] not in read
+
+
+# The command
+
+
+def test_the_command_prints_a_new_key_and_nothing_else(ann: User) -> None:
+    printed = StringIO()
+    call_command("api_key", "ann", "--name", "CI", "--scopes", "chat", "--days", "7", stdout=printed)
+    key = key_of(f"Bearer {printed.getvalue().strip()}")
+    assert key
+    assert (key.user, key.name, key.scopes) == (ann, "CI", ["read", "chat"])
+    assert key.expiry is not None
+    assert timedelta(days=6) < key.expiry - timezone.now() <= timedelta(days=7)
+
+
+def test_a_key_of_the_command_is_good_for_everything_unless_it_says_so(ann: User) -> None:
+    printed = StringIO()
+    call_command("api_key", "ann", stdout=printed)
+    key = key_of(f"Bearer {printed.getvalue().strip()}")
+    assert key
+    assert (key.scopes, key.expiry) == (["read", "chat", "decide"], None)
+
+
+@pytest.mark.parametrize("words", [["nobody"], ["ann", "--scopes", "all"], ["ann", "--days", "0"], ["gone"]])
+def test_the_command_says_what_is_wrong(ann: User, words: list[str]) -> None:
+    person("gone", is_active=False)
+    with pytest.raises(CommandError):
+        call_command("api_key", *words)
+    assert not ApiKey.objects.exists()
+
+
+# The admin
+
+
+@pytest.fixture
+def chief(client: Client) -> User:
+    user = person("chief", is_superuser=True, is_staff=True)
+    client.force_login(user)
+    return user
+
+
+def test_the_admin_lists_keys_without_their_hash(client: Client, chief: User, ann: User) -> None:
+    key, text = make_key(ann, "<b>CI</b>", ["chat"], days=3)
+    Api(text).get(LIST)
+    html = client.get("/admin/conversations/apikey/").text
+    for words in ("&lt;b&gt;CI&lt;/b&gt;", "ann", "read, chat", "Revoke"):
+        assert words in html
+    for secret in (text, key.digest, key.token_key):
+        assert secret not in html
+    assert "API keys" in client.get("/admin/").text
+
+
+def test_the_admin_revokes_a_key_after_it_asked(client: Client, chief: User, ann: User) -> None:
+    key, text = make_key(ann, "CI", ["chat"])
+    address = f"/admin/conversations/apikey/{public_id(key)}/delete/"
+    page = client.get(address)
+    assert page.status_code == 200
+    assert key.digest not in page.text
+    assert Api(text).get(LIST).status_code == 200
+    assert client.post(address, {"post": "yes"}).status_code == 302
+    assert Api(text).get(LIST).status_code == 401
+    log = client.get("/admin/").text
+    assert key.digest not in log
+
+
+def test_the_admin_makes_and_changes_no_key(client: Client, chief: User, ann: User) -> None:
+    key, _ = make_key(ann, "CI", ["chat"])
+    for address in ("add/", f"{public_id(key)}/change/", f"{key.digest}/change/", f"{key.digest}/delete/"):
+        response = client.post(f"/admin/conversations/apikey/{address}", {"name": "mine", "post": "yes"})
+        assert response.status_code in (302, 403, 404), address
+    assert ApiKey.objects.get().name == "CI"

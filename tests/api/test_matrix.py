@@ -1,0 +1,131 @@
+"""Every address of the site, every socket and every page of the admin, for everybody who may come (T-49, C10, I11).
+
+The addresses are read from the URLconf: a new one without a row in the table fails, and so does a row without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from channels.routing import URLRouter
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+
+from conversations.push.routing import sockets
+from tests.api.table import ADDRESSES, SOCKETS, rows
+from tests.api.world import ROLES, World, routes, written
+from tests.conversations.listening import aside, cookie, opened
+
+TABLE = rows(ADDRESSES)
+STREAMS = [route for route in TABLE if route.endswith("/events/")]
+WRITTEN = {"o": "W", ">": "w"}
+LETTERS = {200: "o", 201: "o", 400: "?", 401: "U", 403: "F", 404: "N", 405: "M", 409: "C", 503: "S"}
+CLOSED = {4401: "U", 4403: "F", 4404: "N"}
+
+
+def at(row: str) -> str:
+    """The route of a row."""
+    return "" if row == "(home)" else row
+
+
+def letter(response: HttpResponse, tables: list[str]) -> str:
+    """What an answer is in the table."""
+    if response.status_code == 302:
+        found = "L" if "/login/" in response["Location"] else ">"
+    else:
+        found = LETTERS[response.status_code]
+    return WRITTEN.get(found, f"{found}, but wrote {tables}") if tables else found
+
+
+def asked(client: Client, method: str, address: str, **body: Any) -> str:
+    """What becomes of a request, which is then undone."""
+    cookies = {name: morsel.value for name, morsel in client.cookies.items()}
+    with written() as tables:
+        response = getattr(client, method)(address, **body)
+        if response.streaming and not response.is_async:
+            b"".join(response.streaming_content)  # which closes the file
+    client.cookies.load(cookies)
+    return letter(response, tables)
+
+
+def test_every_address_has_a_row_and_every_row_an_address() -> None:
+    assert sorted(map(at, TABLE)) == sorted(routes())
+
+
+def test_every_socket_has_a_row() -> None:
+    assert isinstance(sockets, URLRouter)
+    assert [str(route.pattern) or "(nowhere)" for route in sockets.routes] == list(rows(SOCKETS))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("row", [row for row in TABLE if row not in STREAMS])
+def test_everybody_gets_what_is_theirs(row: str) -> None:
+    """Each with the body by which an owner's request would be done. What is refused writes nothing; nor does a GET."""
+    world, (get, post) = World(), TABLE[row]
+    address, found = world.address(at(row)), {"get": "", "head": "", "post": ""}
+    for role in ROLES:
+        client = world.client(role)
+        for method in found:
+            body = world.body(at(row)) if method == "post" else {}
+            point = transaction.savepoint()
+            found[method] += asked(client, method, address, **body)
+            transaction.savepoint_rollback(point)
+    assert (found["get"], found["post"]) == (get, post)
+    assert not {"w", "W"} & set(found["get"] + found["head"]), "a GET must not write"
+    assert [head for head, got in zip(found["head"], found["get"], strict=True) if got == "M" != head] == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", STREAMS)
+def test_streams_are_the_owners(row: str) -> None:
+    """Those run in threads of their own, on connections of their own."""
+    world, (get, post) = World(), TABLE[row]
+    for method, expected in (("get", get), ("post", post)):
+        assert "".join(asked(world.client(role), method, world.address(row)) for role in ROLES) == expected
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("row", [row for row in TABLE if set(TABLE[row][1]) & {"w", "W"} or "logout" in row])
+def test_no_change_without_a_token_of_our_own_pages(row: str) -> None:
+    """T-47, C8: a form that another site made a browser send is refused, whoever is logged in, and writes nothing."""
+    world = World()
+    for role in ("owner", "admin"):
+        client = Client(enforce_csrf_checks=True)
+        client.force_login(world.people[role])
+        assert asked(client, "post", world.address(at(row)), **world.body(at(row))) == "F"
+
+
+def test_what_changes_something_is_no_get() -> None:
+    """T-47, C8: an address that a POST writes at answers GET and HEAD with 405, or shows the form for it."""
+    shows = {
+        "api/conversations/", "api/conversations/<int:pk>/prompts/",  # lists
+        "c/<int:pk>/decide/", "account/",
+        "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",
+        "admin/conversations/apikey/<path:object_id>/delete/",
+    }  # fmt: skip
+    writes = {row for row, (_, post) in TABLE.items() if set(post) & {"w", "W"}}
+    assert {row for row in writes if set(TABLE[row][0]) - {"M", "U"}} == shows
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", list(rows(SOCKETS)))
+async def test_sockets_open_for_whom_they_are(row: str) -> None:
+    """T-43, T-49: the same people, over each socket."""
+    world = await aside(World)
+    found = ""
+    for role in ROLES:
+        session = await aside(cookie, world.people[role]) if role in world.people else ""
+        key, address = (world.key if role == "key" else ""), "/" + row.replace("<int:pk>", str(world.idle.pk))
+        async with opened(address, session, key=key) as (listener, first):
+            found += await outcome(listener, first)
+    assert found == rows(SOCKETS)[row][0]
+
+
+async def outcome(listener: Any, first: dict[str, Any]) -> str:
+    """What became of a socket, as the table says it."""
+    if first["type"] == "websocket.close":
+        return "-"
+    second = await listener.receive()
+    return CLOSED[second["code"]] if second["type"] == "websocket.close" else "o"

@@ -1,0 +1,199 @@
+"""The API's description: it is valid, complete and true, and its page takes nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+import jsonschema
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.urls import URLPattern, get_resolver
+
+from agents.registry import policies
+from conversations.api import urls
+from conversations.api.views import View
+from conversations.prompts import cancel_prompt
+from conversations.push.telling import Telling
+from tests.api.client import Api, said
+from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
+from tests.conversations.support import asking, interrupted
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    """As `manage.py spectacular --validate --fail-on-warn` makes it."""
+    printed = StringIO()
+    call_command("spectacular", validate=True, fail_on_warn=True, format="openapi-json", stdout=printed)
+    found: dict[str, Any] = json.loads(printed.getvalue())
+    return found
+
+
+class Checked(Api):
+    """A client that holds each answer against the description of its address."""
+
+    def __init__(self, api: Api, schema: dict[str, Any]) -> None:
+        super().__init__(api.key)
+        self.schema = schema
+        self.seen: set[tuple[str, str, int]] = set()
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self._held("get", path, super().get(path, **headers))
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self._held("post", path, super().post(path, body, **headers))
+
+    def _held(self, method: str, path: str, response: Any) -> Any:
+        described = re.sub(r"\d+", "{id}", path.partition("?")[0])
+        answers = self.schema["paths"][described][method]["responses"]
+        (content,) = answers[str(response.status_code)]["content"].values()
+        check(self.schema, content["schema"], response.json())
+        self.seen.add((method, described, response.status_code))
+        return response
+
+
+def check(schema: dict[str, Any], shape: dict[str, Any], value: Any) -> None:
+    jsonschema.validate(value, {**shape, "components": schema["components"]}, jsonschema.Draft202012Validator)
+
+
+def strict(schema: dict[str, Any], outputs: list[dict[str, Any]]) -> None:
+    """Each output is of its own kind, and says nothing that is not described."""
+    for output in outputs:
+        component = schema["components"]["schemas"][f"{output['type'].title()}Output"]
+        check(schema, {**component, "unevaluatedProperties": False}, output)
+        assert set(output) == set(component["required"])
+
+
+def test_every_address_is_described(schema: dict[str, Any]) -> None:
+    ours = {
+        "/api/" + re.sub(r"<int:\w+>", "{id}", str(pattern.pattern))
+        for pattern in urls.urlpatterns
+        if pattern.name not in ("api-schema", "api-docs", "api-unknown")
+    }
+    assert ours == set(schema["paths"])
+    assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
+
+
+def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                yield from [inner] if name == "$ref" else references(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from references(inner)
+
+    found = set(references(schema))
+    assert {ref.rpartition("/")[2] for ref in found} <= set(schema["components"]["schemas"])
+    assert len(found) > 20
+
+
+def test_no_tool_is_named(schema: dict[str, Any]) -> None:
+    """R8: the catalogue of tools is nobody's but the staff's."""
+    text = json.dumps(schema)
+    names = [policy.name for policy in policies() if "." in policy.name]
+    assert names
+    assert [name for name in names if name in text] == []
+
+
+@pytest.mark.django_db
+def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: User, site: Site) -> None:
+    """Each address, well and ill: what comes has the shape that was promised, with all kinds of outputs in it."""
+    checked = Checked(api, schema)
+    talk = checked.post("/api/conversations/", {"title": "T"}).json()["id"]
+    checked.post("/api/conversations/", {"nonsense": 1})
+    checked.get("/api/conversations/")
+    checked.get(f"/api/conversations/{talk}/")
+    checked.get("/api/conversations/99/")
+    new = checked.post(f"/api/conversations/{talk}/prompts/", {"input": "Hi."}).json()["id"]
+    checked.post(f"/api/conversations/{talk}/prompts/", {"input": "Hi."})
+    checked.get(f"/api/conversations/{talk}/prompts/")
+    checked.post(f"/api/prompts/{new}/cancel/", {})
+    checked.post(f"/api/prompts/{new}/continue/", {})
+
+    stopped = site.runs(ann, *ONE_GATE)
+    cancel_prompt(stopped.pk, ann)
+    checked.post(f"/api/prompts/{stopped.pk}/continue/")
+    ended = site.ended(ann, *MIXED)
+    strict(schema, checked.get(f"/api/prompts/{ended.pk}/").json()["outputs"])
+    checked.get(f"/api/prompts/{ended.pk}/steps/?page_size=3&after=4")
+
+    story, gate = asking(ann)
+    call = story.call("fx.more")
+    story.emits(call, "widget", widget="receipt", data={"a": 1}, fallback="Paid.")
+    story.emits(call, "reasoning", text="Hm.")
+    story.emits(call, "file", file=0, name="x", summary="Lost.")
+    outputs = checked.get(f"/api/prompts/{story.prompt.pk}/").json()["outputs"]
+    strict(schema, outputs)
+    assert {output["type"] for output in outputs} == {"tool", "widget", "reasoning", "file"}
+    checked.get("/api/approvals/")
+    checked.get(f"/api/approvals/{gate.pk}/")
+    checked.post(f"/api/approvals/{gate.pk}/approve/", {"digest": "0" * 64})
+    checked.post(f"/api/approvals/{gate.pk}/approve/", {"digest": gate.digest})
+    checked.post(f"/api/approvals/{gate.pk}/reject/", {"digest": gate.digest})
+    second, card = asking(ann)[1], interrupted(ann)[1]
+    checked.post(f"/api/approvals/{second.pk}/reject/", {"digest": second.digest, "reason": "No."})
+    sent = [{"id": card.pk, "digest": card.digest, "decision": word} for word in ("it_ran", "run_again")]
+    checked.post("/api/approvals/decide/", sent)
+    checked.get("/api/approvals/?state=all")
+
+    successes = {(method, path) for method, path, status in checked.seen if status < 300}
+    described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
+    left = {path for _, path in described - successes}
+    assert left == {"/api/files/{id}/", "/api/conversations/{id}/events/", "/api/prompts/{id}/events/"}
+
+
+@pytest.mark.django_db
+def test_every_event_is_as_described(schema: dict[str, Any], ann: User, site: Site) -> None:
+    prompt = site.runs(ann, *MIXED)
+    while pending(prompt):
+        site.approves(prompt, ann)
+        site.works()
+    seen = set()
+    for event in Telling(prompt.conversation_id, 0).read():
+        check(schema, {"$ref": "#/components/schemas/Event"}, json.loads(event.text))
+        seen.add(event.type)
+    assert {"prompt.created", "output.updated", "approval.decided", "prompt.paused", "prompt.completed"} <= seen
+
+
+# Where it is served
+
+
+@pytest.mark.django_db
+def test_the_description_is_for_who_may_use_it(api: Api, client: Client, ann: User) -> None:
+    assert said(client.get("/api/schema/"), 401) == "not_authenticated"
+    response = api.get("/api/schema/")
+    assert response.status_code == 200
+    assert json.loads(response.content)["openapi"].startswith("3.1")
+    assert client.get("/api/docs/")["Location"] == "/login/?next=/api/docs/"
+    client.force_login(ann)
+    assert client.get("/api/schema/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -> None:
+    """Its script and its styles are files of ours, and its own policy lets in no others."""
+    client.force_login(ann)
+    page = client.get("/api/docs/")
+    assert "'unsafe-eval'" not in page["Content-Security-Policy"]
+    assert re.search(r"script-src 'self';", page["Content-Security-Policy"])
+    sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(sources) >= 4
+    assert [source for source in sources if not source.startswith("/")] == []
+    assert not re.search(r"<script[^>]*>[^<]", page.text)
+    script = client.get("/api/docs/?script=")
+    assert script["Content-Type"].startswith("application/javascript")
+    assert "/api/schema/" in script.text
+
+
+def test_no_view_of_the_api_is_left_without_our_rules() -> None:
+    """Each one is a view of ours, with its limits and its one shape of errors, or one of those that stream."""
+    patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
+    others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), View)}
+    assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}
+    assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"

@@ -1,0 +1,178 @@
+"""A site with one of everything that belongs to Ann, and the people who come to its addresses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.core.files.base import ContentFile
+from django.db import connection
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from agents.models import SystemPrompt
+from conversations.api.keys import make_key, public_id
+from conversations.models import Erasure, File, Prompt, Step
+from conversations.prompts import start_conversation
+from tests.conversations.support import Story, asking
+
+ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
+"""Who comes: nobody; Ann; Bob; staff that may decide for others; staff that may nothing; the administrator; a program
+with Bob's key, good for everything."""
+
+TOGETHER = "admin/conversations/approval/together/"
+
+
+@dataclass
+class World:
+    """What is there. `waiting` is a turn that waits for a decision, `stopped` one that failed, `idle` a quiet talk."""
+
+    owner: User = field(default_factory=lambda: User.objects.create_user("ann"))
+    people: dict[str, User] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        decider = User.objects.create_user("kim", is_staff=True)
+        decider.user_permissions.add(Permission.objects.get(codename="decide_approval"))
+        bob = User.objects.create_user("bob")
+        self.people = {
+            "owner": self.owner,
+            "other": bob,
+            "decider": decider,
+            "staff": User.objects.create_user("stan", is_staff=True),
+            "admin": User.objects.create_superuser("chief"),
+        }
+        self.key = make_key(bob, "a program", ["read", "chat", "decide"])[1]
+        self.waiting, self.gate = asking(self.owner)
+        failed = Story(self.owner)
+        failed.ends("failed", "max_rounds", "Stopped after 10 rounds.")
+        Prompt.objects.filter(pk=failed.prompt.pk).update(fence=1)  # as if a worker had begun it
+        self.stopped = failed.prompt
+        self.idle = start_conversation(self.owner, "Quiet")
+        self.file = File(
+            conversation=self.idle,
+            name="a.txt",
+            media_type="text/plain",
+            size=1,
+            sha256=hashlib.sha256(b"a").hexdigest(),
+        )
+        self.file.content.save("a", ContentFile(b"a"))
+        self.own_key = make_key(self.owner, "mine", ["read"])[0]
+        self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
+        self.group = Group.objects.get(name="Members")
+        Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
+
+    def client(self, role: str) -> Client:
+        """A browser, or a program, of this role."""
+        key = {"Authorization": f"Bearer {self.key}"} if role == "key" else {}
+        client = Client(headers=key, raise_request_exception=True)
+        if role in self.people:
+            client.force_login(self.people[role])
+        return client
+
+    def address(self, route: str) -> str:
+        """The address of a route with Ann's objects in it."""
+        filled = route.removeprefix("^").removesuffix("$")
+        for place, pk in self._objects(route):
+            filled = filled.replace(place, str(pk))
+        named = re.sub(r"\^?\(\?P<\w+>(\w+)[^)]*\)", r"\1", filled)  # the first of the words that may stand there
+        return f"/{named}?ids={self.gate.pk}" if route == TOGETHER else f"/{named}"
+
+    def _objects(self, route: str) -> Iterator[tuple[str, object]]:
+        model = re.match(r"admin/\w+/(\w+)/<path:object_id>", route)
+        yield "<path:object_id>", self._row(model[1]) if model else 1
+        yield "<id>", self.owner.pk
+        yield "<path:content_type_id>", 1
+        yield "<slug:key>", public_id(self.own_key)
+        yield "<uidb64>", "MQ"
+        yield "<token>", "none-such"
+        yield "(?P<url>.*)", "nothing"
+        yield "<int:pk>", self._place(route)
+
+    def _row(self, model: str) -> object:
+        rows: dict[str, object] = {
+            "approval": self.gate.pk,
+            "output": self.gate.pk,
+            "apikey": public_id(self.own_key),
+            "user": self.owner.pk,
+            "group": self.group.pk,
+            "conversation": self.idle.pk,
+            "prompt": self.waiting.prompt.pk,
+            "step": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
+            "file": self.file.pk,
+            "erasure": Erasure.objects.get().pk,
+            "systemprompt": self.system_prompt.pk,
+        }
+        return rows[model]
+
+    def _place(self, route: str) -> int:
+        if "continue" in route:
+            return self.stopped.pk
+        places = {
+            "approvals/": self.gate.pk,
+            "files/": self.file.pk,
+            "prompts/<": self.waiting.prompt.pk,
+            "decide/": self.waiting.conversation.pk,
+        }
+        return next((pk for part, pk in places.items() if part in route), self.idle.pk)
+
+    def body(self, route: str) -> dict[str, Any]:
+        """What a client sends there, so that it would be done if it were allowed: arguments of `Client.post`."""
+        digest = {"digest": self.gate.digest}
+        pk = self.gate.pk
+        together = {"id": pk, f"decision_{pk}": "approve", f"digest_{pk}": self.gate.digest}
+        sent: Any = {
+            "c/": {"input": "Hi."},
+            "c/<int:pk>/prompts/": {"input": "Hi."},
+            "approvals/<int:pk>/decide/": {"decision": "approve", **digest},
+            "c/<int:pk>/decide/": together,
+            TOGETHER: together,
+            "account/keys/": {"key-name": "CI"},
+            "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
+            "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
+            "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
+            "api/approvals/<int:pk>/approve/": digest,
+            "api/approvals/<int:pk>/reject/": digest,
+            "api/approvals/decide/": [{"id": self.gate.pk, "decision": "approve", **digest}],
+        }.get(route, {})
+        if route.startswith("api/"):
+            return {"data": json.dumps(sent), "content_type": "application/json"}
+        return {"data": sent}
+
+
+def routes() -> list[str]:
+    """Every route of the site."""
+    return list(_walk(get_resolver().url_patterns, ""))
+
+
+def _walk(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[str]:
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            yield route
+        else:
+            yield from _walk(pattern.url_patterns, route)
+
+
+WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "?((?:conversations|agents|auth)_\w+)')
+USE = 'UPDATE "conversations_apikey" SET "used_at"'
+"""That a key was used may be noted, whatever is asked with it."""
+
+
+@contextmanager
+def written() -> Iterator[list[str]]:
+    """The tables of the record, of people and of settings that are written to meanwhile."""
+    tables: list[str] = []
+
+    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Mapping[str, Any]) -> Any:
+        if (found := WRITES.match(sql)) and not sql.startswith(USE):
+            tables.append(found[1])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield tables

@@ -1,0 +1,79 @@
+"""A notice of the browser says that a turn waits, once, where no window of the site is in view."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.agentsite.processes import wait_for
+from tests.browser.conftest import Site
+from tests.browser.test_first_turn import say
+
+pytestmark = pytest.mark.browser
+
+# A headless browser shows no notices and hides no window: both are played.
+PLAYED = """
+window.notices = [];
+window.out_of_view = false;
+window.Notification = class extends EventTarget {
+  static permission = "granted";
+  constructor(title, { body, tag }) { super(); window.notices.push({ title, body, tag }); }
+  close() {}
+};
+Object.defineProperty(document, "hidden", { get: () => window.out_of_view });
+"""
+
+
+def hide(page: Page, hidden: bool = True) -> None:
+    """Take the window out of view, or bring it back."""
+    page.evaluate(f"out_of_view = {str(hidden).lower()}; document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def notices(*pages: Page) -> list[dict[str, str]]:
+    return [notice for page in pages for notice in page.evaluate("notices")]
+
+
+def elsewhere(browser: Browser, site: Site) -> Page:
+    """A window of the same person in another browser."""
+    page = browser.new_context().new_page()
+    page.goto(site.url)
+    page.get_by_label("User name").fill(site.username)
+    page.get_by_label("Password").fill(site.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{site.url}/")
+    return page
+
+
+def test_a_turn_that_waits_is_told_once_while_no_window_is_in_view(
+    browser: Browser, context: BrowserContext, page: Page, site: Site
+) -> None:
+    context.add_init_script(PLAYED)
+    other = context.new_page()
+    for window, path in ((page, "new/"), (other, "account/")):
+        window.goto(f"{site.url}/{path}")
+        hide(window)
+    phone = elsewhere(browser, site)
+    say(phone, site, "Tidy up.")
+    wait_for(lambda: notices(page, other))
+    page.wait_for_timeout(1000)  # for a second one, which does not come
+    told = notices(page, other)
+    assert {(notice["title"], notice["body"]) for notice in told} == {("Waiting for you", "Tidy up.")}
+    assert len({notice["tag"] for notice in told}) == 1  # of two with one tag a browser shows one
+
+    hide(other, False)
+    say(phone, site, "Ask in three windows.")
+    expect(other.get_by_role("link", name="Ask in three windows.")).to_contain_text("1 waiting")
+    page.wait_for_timeout(1000)
+    assert len(notices(page, other)) == len(told)  # somebody looks
+
+
+def test_nobody_is_told_who_turned_it_off(browser: Browser, context: BrowserContext, page: Page, site: Site) -> None:
+    context.add_init_script(PLAYED)
+    page.goto(f"{site.url}/account/")
+    page.get_by_role("button", name="Turn off").click()
+    expect(page.get_by_text("They are off.")).to_be_visible()
+    hide(page)
+    say(elsewhere(browser, site), site, "Tidy up.")
+    expect(page.get_by_role("link", name="Tidy up.").first).to_contain_text("1 waiting")
+    page.wait_for_timeout(1000)
+    assert notices(page) == []

@@ -1,0 +1,243 @@
+"""Clients of sockets and streams: a reference client that makes turns from events, and ways to run one in a test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from channels.db import database_sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
+
+from conversations.api.keys import make_key
+from conversations.push.routing import sockets
+
+T = TypeVar("T")
+ORIGIN = "http://testserver"
+PATIENCE_SECONDS = 20.0
+STATES = {
+    "prompt.created": "queued",
+    "prompt.started": "running",
+    "prompt.resumed": "running",
+    "prompt.paused": "waiting_for_approval",
+}
+
+
+async def aside(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """What other processes do meanwhile: on another connection, which is closed after it."""
+    done: T = await database_sync_to_async(function)(*args, **kwargs)
+    return done
+
+
+async def holds(condition: Callable[..., object], *args: Any) -> None:
+    """Wait until the database says so."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await aside(condition, *args):
+            pass
+
+
+class Transcript:
+    """All that a client knows of a conversation: made from events alone, kept over any number of connections."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.prompts: dict[int, dict[str, Any]] = {}
+        self.drafts: dict[tuple[int, str], str] = {}
+        self.told: list[tuple[int, str]] = []
+        self._of_step: list[tuple[int, str]] = []
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Fold one event in. Fails for one that was had already, and for text that leaves a gap."""
+        if event["type"] == "text.delta":
+            draft = self.drafts.get((event["prompt"], event["path"]), "")
+            assert event["offset"] <= len(draft), "text is missing"
+            self.drafts[event["prompt"], event["path"]] = draft[: event["offset"]] + event["text"]
+            return
+        assert event["seq"] > self.at, "this event was had already"
+        if (event["seq"], event["type"]) not in self._of_step:  # a step that was cut through comes whole again
+            self._of_step.append((event["seq"], event["type"]))
+            self._fold(event)
+        if "id" in event:
+            self.at = event["id"]
+            self.told += self._of_step
+            self._of_step = []
+
+    def _fold(self, event: dict[str, Any]) -> None:
+        new = {"stop_reason": "", "outputs": {}}
+        prompt = self.prompts.setdefault(event["prompt"], new)
+        if event["type"] == "prompt.created":
+            prompt["input"] = event["input"]
+        if "output" in event:
+            prompt["outputs"][event["output"]["position"]] = event["output"]
+            self.drafts.pop((event["prompt"], event["output"]["path"]), None)
+        if "stop_reason" in event:
+            prompt |= {"stop_reason": event["stop_reason"], "usage": event["usage"]}
+            prompt["state"] = event["type"].removeprefix("prompt.")
+            self.drafts = {place: text for place, text in self.drafts.items() if place[0] != event["prompt"]}
+        prompt["state"] = STATES.get(event["type"], prompt.get("state"))
+
+    def state(self, pk: int) -> str:
+        """Where a prompt stands; blank where nothing was told of it yet."""
+        state: str = self.prompts.get(pk, {}).get("state", "")
+        return state
+
+    def prompt(self, pk: int) -> dict[str, Any]:
+        """A prompt in the shape of the API, as far as events tell of it."""
+        known = self.prompts[pk]
+        return {**known, "outputs": list(_in_reading_order(known["outputs"]))}
+
+
+def _in_reading_order(outputs: dict[int, dict[str, Any]], parent: str = "") -> Iterator[dict[str, Any]]:
+    for position in sorted(outputs):
+        output = outputs[position]
+        if output["parent"] == parent:
+            yield output
+            if output["type"] == "tool":
+                yield from _in_reading_order(outputs, output["path"])
+
+
+def as_the_api_says(owner: User, *prompts: int) -> list[dict[str, Any]]:
+    """`GET /api/prompts/<id>/` of each, of it what events tell."""
+    client = Client()
+    client.force_login(owner)
+    answers = [client.get(f"/api/prompts/{prompt}/").json() for prompt in prompts]
+    return [{name: shown[name] for name in _told_of(shown)} for shown in answers]
+
+
+def _told_of(prompt: dict[str, Any]) -> tuple[str, ...]:
+    ended = prompt["state"] in ("completed", "failed", "cancelled")
+    return ("state", "stop_reason", "input", "outputs", *(("usage",) if ended else ()))
+
+
+def cookie(owner: User) -> str:
+    """The session cookie of somebody who signed in."""
+    client = Client()
+    client.force_login(owner)
+    return client.cookies["sessionid"].value
+
+
+class Listener:
+    """One open socket."""
+
+    def __init__(self, communicator: WebsocketCommunicator) -> None:
+        self._communicator = communicator
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message of the server to the socket, whatever it is."""
+        received: dict[str, Any] = await self._communicator.receive_output(timeout=PATIENCE_SECONDS)
+        return received
+
+    async def text(self) -> str:
+        """The next frame."""
+        received = await self.receive()
+        assert received["type"] == "websocket.send", received
+        text: str = received["text"]
+        return text
+
+    async def event(self) -> dict[str, Any]:
+        """The next event."""
+        event: dict[str, Any] = json.loads(await self.text())
+        return event
+
+    async def closed(self) -> int | None:
+        """The code that it is closed with; frames before are passed over."""
+        while (received := await self.receive())["type"] != "websocket.close":
+            pass
+        code: int | None = received.get("code")
+        return code
+
+    async def nothing(self) -> bool:
+        """Whether nothing more comes for a while."""
+        silent: bool = await self._communicator.receive_nothing(timeout=0.5)
+        return silent
+
+    async def says(self, text: str) -> None:
+        await self._communicator.send_input({"type": "websocket.receive", "text": text})
+
+    async def listen(self, transcript: Transcript, until: Callable[[], bool]) -> None:
+        """Take what comes until this is so."""
+        while not until():
+            transcript.take(await self.event())
+
+
+@asynccontextmanager
+async def opened(
+    address: str,
+    session: str = "",
+    origin: str | None = ORIGIN,
+    *,
+    key: str = "",
+    host: str = "testserver",
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> AsyncIterator[tuple[Listener, dict[str, Any]]]:
+    """A socket to this address, with what the server answered first."""
+    headers = [(b"host", host.encode()), *headers]
+    headers += [(b"origin", origin.encode())] if origin is not None else []
+    headers += [(b"cookie", f"sessionid={session}".encode())] if session else []
+    headers += [(b"authorization", f"Bearer {key}".encode())] if key else []
+    communicator = WebsocketCommunicator(sockets, address, headers)
+    await communicator.send_input({"type": "websocket.connect"})
+    listener = Listener(communicator)
+    try:
+        yield listener, await listener.receive()
+    finally:
+        await communicator.send_input({"type": "websocket.disconnect", "code": 1000})
+        await communicator.wait(timeout=PATIENCE_SECONDS)
+
+
+@asynccontextmanager
+async def following(conversation: int, session: str, after: int = 0) -> AsyncIterator[Listener]:
+    """A socket that gets a conversation's events."""
+    async with opened(f"/ws/conversations/{conversation}/?format=json&after={after}", session) as (listener, first):
+        assert first["type"] == "websocket.accept", first
+        yield listener
+
+
+class Stream:
+    """An open stream of server-sent events: what an EventSource makes of its bytes."""
+
+    def __init__(self, parts: AsyncIterator[bytes]) -> None:
+        self._parts = parts
+        self.last_id = 0
+
+    async def heartbeat(self) -> None:
+        """Wait for a comment; events before it are passed over."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (await anext(self._parts)).startswith(b":"):
+                pass
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """The events, until the server ends the stream."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async for part in self._parts:
+                fields = dict(line.split(": ", 1) for line in part.decode().splitlines() if ": " in line)
+                if "data" in fields:
+                    event = json.loads(fields["data"])
+                    assert fields["event"] == event["type"]
+                    assert fields.get("id") == (str(event["id"]) if "id" in event else None)
+                    self.last_id = int(fields.get("id", self.last_id))
+                    yield event
+
+
+@asynccontextmanager
+async def streamed(address: str, key: str, **headers: str) -> AsyncIterator[Stream]:
+    """A stream, opened with an API key."""
+    client: Any = AsyncClient()
+    response = await client.get(address, headers={"Authorization": f"Bearer {key}", **headers})
+    assert response.status_code == 200, response.content
+    assert response["Content-Type"] == "text/event-stream"
+    parts = response.streaming_content
+    try:
+        yield Stream(parts)
+    finally:
+        await parts.aclose()
+        await aside(response.close)
+
+
+def key_for(owner: User) -> str:
+    """A key of this person's that may read."""
+    return make_key(owner, "test", ["read"])[1]

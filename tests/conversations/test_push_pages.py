@@ -1,0 +1,90 @@
+"""What open pages get: HTML of one conversation, a person's list, approvals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.engine.ledger import Step
+from conversations import presence
+from conversations.models import Draft
+from tests.conversations.listening import Listener, aside, cookie, holds, opened
+from tests.conversations.support import Story, asking, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def html_with(socket: Listener, *wanted: str) -> str:
+    """The first frame that has all of these in it."""
+    html = await socket.text()
+    while not all(text in html for text in wanted):
+        html = await socket.text()
+    return html
+
+
+async def test_a_page_shows_what_happens(ann: User) -> None:
+    """A text while it streams, and the whole when it is recorded."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=2", session) as (socket, _):
+        draft = {"conversation": story.conversation, "prompt": story.prompt, "path": "1", "attempt": 1, "fence": 1}
+        await aside(Draft.objects.create, **draft, text="The first\n\n", size=11)
+        await aside(story.append, Step("system", "note", {"text": "wakes every watch"}, "1"))
+        await html_with(socket, "The first")
+        await aside(Draft.objects.all().delete)
+        await aside(story.answers, says("The first\n\nThe second."))
+        await html_with(socket, "The second.")
+
+
+async def test_a_page_that_comes_back_gets_what_it_lacks(ann: User) -> None:
+    """By the step it stands at; and all of it when it asks for that."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("While you were away."))
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=2", session) as (socket, _):
+        await html_with(socket, "While you were away.")
+        await socket.says(json.dumps({"refresh": 0}))
+        await html_with(socket, "While you were away.", "Look around.")
+
+
+async def test_the_list_moves_in_every_window(ann: User, bob: User) -> None:
+    """What one window starts, the list of another shows; nobody else's does."""
+    mine, other = await aside(cookie, ann), await aside(cookie, bob)
+    async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
+        assert "Look around." not in await stranger.text()
+        await window.text()
+        await aside(Story, ann)
+        await html_with(window, "Look around.")
+        assert await stranger.nothing()
+
+
+async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User, kim: User) -> None:
+    """Opened and decided, and how many wait; who decides only their own is told of no others."""
+    await aside(User.objects.filter(pk__in=[bob.pk, kim.pk]).update, is_staff=True)
+    decides, looks = await aside(cookie, kim), await aside(cookie, bob)
+    async with opened("/ws/approvals/", decides) as (socket, _), opened("/ws/approvals/", looks) as (other, _):
+        for each in (socket, other):
+            for _ in range(2):  # at once, and with the first look
+                assert json.loads(await each.text()) == {
+                    "type": "approval.changed", "id": None, "state": "", "waiting": 0,
+                }  # fmt: skip
+        story, output = await aside(asking, ann)
+        said = {"type": "approval.changed", "id": output.pk}
+        assert json.loads(await socket.text()) == said | {"state": "pending", "waiting": 1}
+        decision = {"decision": "reject", "digest": output.digest, "via": "admin"}
+        await aside(story.append, Step(f"user:{kim.pk}", "action_result", decision, output.gate_path))
+        assert json.loads(await socket.text()) == said | {"state": "rejected", "waiting": 0}
+        assert await other.nothing()
+
+
+async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
+    """Then nobody is mailed; a page that is hidden says nothing of the kind."""
+    session = await aside(cookie, ann)
+    async with opened("/ws/me/", session) as (socket, _):
+        await socket.says('{"looking": false}')
+        await socket.text()
+        assert not await aside(presence.is_looking, ann.pk)
+        await socket.says('{"looking": true}')
+        await holds(presence.is_looking, ann.pk)
