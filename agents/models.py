@@ -6,6 +6,26 @@ from django.db import models
 from django.db.models import Q
 
 
+class Skill(models.Model):
+    """Knowledge that an agent takes up when it needs it: always described to it, told in full only while active."""
+
+    name = models.SlugField(max_length=64, unique=True, help_text="What the agent asks for it by.")
+    description = models.CharField(
+        max_length=1024, help_text="When to use it: all that the agent knows before it does."
+    )
+    body = models.TextField(help_text="What the agent is told while the skill is active, as Markdown.")
+    tools = models.JSONField(
+        default=list, blank=True, help_text="Names of tools that are offered only while it is active."
+    )
+    enabled = models.BooleanField(default=True, help_text="Agents see only enabled skills.")
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SystemPrompt(models.Model):
     """What a model is told before all else, in place of the agent's own words."""
 

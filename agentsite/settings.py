@@ -237,6 +237,7 @@ AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses
 AGENTSITE_MAX_ROUNDS = env.whole("AGENTSITE_MAX_ROUNDS", 10, least=1)  # model calls of one turn
 AGENTSITE_TURN_SECONDS = env.number("AGENTSITE_TURN_SECONDS", 300, least=1)  # running time; waiting for people is free
 AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=600)  # of a tool that names no limit
+AGENTSITE_UPLOAD_MB = env.whole("AGENTSITE_UPLOAD_MB", 20, least=1, most=1000)  # the largest file a person may attach
 AGENTSITE_APPROVAL_HOURS = env.number("AGENTSITE_APPROVAL_HOURS", 24, least=0.01)  # then an approval expires
 
 # --- The worker ----------------------------------------------------------------------------------------------------

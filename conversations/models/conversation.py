@@ -39,6 +39,12 @@ class Conversation(models.Model):
         editable=False,
         help_text="The slot: the one prompt that may run or wait.",
     )
+    archived_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was put away; empty: it is in the list."
+    )
+    seen_seq = models.BigIntegerField(
+        default=0, editable=False, help_text="The last step its owner had on a page in view."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True, help_text="When something was last said.")
 

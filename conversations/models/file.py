@@ -24,7 +24,18 @@ class File(models.Model):
     """What was made. The content lies in Django's storage, under a name of ours, before the row exists."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="files")
-    content = models.FileField(upload_to="made/%Y/%m/")
+    prompt = models.ForeignKey(
+        "Prompt",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="files",
+        help_text="With which it was given; empty: a tool made it.",
+    )
+    path = models.CharField(
+        max_length=255, blank=True, help_text="Of one that was given: where it lies in the workspace."
+    )
+    content = models.FileField(upload_to="%Y/%m/")
     name = models.CharField(max_length=255, help_text="The name it is offered under.")
     media_type = models.CharField(max_length=100)
     size = models.BigIntegerField()

@@ -32,7 +32,7 @@ def reload_until(page: Page, address: str, text: str) -> None:
 
 
 def waiting(page: Page, site: Site, command: str) -> None:
-    """Open the newest approval of this command in the admin: other tests may have left theirs, and the oldest comes first."""
+    """Open the newest approval of this command in the admin: other tests may have left older ones."""
     page.goto(f"{site.url}/admin/conversations/approval/")
     page.get_by_role("row", name=re.compile(re.escape(command))).last.get_by_role("link").first.click()
     expect(page.get_by_text(command, exact=True).first).to_be_visible()
