@@ -45,9 +45,9 @@ django.setup()
 from django.contrib.auth.models import User
 from tests.conversations.support import Story, says
 story = Story(User.objects.get())
-for number in range(100):
+for number in range(10):
     story.asks_model()
-    story.answers(says("x" * 400_000))
+    story.answers(*(says("x" * 400_000) for _ in range(10)))
 print(story.conversation.pk)
 """
 
