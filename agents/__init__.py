@@ -1,4 +1,4 @@
-"""What extends a site: `from agents import tool, ToolCall, Risk, Plugin, Round, register_output`.
+"""What extends a site: `from agents import tool, ToolCall, ToolError, Risk, Plugin, Round, Output, register_output`.
 
 Each name is imported when it is first asked for, so that a process that needs one module below this package, and Django
 while it loads its apps, do not pay for the others.
@@ -8,18 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agents.engine.errors import ToolError
+    from agents.engine.outputs import Output
     from agents.engine.outputs import register_kind as register_output
     from agents.engine.plugin import Plugin
     from agents.engine.round import Round
     from agents.engine.tools import Risk, ToolCall, tool
 
-__all__ = ["Plugin", "Risk", "Round", "ToolCall", "register_output", "tool"]
+__all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
 
 _HOMES = {
+    "Output": ("agents.engine.outputs", "Output"),
     "Plugin": ("agents.engine.plugin", "Plugin"),
     "Risk": ("agents.engine.tools", "Risk"),
     "Round": ("agents.engine.round", "Round"),
     "ToolCall": ("agents.engine.tools", "ToolCall"),
+    "ToolError": ("agents.engine.errors", "ToolError"),
     "register_output": ("agents.engine.outputs", "register_kind"),
     "tool": ("agents.engine.tools", "tool"),
 }

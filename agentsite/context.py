@@ -3,7 +3,9 @@
 from django.conf import settings
 from django.http import HttpRequest
 
+from conversations.pages.theme import chosen
 
-def site(_request: HttpRequest) -> dict[str, bool]:
-    """`demo`: the demo model answers, and the page has to say so."""
-    return {"demo": settings.DEMO}
+
+def site(request: HttpRequest) -> dict[str, object]:
+    """`demo`: the demo model answers, and the page has to say so. `theme`: what was chosen in this browser."""
+    return {"demo": settings.DEMO, "theme": chosen(request)}

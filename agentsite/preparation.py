@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
+from agents.skills import add_first_skills
 from agentsite.env import environment
 from agentsite.errors import CannotStart
 
@@ -44,6 +45,7 @@ def announce_administrator(say: Say) -> None:
     """Create the first administrator where there is none, and say the password once where it was chosen here.
 
     Name, password and address come from DJANGO_SUPERUSER_USERNAME, _PASSWORD and _EMAIL, as in Django's own command.
+    With the first administrator come the skills that we ship; no later start brings back one that was deleted.
     """
     users, env = get_user_model().objects, environment()
     if users.filter(is_superuser=True).exists():
@@ -53,6 +55,8 @@ def announce_administrator(say: Say) -> None:
         raise CannotStart(f"{name!r} exists and is no administrator: name another one in DJANGO_SUPERUSER_USERNAME.")
     given = env.text("DJANGO_SUPERUSER_PASSWORD")
     password = given or secrets.token_urlsafe(12)
-    users.create_superuser(username=name, email=env.text("DJANGO_SUPERUSER_EMAIL"), password=password)
+    with transaction.atomic():
+        users.create_superuser(username=name, email=env.text("DJANGO_SUPERUSER_EMAIL"), password=password)
+        add_first_skills()
     chosen = "the password of DJANGO_SUPERUSER_PASSWORD" if given else f"the password {password} (shown only now)"
     say(f"The first administrator is {name}, with {chosen}.")

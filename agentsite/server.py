@@ -1,12 +1,15 @@
-"""Daphne, made patient: what an application sends waits until the client has taken what was sent before.
+"""Daphne, made patient and given a limit.
 
-Daphne by itself keeps whatever is sent in memory, so that a client which reads nothing takes all there is.
+What an application sends waits until the client has taken what was sent before, and of a request's body no more is kept
+than a site takes. Daphne by itself keeps whatever comes or goes, so that one client takes all there is.
 """
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
+from daphne.http_protocol import WebRequest
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
 
@@ -28,10 +31,57 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]
             self.sendPreparedMessage(self.factory.prepareMessage(payload, isBinary, doNotCompress=True))
 
 
-class PatientServer(Server):  # type: ignore[misc]
-    """A server whose applications feel that a client does not read."""
+TOO_LARGE = b"This is more than the site takes in one request. Send less, or in parts."
+REFUSAL = (
+    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+    % (len(TOO_LARGE), TOO_LARGE)
+)
 
-    def __init__(self, **options: Any) -> None:
+
+class Request(WebRequest):  # type: ignore[misc]
+    """A request of whose body at most `body_most` bytes are kept; a longer one is answered with 413 at once.
+
+    What comes after that is dropped unread, up to as much again: a client that is cut off while it sends never reads
+    the answer.
+    """
+
+    def __init__(self, *args: Any, body_most: int, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._most, self._got, self._refused = body_most, 0, False
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's names
+        """The client says how long the body will be; None where it does not."""
+        super().gotLength(None if length is None else min(length, self._most))
+        if length is not None and length > self._most:
+            self._refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        """A piece of the body."""
+        self._got += len(data)
+        if self._got > self._most and not self._refused:
+            self._refuse()
+        if not self._refused:
+            super().handleContentChunk(data)
+        elif self._got > 2 * self._most:
+            self.channel.transport.abortConnection()
+
+    def process(self) -> None:
+        """All of it has come."""
+        if self._refused:
+            self.channel.loseConnection()
+        else:
+            super().process()
+
+    def _refuse(self) -> None:
+        self._refused = True
+        self.channel.transport.write(REFUSAL)
+
+
+class PatientServer(Server):  # type: ignore[misc]
+    """A server whose applications feel that a client does not read. `body_most`: bytes of one request."""
+
+    def __init__(self, *, body_most: int, **options: Any) -> None:
+        self._body_most = body_most
         super().__init__(
             websocket_max_message_size=LONGEST_MESSAGE,
             websocket_max_frame_size=LONGEST_MESSAGE,
@@ -40,7 +90,16 @@ class PatientServer(Server):  # type: ignore[misc]
         )
 
     def _ready(self) -> None:
-        self.ws_factory.protocol = Socket  # made just now, with a limit for both directions
+        # The factories were made just now: one with a limit for both directions, the other with none.
+        self.ws_factory.protocol = Socket
+        build = self.http_factory.buildProtocol
+
+        def limited(address: Any) -> Any:
+            protocol = build(address)
+            protocol.requestFactory = partial(Request, body_most=self._body_most)
+            return protocol
+
+        self.http_factory.buildProtocol = limited
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Send it, and return when there is room for more or the client is gone."""

@@ -149,7 +149,8 @@ UNFOLD = {
             "600": "#2457c5", "700": "#1d479f", "800": "#1b3b80", "900": "#1c2740", "950": "#141c2e",
         },
     },
-    "DASHBOARD_CALLBACK": "conversations.admin.sidebar.index",
+    "DASHBOARD_CALLBACK": "conversations.admin.start.start",
+    "THEME": "conversations.admin.sidebar.theme",
     "SIDEBAR": {"navigation": "conversations.admin.sidebar.navigation"},
 }  # fmt: skip
 LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))

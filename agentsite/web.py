@@ -38,11 +38,13 @@ def serve() -> None:
     from django.conf import settings
 
     from agentsite.asgi import application
+    from conversations.uploads import FILES_MOST, MB
 
     server = PatientServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.HOST, port=settings.PORT),
         server_name="agentsite",
+        body_most=(FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB,  # and two for the text, and what stands around
     )
     server.run()
     if not server.listening_addresses:

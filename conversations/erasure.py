@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
 from conversations.journal import is_held
+from conversations.listing import tell
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+from conversations.workspaces import clear
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models.fields.files import FieldFile
+
+
+REASON_MOST = 500
+"""Characters of the reason for which a conversation is deleted, as people and programs give it."""
 
 
 class TurnRuns(Exception):
@@ -45,12 +48,13 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         File.objects.filter(conversation=locked).delete()
         Prompt.objects.filter(conversation=locked).update(continues=None)
         Prompt.objects.filter(conversation=locked).delete()
+        tell(locked.pk, locked.owner_id)
         locked.delete()
-        transaction.on_commit(partial(_remove, contents, Path(settings.AGENTSITE_WORKSPACES) / str(conversation.pk)))
+        transaction.on_commit(partial(_remove, contents, conversation.pk))
     return erasure
 
 
-def _remove(contents: list[FieldFile], workspace: Path) -> None:
+def _remove(contents: list[FieldFile], conversation_id: int) -> None:
     for content in contents:
         content.delete(save=False)
-    shutil.rmtree(workspace, ignore_errors=True)
+    clear(conversation_id)

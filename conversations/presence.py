@@ -19,3 +19,8 @@ def looked(user_id: int) -> None:
 def is_looking(user_id: int, within_seconds: float = LOOKS_SECONDS) -> bool:
     """Whether a page of this person was in view within these seconds."""
     return Account.objects.filter(user_id=user_id, looked_at__gt=database_time() - within_seconds).exists()
+
+
+def has_looked(user_id: int) -> bool:
+    """Whether a page of this person ever said that it is in view: without JavaScript none can."""
+    return Account.objects.filter(user_id=user_id, looked_at__gt=0).exists()

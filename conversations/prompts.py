@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from agents.engine.attached import Attached
 from agents.engine.closing import close
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.models import SystemPrompt
 from conversations import wakeup
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
+from conversations.regiving import Regiving
 from conversations.requests import Request
+from conversations.titles import titled
+from conversations.uploads import Giving, Upload
+from conversations.workspaces import clear
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -38,18 +44,23 @@ class BadInput(ValueError):
 
 def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt | None = None) -> Conversation:
     """A new, empty conversation. `system_prompt` None: the site's default, as it is when a turn starts."""
-    return Conversation.objects.create(owner=owner, title=title[:200], system_prompt=system_prompt)
+    with transaction.atomic():
+        conversation = Conversation.objects.create(owner=owner, title=title[:200], system_prompt=system_prompt)
+        clear(conversation.pk)
+    return conversation
 
 
-def begin_conversation(owner: User, text: str, *, tier: str = "normal", key: str = "") -> Prompt:
+def begin_conversation(
+    owner: User, text: str, *, tier: str = "normal", key: str = "", files: Sequence[Upload] = ()
+) -> Prompt:
     """A new conversation by its first message. The same `key` again gives the first one's. Raises as start_prompt."""
-    text = checked(text)
-    request = Request.of(owner, key, "conversation", text, tier)
+    text = checked(text, files)
+    request = Request.of(owner, key, "conversation", text, tier, *(file.named for file in files))
 
-    def start() -> Prompt:
-        return _begin(_new(request, start_conversation(owner), input=text, tier=tier))
+    def start(giving: Giving) -> Prompt:
+        return _begin(_new(request, start_conversation(owner), input=text, tier=tier), giving)
 
-    return request.once(start)
+    return _once(request, start, files)
 
 
 def start_prompt(
@@ -62,17 +73,19 @@ def start_prompt(
     policy: str = "agent",
     visible: bool = True,
     key: str = "",
+    files: Sequence[Upload] = (),
 ) -> Prompt:
     """Take what was said and wake a worker. The turn holds the conversation's slot from now on.
 
     `by` None: the system starts it, with or without a text (S4); such a prompt queues until the slot is free.
     `key`: the sender's own name for the request; the same again, from the same person, gives the first one's prompt.
+    `files` go with what was said, which may then be empty.
     Raises TurnInProgress where a person's message finds the slot taken, BadInput for an empty or overlong text,
     KeyReused for a key that was sent with something else.
     """
     if by or text is not None:
-        text = checked(text)
-    return _start(conversation, by, text, key, tier=tier, origin=origin, policy=policy, visible=visible)
+        text = checked(text, files)
+    return _start(conversation, by, text, key, files, tier=tier, origin=origin, policy=policy, visible=visible)
 
 
 def start_unsaid(
@@ -82,12 +95,15 @@ def start_unsaid(
 
     Raises KeyReused.
     """
-    return _start(conversation, by, None, key, tier=tier, origin=Origin.API, policy="agent", visible=visible)
+    return _start(conversation, by, None, key, (), tier=tier, origin=Origin.API, policy="agent", visible=visible)
 
 
-def _start(conversation: Conversation, by: User | None, text: str | None, key: str, **fields: Any) -> Prompt:
-    request = Request.of(by, key, "prompt", conversation.pk, text, {**fields})
-    return request.once(lambda: _begin(_new(request, conversation, input=text, **fields)))
+def _start(
+    conversation: Conversation, by: User | None, text: str | None, key: str, files: Sequence[Upload], **fields: Any
+) -> Prompt:
+    request = Request.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.named for file in files))
+    new = _new(request, conversation, input=text, **fields)
+    return _once(request, lambda giving: _begin(new, giving), files)
 
 
 def continue_prompt(
@@ -101,7 +117,35 @@ def continue_prompt(
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = Request.of(by, key, "continue", old.pk, tier)
     more = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
-    return request.once(lambda: _begin(_new(request, old.conversation, continues=old, **more)))
+    new = _new(request, old.conversation, continues=old, **more)
+    return _once(request, lambda giving: _begin(new, giving))
+
+
+def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
+    """Try a turn that failed or was stopped again: a new one with the same message, files and tier. The old one stays.
+
+    Raises Prompt.DoesNotExist where the turn is not this person's, TurnInProgress, BadInput, KeyReused.
+    """
+    old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
+    request = Request.of(by, key, "again", old.pk)
+    more = {"input": old.input, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
+
+    def start() -> Prompt:
+        if not old.ended:
+            raise TurnInProgress(old.pk)
+        if old.state == State.COMPLETED or old.input is None:
+            raise BadInput("Only a message whose turn failed or was stopped can be tried again: send it anew.")
+        return _begin(_new(request, old.conversation, **more), Regiving(old))
+
+    return request.once(start)
+
+
+def _once(request: Request, start: Callable[[Giving], Prompt], files: Sequence[Upload] = ()) -> Prompt:
+    """What `start` makes of the files, or what it made when this request came first: then these are not kept."""
+    with Giving(files) as giving:
+        prompt = request.once(lambda: start(giving))
+        giving.keep(prompt)
+    return prompt
 
 
 def _new(request: Request, conversation: Conversation, **fields: Any) -> Prompt:
@@ -110,8 +154,8 @@ def _new(request: Request, conversation: Conversation, **fields: Any) -> Prompt:
     return Prompt(conversation=conversation, **named, **fields)
 
 
-def _begin(prompt: Prompt) -> Prompt:
-    """Store a new prompt with its root call, under the conversation's lock."""
+def _begin(prompt: Prompt, giving: Giving | Regiving) -> Prompt:
+    """Store a new prompt with its files and its root call, under the conversation's lock."""
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
         if _attended(prompt) and conversation.active_prompt_id:
@@ -120,14 +164,16 @@ def _begin(prompt: Prompt) -> Prompt:
             _check_continued(prompt.continues)
         prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
         prompt.save(force_insert=True)
+        attached = giving.attach(prompt)
         changes: dict[str, Any] = {"updated_at": timezone.now()}
         if _attended(prompt):
-            changes["active_prompt"] = prompt
-            if not conversation.title and prompt.input:
-                changes["title"] = titled(prompt.input)
+            # Who speaks has read what was said: also without a script that says so.
+            changes |= {"active_prompt": prompt, "archived_at": None, "seen_seq": conversation.seq + 1}
+            if not conversation.title and (begun := prompt.input or (attached[0].name if attached else "")):
+                changes["title"] = titled(begun)
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
-            turn.append([_root_call(prompt, conversation)])
+            turn.append([_root_call(prompt, conversation, attached)])
         transaction.on_commit(wakeup.wake)
     return prompt
 
@@ -151,24 +197,20 @@ def _check_continued(old: Prompt) -> None:
         raise BadInput("The conversation went on after this turn: send a message instead.")
 
 
-def checked(text: str | None) -> str:
-    """The text as it is kept. Raises BadInput."""
+def checked(text: str | None, files: Sequence[Upload] = ()) -> str:
+    """The text as it is kept; it may be empty where there are files. Raises BadInput."""
     cleaned = valid_text(text or "").replace("\r\n", "\n").strip()
-    if not cleaned:
+    if not (cleaned or files):
         raise BadInput("Write something first.")
     if len(cleaned) > INPUT_MOST:
         raise BadInput(f"That is {len(cleaned):,} characters; a message takes {INPUT_MOST:,}. Send it in parts.")
     return cleaned
 
 
-def titled(text: str) -> str:
-    """A title for a conversation that begins with this text: its first line, cut at a word."""
-    line = text.partition("\n")[0]
-    return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "\u2026"
-
-
-def _root_call(prompt: Prompt, conversation: Conversation) -> Step:
+def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[Attached]) -> Step:
     payload: dict[str, JSON] = {"text": prompt.input, "tier": prompt.tier}
+    if attached:
+        payload["files"] = [file.recorded() for file in attached]
     if system := conversation.system_prompt or SystemPrompt.objects.filter(is_default=True).first():
         payload["system"] = system.text
     if prompt.continues_id:

@@ -33,6 +33,7 @@ def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str,
 
 def _approval(gate: Approval) -> dict[str, JSON]:
     told: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
+    told["change"] = gate.change.model_dump() if gate.change else None
     if gate.decided_by.startswith("rule:"):
         told["by_rule"] = gate.decided_by
     return told
@@ -109,6 +110,7 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
         "state": prompt.state,
         "stop_reason": prompt.stop_reason,
         "input": prompt.input,
+        "files": [file_json(file) for file in prompt.files.all()],
         "model": prompt.tier,
         "origin": prompt.origin,
         "visible": prompt.visible,
@@ -141,6 +143,7 @@ def conversation_json(conversation: Conversation) -> dict[str, JSON]:
         "title": conversation.title,
         "system_prompt": {"id": chosen.pk, "name": chosen.name} if chosen else None,
         "active_prompt": conversation.active_prompt_id,
+        "archived": conversation.archived_at is not None,
         "seq": conversation.seq,
         "created_at": conversation.created_at.isoformat(),
         "updated_at": conversation.updated_at.isoformat(),

@@ -5,20 +5,28 @@ from django.urls import path
 
 from conversations.accounts import views as accounts
 from conversations.health import healthz
-from conversations.pages import chat, decide, files, sheet
+from conversations.pages import chat, decide, files, keep, sheet, theme
 
 urlpatterns = [
     path("", chat.home, name="home"),
+    path("list/", chat.listed, name="list"),
     path("new/", chat.new, name="new"),
     path("c/", chat.start, name="start"),
     path("c/<int:pk>/", chat.conversation, name="conversation"),
     path("c/<int:pk>/prompts/", chat.say, name="say"),
     path("prompts/<int:pk>/cancel/", chat.stop, name="stop"),
     path("prompts/<int:pk>/continue/", chat.go_on, name="continue"),
+    path("prompts/<int:pk>/again/", chat.again, name="again"),
+    path("c/<int:pk>/rename/", chat.name, name="rename"),
+    path("c/<int:pk>/archive/", keep.put_away, name="archive"),
+    path("c/<int:pk>/put-back/", keep.bring_back, name="put-back"),
+    path("c/<int:pk>/delete/", keep.delete, name="delete"),
+    path("c/<int:pk>/export/", keep.export, name="export"),
     path("c/<int:pk>/decide/", sheet.sheet, name="sheet"),
     path("approvals/<int:pk>/decide/", decide.decide, name="decide"),
     path("approvals/<int:pk>/card/", decide.card, name="card"),
     path("files/<int:pk>/", files.download, name="download"),
+    path("theme/", theme.choose, name="theme"),
     path("login/", accounts.SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", accounts.account, name="account"),

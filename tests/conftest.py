@@ -70,8 +70,12 @@ def redis_url() -> str:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of a Chromium on this machine."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    return found or pytest.fail("This test needs Chromium: install the package `chromium`.", pytrace=False)
+    return find_chromium() or pytest.fail("This test needs Chromium: install the package `chromium`.", pytrace=False)
+
+
+def find_chromium() -> str | None:
+    """The path of a Chromium on this machine; None where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def _needs(item: pytest.Item) -> list[str]:

@@ -1,4 +1,4 @@
-"""What README and ARCHITECTURE name is there, and every setting is in the table and in `.env.example`."""
+"""What the pages name is there, and every setting is in the tables of `docs/settings.md` and in `.env.example`."""
 
 import ast
 import re
@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
+from agents.providers.demo.understanding import understand
 from agentsite.env import environment
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+TEXT = "\n".join(PAGES.values())
+SETTINGS = ROOT / "docs" / "settings.md"
 EXAMPLE = ROOT / ".env.example"
 TESTS_ONLY = {"AGENTSITE_CRASH"}
-CONVERSATIONS = ("conversations", *(f"conversations/{room}" for room in ("pages", "push", "verification", "worker")))
+CONVERSATIONS = (
+    "conversations",
+    *(f"conversations/{room}" for room in ("backup", "pages", "push", "verification", "worker")),
+)
 ENDS = ("", ".py")
 
 
@@ -35,14 +41,13 @@ def settings_read() -> set[str]:
     return found - TESTS_ONLY
 
 
-def settings_in_readme() -> set[str]:
-    table = README.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+def settings_in_tables() -> list[str]:
+    cells = re.findall(r"^\| (`[^|]+`) \|", PAGES[SETTINGS], re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
 
 
-def test_the_readmes_table_names_every_setting_and_no_other() -> None:
-    assert settings_in_readme() == settings_read()
+def test_the_tables_name_every_setting_once_and_no_other() -> None:
+    assert sorted(settings_in_tables()) == sorted(settings_read())
 
 
 def test_the_example_names_every_setting_and_no_other() -> None:
@@ -57,11 +62,35 @@ def test_the_example_can_be_read_with_every_line_in_use(tmp_path: Path, monkeypa
     assert environment().whole("AGENTSITE_MAX_ROUNDS", 0) == 10
 
 
-def test_the_readmes_commands_are_there() -> None:
+def test_the_commands_of_the_pages_are_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(re.findall(r"\bmake ([\w-]+)", README)) <= targets
-    assert set(re.findall(r"\bmanage\.py ([a-z_]+)", README)) <= {"help", *get_commands()}
-    assert [name for name in re.findall(r"python -m ([\w.]+)", README) if find_spec(name) is None] == []
+    assert set(re.findall(r"(?:`|^ {4})make ([\w-]+)", TEXT, re.MULTILINE)) <= targets
+    assert set(re.findall(r"\bmanage\.py ([a-z_]+)", TEXT)) <= {"help", *get_commands()}
+    assert [name for name in re.findall(r"python -m ([\w.]+)", TEXT) if find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_leads_to_is_there(page: Path) -> None:
+    """Links and pictures, with the headings that links name."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[page]):
+        if not re.match(r"\w+:", target):
+            path, _, heading = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists(), target
+            assert not heading or heading in headings(file.read_text(encoding="utf-8")), target
+
+
+def headings(text: str) -> set[str]:
+    """As links name them."""
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in found}
+
+
+def test_the_requests_of_the_first_minute_are_understood() -> None:
+    requests = re.findall(r"^> (.+)$", PAGES[ROOT / "docs" / "quickstart.md"], re.MULTILINE)
+    assert requests[0] == "help"
+    assert [said for said in requests[1:] if not understand(said)] == []
+    assert len(requests) > 8
 
 
 def test_what_the_architecture_names_is_there() -> None:

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from agents.engine.change import Change
+from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step, digest
-from agents.engine.schema import parse, schema_digest
+from agents.engine.schema import schema_digest
 from agents.engine.view import View, join
 
 if TYPE_CHECKING:
     from agents.engine.services import Services
     from agents.engine.tools import Tool, ToolCall
+
+
+NO_REASON = "Proposed by planning model."
+"""Why a person is asked about a call that says nothing of itself."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +59,63 @@ class Decision:
     payload: dict[str, JSON] = field(default_factory=dict)
 
 
-def call_digest(tool: Tool, payload: dict[str, JSON]) -> str:
-    """Names one exact call as a person was shown it: the tool, its whole input and its schema, and what holds of it.
+@dataclass(frozen=True)
+class Shown:
+    """What a person is shown of a call besides its input, and the digest that binds all of it.
 
-    What is approved is what runs (I6): approved as sandboxed, it does not run where the sandbox is gone.
+    `change` may be too large to be shown: then the facts name it, and it is not part of `recorded`.
     """
-    return shown_digest(tool.name, payload, schema_digest(tool.input), facts(tool, payload))
+
+    facts: list[str]
+    change: Change | None
+    digest: str
+
+    @property
+    def recorded(self) -> dict[str, JSON]:
+        """As it stands in a gate, or in the decision of one. `change` is there where it is shown."""
+        return {"facts": self.facts, **({"change": told} if (told := _told(self.change)) else {})}
 
 
-def shown_digest(tool: str, payload: dict[str, JSON], schema: str, facts: list[str]) -> str:
-    """The same of a call whose tool is not there, by its name, the digest of its schema, and what holds of it."""
-    return digest({"tool": tool, "input": payload, "schema": schema, "facts": facts})
+def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> Shown:
+    """What this call, with this input, looks like now: what is approved is what runs (I6).
+
+    Approved as sandboxed, it does not run where the sandbox is gone; approved as a change of one text, not where that
+    is another by now. Raises ToolError where the tool says that it cannot work.
+    """
+    change, remarks = _change(tool, call)
+    call.change = change  # so that what it says of itself need not work it out again
+    holds = facts(tool, call) + remarks
+    return Shown(holds, change, shown_digest(tool.name, payload, schema_digest(tool.input), holds, _told(change)))
+
+
+def shown_digest(
+    tool: str, payload: dict[str, JSON], schema: str, facts: list[str], change: dict[str, JSON] | None = None
+) -> str:
+    """Names one exact call as a person was shown it.
+
+    The tool, its whole input and the digest of its schema, what holds of it, and what it would change, where that is
+    shown.
+    """
+    named = {"tool": tool, "input": payload, "schema": schema, "facts": facts}
+    return digest(named | {"change": change} if change else named)
+
+
+def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
+    """What the call would change, and what is to be said of it where it is not shown. Raises ToolError as the tool."""
+    try:
+        change = tool.change(call) if tool.change else None
+    except ToolError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever else a tool raises, the person is asked
+        return None, [f"Not shown as a diff: {error}"]
+    if change and change.too_large:
+        sizes = f"{len(change.before or ''):,} characters before, {len(change.after):,} after"
+        return change, [f"Not shown as a diff: too large ({sizes}; SHA-256 {digest(change.model_dump())[:16]})."]
+    return change, []
+
+
+def _told(change: Change | None) -> dict[str, JSON] | None:
+    return change.model_dump() if change and not change.too_large else None
 
 
 def decision_at(view: View, gate: str) -> Decision | None:
@@ -110,57 +162,69 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
     for name, value in call.input:
         if isinstance(value, str) and value:
             return f"{name}: {value}"
-    return "Proposed by planning model."
+    return NO_REASON
 
 
-def gate_payload(
-    tool: Tool, call: ToolCall[Any], payload: dict[str, JSON], reason: str, hours: float
-) -> dict[str, JSON]:
-    """What a person is asked: the payload of the `human` call. `hours`: how long it stays open."""
+def gate_payload(tool: Tool, payload: dict[str, JSON], looks: Shown, reason: str, expires_at: str) -> dict[str, JSON]:
+    """What a person is asked: the payload of the `human` call."""
     return {
         "ask": "approve",
         "tool": tool.name,
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,
-        "digest": call_digest(tool, payload),
+        "digest": looks.digest,
         "schema": schema_digest(tool.input),
-        "facts": facts(tool, payload),
-        "expires_at": expires(call.services, hours),
+        **looks.recorded,
+        "expires_at": expires_at,
     }
 
 
-def facts(tool: Tool, payload: dict[str, JSON]) -> list[str]:
+def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
     """What holds about a call besides its input, as the tool says it: "Not sandboxed"."""
     try:
-        return [str(fact) for fact in tool.facts(parse(tool.input, payload))] if tool.facts else []
+        return [str(fact) for fact in tool.facts(call)] if tool.facts else []
     except Exception as error:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
         return [f"What else holds of this call is unknown: {error}"]
 
 
-def card_digest(tool: Tool, payload: dict[str, JSON], card: str) -> str:
-    """Names the question what became of one attempt: an answer to an earlier card of the call is none to this one."""
-    return digest([call_digest(tool, payload), card])
+def approved_as(view: View, gate: str) -> dict[str, JSON]:
+    """The facts, and the change if there is one, of the call that was approved at this gate: asked about, or edited."""
+    asked, result = view.call(gate), view.result(gate)
+    told = {**(asked.payload["payload"] if asked else {}), **(result.payload if result else {})}
+    return {"facts": told.get("facts") or [], **({"change": told["change"]} if told.get("change") else {})}
+
+
+def card_digest(started: str, card: str) -> str:
+    """Names the question what became of one attempt, by the digest under which it started.
+
+    An answer to an earlier card of the call is none to this one.
+    """
+    return digest([started, card])
 
 
 def interrupted_payload(
-    tool: Tool, payload: dict[str, JSON], card: str, services: Services, hours: float
+    tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str
 ) -> dict[str, JSON]:
-    """The card of a call that began and whose end nobody saw: *it ran*, *it did not*, *run again*."""
+    """The card of a call that began and whose end nobody saw: *it ran*, *it did not*, *run again*.
+
+    `named` is the card's digest, `change` what the call was to change, as it was approved.
+    """
     return {
         "ask": "interrupted",
         "tool": tool.name,
         "input": payload,
         "reason": "This was started, and the worker stopped before its result was recorded. Did it run?",
         "risk": tool.risk.value,
-        "digest": card_digest(tool, payload, card),
+        "digest": named,
         "schema": schema_digest(tool.input),
-        "expires_at": expires(services, hours),
+        **({"change": change} if change else {}),
+        "expires_at": expires_at,
     }
 
 
 def expires(services: Services, hours: float) -> str:
-    """When a gate that opens now is no longer waited for (ISO 8601)."""
+    """When a gate that opens now, and stays open for so many hours, is no longer waited for (ISO 8601)."""
     return (services.now() + timedelta(hours=hours)).isoformat()
 
 

@@ -11,17 +11,21 @@ from pydantic import BaseModel
 
 from agents.engine.approval import (
     Decision,
+    Shown,
+    approved_as,
     ask,
-    call_digest,
     card_digest,
     decision_at,
+    expires,
     gate_payload,
     interrupted_payload,
     requirement,
+    shown,
+    shown_digest,
 )
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest, valid_text
-from agents.engine.schema import parse
+from agents.engine.schema import parse, schema_digest
 from agents.engine.tools import Risk, Tool, ToolCall
 from agents.engine.view import join
 
@@ -36,17 +40,22 @@ _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="tool")
 async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     """Give the call at `ctx.path` its result.
 
-    Raises Suspended where a person must decide first. What runs is what was approved: another digest is `tool_changed`.
+    Raises Suspended where a person must decide first. What runs is what was approved: where anything about it is
+    another by now, the result is `changed_since`, and where the tool itself is, `tool_changed`.
     """
     run, payload = ctx.run, action.payload
     if why := tool.problem(payload):
         return [action_error("runtime", "invalid_input", why)]
     decision = decision_at(run.view, join(ctx.path, "human"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it was free, or approved: no rule asks about the past
-    if decision is None and not began and (steps := await gate(tool, payload, ctx.path, run)):
+    if decision is None and not began:
+        try:
+            steps = await gate(tool, payload, ctx.path, run, set())
+        except ToolError as error:
+            return [action_error("runtime", error.code, error.message)]
         run.stage(*steps)
         decision = decision_at(run.view, join(ctx.path, "human"))
-        if decision is None:
+        if steps and decision is None:
             raise Suspended
     if decision and decision.decision != "approve":
         return [refusal(decision)]
@@ -56,24 +65,33 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
             return [action_error("runtime", "invalid_input", why)]
     if answered := await _unless_interrupted(tool, payload, ctx):
         return [answered]
-    if decision and decision.digest != call_digest(tool, payload):
-        return [action_error("runtime", "tool_changed", "The tool changed after this call was approved. Ask again.")]
-    return await _do(tool, payload, action, ctx)
+    return await _as_approved(tool, payload, action, ctx)
 
 
-async def gate(tool: Tool, payload: dict[str, JSON], path: str, run: Run) -> list[Step]:
-    """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate."""
+async def gate(tool: Tool, payload: dict[str, JSON], path: str, run: Run, changing: set[str]) -> list[Step]:
+    """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate.
+
+    `changing`: what the gates opened before it, for calls that run before it, would change; this one's is added,
+    unless a rule denies it. Raises ToolError for a call that cannot work: nobody is asked about it.
+    """
     call = new_call(tool, payload, path, run)
     reason = await requirement(tool, call)
     if reason is None:
         return []
-    asked = ask(path, gate_payload(tool, call, payload, reason, run.limits.approval_hours))
+    looks = shown(tool, payload, call)
+    if looks.change and looks.change.path in changing:
+        what = looks.change.path
+        raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
+    until = expires(run.services, run.limits.approval_hours)
+    asked = ask(path, gate_payload(tool, payload, looks, reason, until))
     verdict = await run.gatekeeper.decide(tool, call)
+    if looks.change and verdict.verdict != "deny":
+        changing.add(looks.change.path)
     if verdict.verdict == "ask":
         return [asked]
     decided = {
         "decision": "approve" if verdict.verdict == "allow" else "reject",
-        "digest": call_digest(tool, payload),
+        "digest": looks.digest,
         "reason": verdict.reason,
         "via": verdict.by.partition(":")[0],
     }
@@ -109,22 +127,26 @@ async def _unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context
     Raises Suspended while the owner has not said what became of it; where nobody is there, the model is told.
     """
     run = ctx.run
-    began = len(run.view.at(ctx.path, "action_start"))
-    if not began or tool.idempotent:
+    starts = run.view.at(ctx.path, "action_start")
+    if not starts or tool.idempotent:
         return None
-    card = f"card{began}"
+    card = f"card{len(starts)}"
+    named = card_digest(starts[-1].payload.get("digest", ""), card)
     decision = decision_at(run.view, join(ctx.path, card))
     if decision is None:
         if run.services.unattended:
             return interrupted("Nobody knows whether it ran: check before you ask for it again.")
         if not run.view.call(join(ctx.path, card)):
-            asked = interrupted_payload(tool, payload, card, run.services, run.limits.approval_hours)
+            change = approved_as(run.view, join(ctx.path, "human")).get("change")
+            until = expires(run.services, run.limits.approval_hours)
+            asked = interrupted_payload(tool, payload, named, change, until)
+            if why := starts[-1].payload.get("reason"):  # it only may have begun: the site was restored since
+                asked["reason"] = why
             run.stage(ask(ctx.path, asked, card))
         raise Suspended
     if decision.decision != "run_again":
         return interrupted(INTERRUPTED.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
-    same = decision.digest == card_digest(tool, payload, card)
-    return None if same else interrupted("The tool changed meanwhile.")
+    return None if decision.digest == named else interrupted("The tool changed meanwhile.")
 
 
 INTERRUPTED = {
@@ -138,15 +160,49 @@ def interrupted(message: str) -> Step:
     return action_error("runtime", "interrupted", message)
 
 
-async def _do(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Do the call, if it looks as it did when it was approved, or when it began."""
+    view, gate = ctx.run.view, join(ctx.path, "human")
+    starts = view.at(ctx.path, "action_start")
+    binds = view.result(gate) or (starts[-1] if starts and not tool.idempotent else None)
+    wanted = binds.payload.get("digest", "") if binds else None
+    try:
+        looks = shown(tool, payload, new_call(tool, payload, ctx.path, ctx.run))
+    except ToolError as error:
+        if wanted is None:
+            return [action_error("runtime", error.code, error.message)]
+        return [_changed("changed_since", starts, error.message)]
+    if wanted not in (None, looks.digest):
+        then = shown_digest(tool.name, payload, schema_digest(tool.input), **approved_as(view, gate))
+        return [_changed("changed_since" if then == wanted else "tool_changed", starts)]
+    return await _do(tool, payload, looks, action, ctx)
+
+
+CHANGED = {
+    "changed_since": "What this would change is not what was approved any more: read it again and ask anew.",
+    "tool_changed": "The tool changed after this call was approved. Ask again.",
+}
+"""Why an approved call does not start."""
+
+
+def _changed(code: str, starts: list[Step], why: str = "") -> Step:
+    """The result of a call that is not as it was approved. One that began may be so because it ran."""
+    message = f"{CHANGED[code]} {why}".strip()
+    if starts:
+        return interrupted(f"It began once, and nobody knows whether it ran. {message}")
+    return action_error("runtime", code, message)
+
+
+async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action, ctx: Context) -> list[Step]:
     run = ctx.run
     attempt = len(run.view.at(ctx.path, "action_start")) + 1
     run.going_on()
     if not (tool.idempotent and tool.risk is Risk.READ):
-        start = {"attempt": attempt, "digest": call_digest(tool, payload), "fence": run.fence}
+        start = {"attempt": attempt, "digest": looks.digest, "fence": run.fence}
         run.stage(Step(run.worker, "action_start", start, path=ctx.path))
     await run.flush()  # what asked for the call is durable before anything reaches outside
     call = new_call(tool, payload, ctx.path, run, attempt)
+    call.change = looks.change
     limit = tool.time_limit or run.limits.tool_seconds
     try:
         output = plain(await run.effect(_invoke(tool, call), limit))

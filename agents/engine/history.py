@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agents.engine.attached import Attached, said_messages
 from agents.engine.ledger import JSON
-from agents.engine.messages import Message, UserMessage
+from agents.engine.messages import Message
 from agents.engine.projection import CallIds, round_messages, turn_messages
 from agents.engine.view import join
 
@@ -21,8 +23,8 @@ BYTES_A_TOKEN = 4
 class History:
     """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
 
-    def __init__(self, run: Run, path: str, input: str | None) -> None:
-        self._run, self._path, self._input = run, path, input
+    def __init__(self, run: Run, path: str, input: str | None, files: Sequence[Attached] = ()) -> None:
+        self._run, self._path, self._said = run, path, said_messages(input, files)
         self._ids = CallIds()
         self._chunks: list[bytes] = []
         self._opened = False
@@ -60,8 +62,8 @@ class History:
         room = run.limits.history_tokens * BYTES_A_TOKEN
         while chunks and sum(map(len, chunks)) > room:
             chunks.pop(0)
-        if self._input:
-            chunks.append(provider.encode([UserMessage(self._input)]))
+        if self._said:
+            chunks.append(provider.encode(self._said))
         return chunks
 
     def _round(self, number: int) -> list[Message]:

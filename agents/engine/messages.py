@@ -10,9 +10,10 @@ from agents.engine.ledger import JSON
 
 @dataclass(frozen=True)
 class UserMessage:
-    """What a person said."""
+    """What a person said. `notes` are the site's: what came with it."""
 
     text: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

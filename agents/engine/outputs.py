@@ -9,6 +9,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents.engine.change import Change
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.view import ancestors, asked_for, parent
@@ -59,7 +60,8 @@ ToolResult = Union[Success, Failure, Pending, Deferred, Running]  # noqa: UP007 
 class Approval(Frozen):
     """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps.
 
-    `facts` is what holds of the call that was asked about; of the edited one, where a person edited it.
+    `facts` is what holds of the call that was asked about, and `change` what it would change; of the edited one, where
+    a person edited it: then `proposed` is what the call would have changed as it was asked about.
     """
 
     path: str
@@ -69,6 +71,8 @@ class Approval(Frozen):
     risk: str = ""
     digest: str = ""
     facts: list[str] = []
+    change: Change | None = None
+    proposed: Change | None = None
     requested_at: str = ""
     expires_at: str = ""
     decided_by: str = ""
@@ -339,9 +343,13 @@ def _opened_entry(step: Step, place: dict[str, Any]) -> ToolOutput:
 
 def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     asked = step.payload.get("payload", {})
-    known = {name: asked[name] for name in ("ask", "reason", "risk", "digest", "facts", "expires_at") if name in asked}
+    known = {name: asked[name] for name in _ASKED if name in asked}
     approval = _approval({"path": step.path, "requested_at": step.time, **known})
     return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
+
+
+_ASKED = ("ask", "reason", "risk", "digest", "facts", "change", "expires_at")
+"""What a gate's own payload says of it."""
 
 
 def _approval(fields: dict[str, Any]) -> Approval:
@@ -381,19 +389,31 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
 
 
 def _decided(approval: Approval, step: Step, decision: str) -> Approval:
-    return approval.model_copy(
-        update={
-            "state": DECIDED.get(decision, decision),
-            "decided_by": step.actor,
-            "decided_at": step.time,
-            "via": step.payload.get("via", ""),
-            "note": step.payload.get("reason") or step.payload.get("note") or "",
-            "facts": step.payload.get("facts", approval.facts),  # an edit says what holds of the edited call
-        }
-    )
+    said = step.payload
+    told = {
+        "state": DECIDED.get(decision, decision),
+        "decided_by": step.actor,
+        "decided_at": step.time,
+        "via": said.get("via", ""),
+        "note": said.get("reason") or said.get("note") or "",
+        "facts": said.get("facts", approval.facts),  # an edit says what holds of the edited call
+    }
+    if "change" in said:  # and what that one would change
+        told |= {"change": _change(said["change"]), "proposed": approval.change}
+    return approval.model_copy(update=told)
+
+
+def _change(said: JSON) -> Change | None:
+    """The change that a decision tells; None where it makes no sense, because a fold never raises."""
+    try:
+        return Change.model_validate(said)
+    except ValidationError:
+        return None
 
 
 def _fold_start(entry: ToolOutput, step: Step) -> ToolOutput:
+    if step.actor == "system":  # it may have begun, which nobody saw: it does not run now
+        return entry
     return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from agents.engine.attached import said_messages
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
 from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
@@ -66,14 +67,14 @@ def spoken(text: str, partial: bool) -> str:
 
 
 def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]:
-    """An earlier prompt, whole: what the person said, then round by round what came of it (S13)."""
+    """An earlier prompt, whole: what the person said and gave, then round by round what came of it (S13)."""
     outputs = Outputs()
     rounds: dict[str, None] = {}
     for output in sorted(past.outputs, key=lambda o: o.position):
         outputs.put(output)
         if not output.parent and output.type in ("text", "tool", "retry"):
             rounds[_round_of(output)] = None
-    messages: list[Message] = [UserMessage(past.input)] if past.input else []
+    messages: list[Message] = [*said_messages(past.input, past.files)]
     for path in rounds:
         messages += round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
     return messages

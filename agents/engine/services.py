@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agents.engine.errors import ToolError
 
 if TYPE_CHECKING:
+    from agents.engine.attached import Attached
     from agents.engine.outputs import Output
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class PastTurn:
-    """An earlier prompt of the conversation: what the person said (None: nobody did), and what came of it."""
+    """An earlier prompt of the conversation: what the person said (None: nobody did) and gave, and what came of it."""
 
     prompt: int
     input: str | None
     outputs: Sequence[Output]
+    files: Sequence[Attached] = ()
 
 
 class Services(Protocol):
@@ -61,6 +65,13 @@ class Services(Protocol):
         """The finished prompts before this one, oldest first."""
         ...
 
+    async def look_up(self, function: Callable[..., T], *args: Any) -> T:
+        """What a blocking function comes to that reads the database, in the thread that owns the connection.
+
+        It must be short: every turn of this worker waits for it.
+        """
+        ...
+
 
 @dataclass
 class PlainServices:
@@ -92,3 +103,7 @@ class PlainServices:
     async def history(self) -> Sequence[PastTurn]:
         """There were none."""
         return ()
+
+    async def look_up(self, function: Callable[..., T], *args: Any) -> T:
+        """Call it here."""
+        return function(*args)

@@ -19,6 +19,7 @@ from agents.engine.outputs import check_kind
 from agents.engine.schema import problem, schema_of
 
 if TYPE_CHECKING:
+    from agents.engine.change import Change
     from agents.engine.plugin import Plugin
     from agents.engine.policy import Action
     from agents.engine.runtime import Context
@@ -47,7 +48,8 @@ class ToolCall(Generic[Input]):
     """What a tool's function is given: the validated input and everything it may touch.
 
     `path` names the call and never changes; `key` is the same for every attempt, for services that take an
-    idempotency key; `state` is the declaring plugin's state, kept if the call changes it.
+    idempotency key; `state` is the declaring plugin's state, kept if the call changes it. `change` is what the tool
+    said that this call would change: what was shown, where it was shown to anybody.
     """
 
     tool: str
@@ -58,6 +60,7 @@ class ToolCall(Generic[Input]):
     key: str = ""
     attempt: int = 1
     state: Any = None
+    change: Change | None = None
     emitted: list[Step] = field(default_factory=list)
     saving: list[tuple[str, bytes, str, str]] = field(default_factory=list)
 
@@ -88,7 +91,8 @@ Requirement = bool | str | Callable[[Any], Any] | None
 class Tool:
     """A tool and what its author declares. It is a policy: `agents.engine.effect` runs it.
 
-    `time_limit` is in seconds; None leaves it to the site's setting.
+    `time_limit` is in seconds; None leaves it to the site's setting. `facts` and `change` run in the worker's loop:
+    both must be quick, as nothing else of the worker goes on meanwhile.
     """
 
     records_itself: ClassVar[bool] = True
@@ -107,6 +111,7 @@ class Tool:
     says: Callable[[Any], str] | None = None
     justify: Callable[[Any], str] | None = None
     facts: Callable[[Any], list[str]] | None = None
+    change: Callable[[Any], Change | None] | None = None
     preview: str = ""
 
     @property
@@ -138,6 +143,7 @@ def tool(
     says: Callable[[Any], str] | None = None,
     justify: Callable[[Any], str] | None = None,
     facts: Callable[[Any], list[str]] | None = None,
+    change: Callable[[Any], Change | None] | None = None,
     preview: str = "",
 ) -> Callable[[Callable[[Any], Any]], Tool]:
     """Make a function of one ToolCall a tool.
@@ -145,8 +151,14 @@ def tool(
     risk: what it can do; undeclared counts as DESTRUCTIVE. approval: when a person must agree first; undeclared
     means always unless the risk is READ (R18). idempotent: whether it may run again after a crash; READ tools may
     unless they say otherwise. time_limit: seconds, at most 600. plugin: whose state it reads and changes; such a
-    tool runs alone. title, says, justify, facts, preview: how people are told of a call ("Run a command"; "ran ls";
-    why it is asked; what holds about it, e.g. "Not sandboxed"; the shape of its input: command, diff, mail, request).
+    tool runs alone. title, says, justify, preview: how people are told of a call ("Run a command"; "ran ls"; why it is
+    asked; the shape of its input: command, diff, mail, request).
+
+    facts, change: functions of the ToolCall, asked when a person is and again when the call is about to start, which
+    it does only if they say the same. facts: what holds about it, e.g. "Not sandboxed". change: what it would change,
+    which is shown as a diff; one that raises ToolError ends the call with that error, and nobody is asked. It is
+    asked first, and `call.change` then tells it to facts. Both must be quick: they run in the worker's loop.
+
     Raises RegistryError for a name, a time limit or an input that makes no sense.
     """
 
@@ -173,6 +185,7 @@ def tool(
             says=says,
             justify=justify,
             facts=facts,
+            change=change,
             preview=preview,
         )
 

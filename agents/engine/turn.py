@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agents.engine.approval import decision_at, requirement
+from agents.engine.attached import Attached
 from agents.engine.closing import end
 from agents.engine.decorators import calls
 from agents.engine.effect import gate, interrupted, new_call
-from agents.engine.errors import Suspended
+from agents.engine.errors import Suspended, ToolError
 from agents.engine.history import History
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.plugin import Plugin
@@ -40,8 +41,8 @@ def agent(
 ) -> Policy:
     """An agent with these tools and plugins, asked for anew each turn. `rounds`: its budget, else the site's.
 
-    Its payload: `text` (what was said; none in a turn that the system started), `tier`, `system` (instead of `prompt`),
-    `continues` (the turn that this one goes on with).
+    Its payload: `text` (what was said; none in a turn that the system started), `files` (what was given with it),
+    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one goes on with).
     """
 
     @records_itself
@@ -74,7 +75,7 @@ class Turn:
         self.ctx, self.tools, self.plugins, self.prompt, self.limit = ctx, tools, plugins, prompt, limit
         self.input: str | None = ctx.action.payload.get("text")
         self.tier: str = ctx.action.payload.get("tier", "normal")
-        self.history = History(ctx.run, ctx.path, self.input)
+        self.history = History(ctx.run, ctx.path, self.input, () if ctx.path else Attached.of(ctx.action.payload))
         self._round: Round | None = None
 
     async def prepared(self, number: int) -> Round:
@@ -111,15 +112,19 @@ async def run_batch(asked: list[Step], turn: Turn, number: int) -> None:
     decided (R6).
     """
     ctx = turn.ctx
-    todo = [call for call in asked if not ctx.run.view.result(call.path)]
+    todo = _without_result(ctx, asked)
     tools = await turn.tools_of(number) if todo else {}
-    while todo:
+    while todo := _without_result(ctx, todo):  # asking ends those that cannot work
         free = await _before_a_gate(ctx, todo, tools)
         for group in _side_by_side(free, tools):
             await ctx.gather(*(settle(ctx, call, tools) for call in group))
         if todo := todo[len(free) :]:
             await _ask(ctx, todo, tools)
             await settle(ctx, todo.pop(0), tools)
+
+
+def _without_result(ctx: Context, asked: list[Step]) -> list[Step]:
+    return [call for call in asked if not ctx.run.view.result(call.path)]
 
 
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
@@ -188,12 +193,16 @@ async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> Non
 
     Raises Suspended while a gate is undecided. Returns where none is (any more).
     """
-    steps, deferred = [], []
+    steps, deferred, changing = list[Step](), list[Step](), set[str]()
     for call in todo:
         if why := _problem(ctx, call, tools):
             steps += [*_closed_gate(ctx, call), replace(why, path=call.path)]
         elif not ctx.run.view.call(join(call.path, "human")):
-            opened = await gate(tools[call.payload["policy"]], call.payload["payload"], call.path, ctx.run)
+            tool = tools[call.payload["policy"]]
+            try:
+                opened = await gate(tool, call.payload["payload"], call.path, ctx.run, changing)
+            except ToolError as error:
+                opened = [replace(action_error("runtime", error.code, error.message), path=call.path)]
             steps += opened
             if not opened and not ctx.run.view.at(call.path, "action_deferred"):
                 deferred.append(Step("runtime", "action_deferred", path=call.path))

@@ -31,8 +31,14 @@ MESSAGE_CHARACTERS = 500
 _OVERFLOW = re.compile(r"context[ _](length|window|size)", re.IGNORECASE)
 """How OpenAI, vLLM and llama.cpp word it; OpenAI's code `context_length_exceeded` matches too."""
 
-_PASSING = {"rate_limit_exceeded": "rate_limited", "server_error": "server_error", "vector_store_timeout": "timeout"}
-"""Codes of errors inside a stream that pass by themselves, and what we call them."""
+_PASSING = {
+    "rate_limit_exceeded": "rate_limited",
+    "server_error": "server_error",
+    "vector_store_timeout": "timeout",
+    "429": "rate_limited",
+    "408": "timeout",
+}
+"""Codes of errors inside a stream that pass by themselves, and what we call them. Some servers give an HTTP status."""
 
 
 def opening_failed(error: OpenAIError) -> ProviderError:
@@ -65,7 +71,7 @@ def told(body: JSON) -> ProviderError:
     code, message = _words(body)
     if _OVERFLOW.search(f"{code} {message}"):
         return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
-    known = _PASSING.get(code or "server_error")
+    known = "server_error" if re.fullmatch(r"5\d\d", code) else _PASSING.get(code or "server_error")
     return ProviderError(message or "The model failed.", code=known or "refused", retryable=known is not None)
 
 
@@ -99,7 +105,8 @@ def _words(body: JSON) -> tuple[str, str]:
     if not isinstance(body, dict):
         return "", ""
     code, message = body.get("code"), body.get("message")
-    return (code if isinstance(code, str) else ""), (message[:MESSAGE_CHARACTERS] if isinstance(message, str) else "")
+    code = str(code) if isinstance(code, str | int) else ""
+    return code, (message[:MESSAGE_CHARACTERS] if isinstance(message, str) else "")
 
 
 def _cause(error: Exception) -> str:

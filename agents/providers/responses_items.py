@@ -30,7 +30,8 @@ def dumps(value: JSON) -> bytes:
 
 def _items(message: Message) -> Iterator[dict[str, JSON]]:
     if isinstance(message, UserMessage):
-        yield {"role": "user", "content": [{"type": "input_text", "text": message.text}]}
+        texts = [message.text] if message.text or not message.notes else []
+        yield {"role": "user", "content": [{"type": "input_text", "text": text} for text in [*texts, *message.notes]]}
     elif isinstance(message, AssistantMessage):
         yield from _assistant_items(message)
     else:

@@ -134,9 +134,10 @@ class ApprovalAdmin(ReadOnly):
 
     @admin.display(description="Why")
     def why(self, obj: Approval) -> SafeString:
-        """Why it is asked, as far as it fits."""
-        about = "" if _card(obj).proposed is None else "Of what the agent proposed: "
-        return one_piece(visible(about + first_line(obj.reason, 80)))
+        """Why it is asked, as far as it fits; nothing where that is what the other columns say."""
+        shown = _card(obj)
+        about = "Of what the agent proposed: " if shown.reason and shown.proposed else ""
+        return one_piece(visible(about + first_line(shown.reason, 80)))
 
     @admin.display(description="Input begins")
     def asks(self, obj: Approval) -> SafeString:

@@ -52,12 +52,14 @@ class Listed(Pages):
         except OverflowError as error:
             raise IncorrectLookupParameters(error) from error
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> HttpResponse | None:
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
         """What an action does with the rows that were marked. Raises BadRequest for what names no row."""
         marked = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if any(row_id(text) is None for text in marked):
             raise BadRequest("what was marked is no row")
-        return super().response_action(request, queryset, *args)
+        return super().response_action(request, queryset, *more, **named)
 
 
 class ReadOnly(Listed):

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from conversations.approvals.permissions import shown_to
 from conversations.models import Output
+from conversations.pages.theme import chosen
 
 BADGE_MOST = 99
 
@@ -26,6 +27,7 @@ RECORD = (
 )
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
+    ("Skills", "school", "agents", "skill"),
     ("API keys", "key", "conversations", "apikey"),
 )
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
@@ -36,20 +38,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     approvals = _link("Approvals", "verified_user", "conversations", "approval")
     if waits := waiting(request.user):
         approvals |= {"badge": waits, "badge_variant": "warning"}
+    start = {"title": "Start", "icon": "home", "link": reverse("admin:index")}
+    chat = {"title": "Back to the chat", "icon": "arrow_back", "link": reverse("home"), "active": _is_elsewhere}
     return [
-        {"items": [approvals]},
+        {"items": [start, approvals, chat]},
         {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
         {"title": "Settings", "separator": True, "items": _visible(SETTINGS, request)},
         {"title": "People", "separator": True, "items": _visible(PEOPLE, request)},
     ]
-
-
-def index(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the admin's first page lists: Approvals on top, and what belongs to them."""
-    for app in context["app_list"]:
-        app["models"].sort(key=lambda model: model["object_name"] != "Approval")
-    context["app_list"].sort(key=lambda app: app["app_label"] != "conversations")
-    return context
 
 
 def waiting(staff: User | AnonymousUser) -> str:
@@ -63,6 +59,11 @@ def stylesheet(request: HttpRequest) -> str:
     return static("conversations/admin.css")
 
 
+def theme(request: HttpRequest) -> str:
+    """What was chosen on the pages holds here too; "" leaves it to the admin's own switch."""
+    return chosen(request)
+
+
 def script(request: HttpRequest) -> str:
     """The address of what keeps the admin's pages of approvals up to date."""
     return static("conversations/admin-live.js")
@@ -71,6 +72,11 @@ def script(request: HttpRequest) -> str:
 def mark(request: HttpRequest) -> str:
     """The address of the site's mark."""
     return static("conversations/mark.svg")
+
+
+def _is_elsewhere(_request: HttpRequest) -> bool:
+    """A link that leads out of the admin is never that of the page: it begins as all addresses do."""
+    return False
 
 
 def _visible(links: tuple[tuple[str, str, str, str], ...], request: HttpRequest) -> list[dict[str, Any]]:

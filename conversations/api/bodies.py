@@ -1,7 +1,7 @@
-"""What clients send: JSON with nothing in it that cannot be kept, and the shape of each request's body.
+"""What clients send: JSON with nothing in it that cannot be kept, or a form with files; and the shape of each body.
 
-Values are taken as they are: "true" is no boolean and 1 no text. A field that is not known is refused, because a name
-that was mistyped must not be taken for one that was left out.
+Values of JSON are taken as they are: "true" is no boolean and 1 no text. A field that is not known is refused, because
+a name that was mistyped must not be taken for one that was left out.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from collections.abc import Mapping
 from typing import IO, Annotated, Any, Literal, TypeVar
 
 from django.conf import settings
+from django.http import QueryDict
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError
 from pydantic_core import PydanticCustomError
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 
 from conversations.api.errors import Invalid, TooLarge
 from conversations.approvals.many import TOGETHER_MOST
+from conversations.erasure import REASON_MOST
+from conversations.listing import TITLE_MOST
 from conversations.requests import KEY_MOST
+from conversations.uploads import FILES_MOST, Upload, uploads
 
 B = TypeVar("B", bound=BaseModel)
+FILES = "files"
+"""The field of a form that holds files."""
 DEPTH_MOST = 50
 """Levels of lists and objects in a body. Tools take no deeper input."""
 
@@ -45,6 +51,17 @@ class StrictJSON(BaseParser):  # type: ignore[misc]
             raise ParseError(f"The body is no valid JSON: {error}.") from error
         _check(value)
         return value
+
+
+class Form(MultiPartParser):  # type: ignore[misc]
+    """A body of multipart/form-data: fields of text, and files."""
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
+        """Fields and files. Raises ParseError."""
+        try:
+            return super().parse(stream, media_type, context)
+        except ParseError as error:
+            raise ParseError("The body is no form: its parts cannot be told apart.") from error
 
 
 def _refuse(constant: str) -> None:
@@ -79,12 +96,29 @@ def _check_text(text: str) -> None:
 def read(request: Request, shape: type[B]) -> B:
     """The body of a request as `shape`. Raises Invalid, naming each field that is wrong, and what the parser raises.
 
-    A request without a body sends the empty object.
+    A request without a body sends the empty object. Of a form the fields are read; its files are `files_of` it.
     """
+    form = isinstance(request.data, QueryDict)
     try:
-        return shape.model_validate(request.data, strict=True)
+        return shape.model_validate(_form(request) if form else request.data, strict=not form)
     except ValidationError as error:
         raise Invalid(_fields(error)) from None
+
+
+def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, all of which are text. Raises Invalid for one that is sent twice, or is no place for it."""
+    wrong = {name: ["Send it once."] for name, values in request.POST.lists() if len(values) > 1}
+    wrong |= {name: ["There is no such file field."] for name in request.FILES if name != FILES}
+    if FILES in request.POST:
+        wrong[FILES] = ["Send files here, not text."]
+    if wrong:
+        raise Invalid(wrong)
+    return {name: str(value) for name, value in request.POST.items()}
+
+
+def files_of(request: Request) -> list[Upload]:
+    """The files of a form; none where the body is none. Raises BadFile."""
+    return uploads(request.FILES.getlist(FILES))
 
 
 def _fields(error: ValidationError) -> dict[str, list[str]]:
@@ -137,6 +171,19 @@ class NewConversation(Body):
     system_prompt: int | Text | None = None
 
 
+class ChangedConversation(Body):
+    """What is to change of a conversation: its title, and whether it is archived. What is left out stays."""
+
+    title: Annotated[Text, Field(max_length=TITLE_MOST)] | None = None
+    archived: bool | None = None
+
+
+class Erase(Body):
+    """Why the conversation is deleted; it stays on record."""
+
+    reason: Annotated[Text, Field(max_length=REASON_MOST)] = ""
+
+
 class NewPrompt(Body):
     """What is said, and the tier of the model that answers.
 
@@ -148,10 +195,20 @@ class NewPrompt(Body):
     visible: bool = True
 
 
+class NewPromptWithFiles(NewPrompt):
+    """The same as a form, with files; the input may then be left out. They lie in the workspace when the turn runs."""
+
+    files: list[bytes] = Field(default=[], max_length=FILES_MOST)
+
+
 class Stop(Body):
     """Why the turn is stopped."""
 
     reason: Annotated[Text, Field(max_length=1000)] = ""
+
+
+class NoFields(Body):
+    """Nothing is to be said: the empty object, or no body."""
 
 
 class GoOn(Body):

@@ -15,6 +15,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SIZE = OpenApiParameter("page_size", int, description="How many on a page: 50 unless given, 200 at most.")
 LIST = (OpenApiParameter("page", int, description="Which page; 1 is the first."), SIZE)
+CONVERSATIONS = (
+    OpenApiParameter(
+        "archived", bool, description="Those that were put away, or those that were not; the latter unless you search."
+    ),
+    OpenApiParameter(
+        "search",
+        str,
+        description="Words, all of which stand in one title, one message or one text of the agent: the 200 newest.",
+    ),
+    *LIST,
+)
 STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 for none."), SIZE)
 APPROVALS = (
     OpenApiParameter("state", str, enum=[*Gate.values, "all"], default="pending", description="Where they stand."),

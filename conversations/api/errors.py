@@ -13,16 +13,19 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.views import csrf, defaults
+from django.shortcuts import render
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.listing import BadTitle
 from conversations.models import Gate
 from conversations.prompts import BadInput, TurnInProgress
 from conversations.public import gate_json
 from conversations.requests import KeyReused
+from conversations.uploads import BadFile
 
 if TYPE_CHECKING:
     from agents.engine.ledger import JSON
@@ -133,6 +136,8 @@ _MEANINGS: dict[type[Exception], Callable[[Any], Refused]] = {
     TurnInProgress: lambda error: Refused(409, "turn_in_progress", str(error), prompt=error.prompt),
     KeyReused: lambda error: Refused(409, "idempotency_conflict", str(error), prompt=error.prompt),
     BadInput: lambda error: Invalid({"input": [str(error)]}),
+    BadTitle: lambda error: Invalid({"title": [str(error)]}),
+    BadFile: lambda error: Invalid({"files": [str(error)]}),
     DecisionRefused: _decision,
     Http404: lambda error: Refused(404, "not_found", NOT_FOUND),
     ObjectDoesNotExist: lambda error: Refused(404, "not_found", NOT_FOUND),
@@ -164,7 +169,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form, or a session's request, without the token that says it comes from a page of ours."""
     if not request.path.startswith(ROOT):
-        return csrf.csrf_failure(request, reason)
+        return render(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
     return error_response(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING)
 
 

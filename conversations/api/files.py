@@ -1,4 +1,4 @@
-"""Files that tools made."""
+"""Files that tools made and people gave."""
 
 from __future__ import annotations
 

@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from conversations.api import shapes
-from conversations.api.bodies import GoOn, NewPrompt, Stop, read, request_key
+from conversations.api.bodies import (
+    Form,
+    GoOn,
+    NewPrompt,
+    NewPromptWithFiles,
+    NoFields,
+    Stop,
+    StrictJSON,
+    files_of,
+    read,
+    request_key,
+)
 from conversations.api.describe import IDEMPOTENCY, LIST, STEPS, described
 from conversations.api.errors import Refused
 from conversations.api.paging import page_of, steps_page
 from conversations.api.views import StartingView, View
 from conversations.models import Conversation, Origin, Prompt
-from conversations.prompts import BadInput, cancel_prompt, continue_prompt, start_prompt, start_unsaid
+from conversations.prompts import BadInput, again_prompt, cancel_prompt, continue_prompt, start_prompt, start_unsaid
 from conversations.public import prompt_head, prompt_json, rounds_granted, step_json
 
 
 class Prompts(StartingView):
     """The prompts of one conversation."""
 
+    parser_classes = [StrictJSON, Form]
+
     @described("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
     def get(self, request: Request, pk: int) -> Response:
         """Its prompts in the order in which they were started, without what came of them."""
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        return page_of(request, conversation.prompts.order_by("number"), prompt_head)
+        return page_of(request, conversation.prompts.order_by("number").prefetch_related("files"), prompt_head)
 
-    @described("Send a message", {201: shapes.Prompt}, request=NewPrompt, parameters=IDEMPOTENCY)
+    @described(
+        "Send a message",
+        {201: shapes.Prompt},
+        request={StrictJSON.media_type: NewPrompt, Form.media_type: NewPromptWithFiles},
+        parameters=IDEMPOTENCY,
+    )
     def post(self, request: Request, pk: int) -> Response:
         """Start a turn. 409 `turn_in_progress` while another one runs or waits; `prompt` is its id.
 
         With an Idempotency-Key the same request again, also at the same moment, gives the same prompt with the same
-        status; the key with another request is 409 `idempotency_conflict`.
+        status; the key with another request is 409 `idempotency_conflict`. Files are a part of the request.
         """
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        body, key, by = read(request, NewPrompt), request_key(request), request.user
+        body, files, key, by = read(request, NewPrompt), files_of(request), request_key(request), request.user
         if not by.is_staff and not body.visible:
             raise Refused(403, "forbidden", "Only staff may start a turn that is not shown.")
-        if body.input is None:
+        if body.input is None and not files:
             if not by.is_staff:
                 raise BadInput("Write something first: only staff may have the system start a turn.")
             return _started(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
-        return _started(
-            start_prompt(
-                conversation, by, body.input, tier=body.model, origin=Origin.API, visible=body.visible, key=key
-            )
-        )
+        more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
+        return _started(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 
 
 class OnePrompt(View):
@@ -86,6 +103,17 @@ class Continue(StartingView):
         prompt = _mine(request).get(pk=pk)
         body, key = read(request, GoOn), request_key(request)
         return _started(continue_prompt(prompt.pk, request.user, body.model, origin=Origin.API, key=key))
+
+
+class Again(StartingView):
+    """The turn once more."""
+
+    @described("Try a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
+    def post(self, request: Request, pk: int) -> Response:
+        """Try a turn that failed or was stopped again: a new prompt with the same message, files and tier."""
+        prompt = _mine(request).get(pk=pk)
+        read(request, NoFields)
+        return _started(again_prompt(prompt.pk, request.user, origin=Origin.API, key=request_key(request)))
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

@@ -43,6 +43,14 @@ class File(Shape):
     url: str
 
 
+class Change(Shape):
+    """A text before and after a call; `before` is null where there is none yet."""
+
+    path: str
+    before: str | None
+    after: str
+
+
 class Gate(Shape):
     """What a person was asked about a call, and what they decided. `digest` goes with the decision."""
 
@@ -58,6 +66,7 @@ class Gate(Shape):
     decided_at: str
     via: Annotated[str, Field(description="`page`, `admin`, `api` or `system`.")]
     note: str
+    change: Annotated[Change | None, Field(description="What the call would make of a text.")]
     by_rule: str | None = None
 
 
@@ -182,6 +191,7 @@ class Conversation(Shape):
     title: str
     system_prompt: ChosenPrompt | None
     active_prompt: int | None
+    archived: Annotated[bool, Field(description="Whether it was put away: it is not in the list.")]
     seq: int
     created_at: str
     updated_at: str
@@ -197,6 +207,7 @@ class PromptHead(Shape):
     state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
     stop_reason: str
     input: str | None
+    files: Annotated[list[File], Field(description="What was given with the input.")]
     model: str
     origin: Literal["user", "trigger", "workflow", "api"]
     visible: bool

@@ -15,6 +15,7 @@ urlpatterns = [
     path("prompts/<int:pk>/steps/", prompts.Steps.as_view(), name="api-prompt-steps"),
     path("prompts/<int:pk>/cancel/", prompts.Cancel.as_view(), name="api-prompt-cancel"),
     path("prompts/<int:pk>/continue/", prompts.Continue.as_view(), name="api-prompt-continue"),
+    path("prompts/<int:pk>/again/", prompts.Again.as_view(), name="api-prompt-again"),
     path("approvals/", approvals.Approvals.as_view(), name="api-approvals"),
     path("approvals/decide/", approvals.DecideTogether.as_view(), name="api-decide"),
     path("approvals/<int:pk>/", approvals.OneApproval.as_view(), name="api-approval"),

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs import ToolOutput
+from agents.engine.outputs import Approval, ToolOutput
 from conversations import wakeup
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import may_decide
@@ -41,7 +42,8 @@ class DecisionRefused(Exception):
 class Conflict(DecisionRefused):
     """The gate is not as it was shown: decided by another, closed, or asked anew. `output` is its present state.
 
-    The details of `facts_changed`, which is said of an edited call, are its `facts` and its `digest`.
+    The details of `facts_changed`, which is said of an edited call, are its `facts`, its `change` where it has one that
+    is shown, and its `digest`.
     """
 
     def __init__(self, code: str, message: str, output: Output, details: Mapping[str, Any] | None = None) -> None:
@@ -64,8 +66,8 @@ def decide(
 
     `digest` is that of the call as it was shown: another one is refused, nothing is decided. `via`: page, admin or api.
     `reason`: why; with an approval it is a note. `input`: approve the call with this input in the place of the agent's;
-    where other facts then hold of it, they have to be seen first: `facts_changed` tells them with the digest to decide
-    by. `answer` is what a question is answered with.
+    where other facts then hold of it, or where it changes another text, that has to be seen first: `facts_changed`
+    tells it with the digest to decide by. `answer` is what a question is answered with.
 
     The same decision again by the same person returns the first result. Raises ObjectDoesNotExist (nobody was
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `unknown_decision`,
@@ -109,7 +111,7 @@ def _said(output: Output, decision: str, digest: str, input: object, answer: str
     """What the decision binds, as it is recorded. Raises as `decide` does."""
     if input is not None and (edit := _edit(output, decision, input)):
         _as_shown(output, digest, edit)
-        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts}
+        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_changing(output, edit)}
     if digest != output.digest:
         raise Conflict("changed", "This is not what you were shown: look at it again.", output)
     if decision != "answer":
@@ -133,7 +135,15 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
     if wrong := shape.problems(payload):
         told = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
         raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {told}", wrong)
-    return shape.edit(payload)
+    try:
+        return shape.edit(payload)
+    except ToolError as error:
+        raise DecisionRefused("invalid_input", f"Nothing was decided: {error}", {WHOLE: [error.message]}) from error
+
+
+def _changing(output: Output, edit: Edit) -> dict[str, JSON]:
+    """The edited call's change, where it has one, or the call had that was asked about."""
+    return {"change": edit.change} if edit.change or _approval(output).change else {}
 
 
 def _as_shown(output: Output, digest: str, edit: Edit) -> None:
@@ -142,8 +152,9 @@ def _as_shown(output: Output, digest: str, edit: Edit) -> None:
         return
     if digest != output.digest:
         raise Conflict("changed", "This is not what you were shown: look at it again.", output)
-    if edit.facts != _facts(output):
-        details = {"facts": edit.facts, "digest": edit.digest}
+    asked = _approval(output)
+    if not edit.same_ground(asked.facts, asked.change.model_dump() if asked.change else None):
+        details = {"facts": edit.facts, "digest": edit.digest, **({"change": edit.change} if edit.change else {})}
         raise Conflict("facts_changed", "Not decided yet: with this input, something else holds.", output, details)
 
 
@@ -152,9 +163,9 @@ def _input(output: Output) -> dict[str, JSON]:
     return entry.input if isinstance(entry, ToolOutput) else {}
 
 
-def _facts(output: Output) -> list[str]:
+def _approval(output: Output) -> Approval:
     entry = output.entry()
-    return entry.approval.facts if isinstance(entry, ToolOutput) and entry.approval else []
+    return entry.approval if isinstance(entry, ToolOutput) and entry.approval else Approval(path=output.gate_path)
 
 
 def _decided_already(output: Output, turn: Turn, actor: str, wanted: dict[str, Any]) -> Output:

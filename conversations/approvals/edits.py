@@ -1,20 +1,24 @@
-"""Another input than the agent asked for: what it is checked against, and what then holds of the call."""
+"""Another input than the agent asked for: what it is checked against, what then holds of the call, what it changes."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
 from agents.discovery import installed_tool
-from agents.engine.approval import facts, shown_digest
+from agents.engine.approval import facts, shown, shown_digest
 from agents.engine.ledger import JSON, canonical, copy_json, digest
-from agents.engine.schema import problems, schema_digest
-from agents.engine.tools import Tool, wire_name
+from agents.engine.schema import parse, problems, schema_digest
+from agents.engine.services import PlainServices
+from agents.engine.tools import Tool, ToolCall, wire_name
 from agents.engine.view import parent
 from conversations.models import Output, Snapshot, Step
+from conversations.workspaces import folder_of
 
 WHOLE = "input"
 """The place of what is wrong with an input as a whole."""
@@ -22,21 +26,30 @@ WHOLE = "input"
 
 @dataclass(frozen=True)
 class Edit:
-    """An input that a person put in the place of the agent's, the digest of that call, and what holds of it."""
+    """An input that a person put in the place of the agent's, the digest of that call, and what is shown of it.
+
+    `change` is what it would change, as the ledger tells it; None where it is not shown, or changes nothing that is.
+    """
 
     input: dict[str, JSON]
     digest: str
     facts: list[str]
+    change: dict[str, JSON] | None = None
+
+    def same_ground(self, facts: list[str], change: dict[str, JSON] | None) -> bool:
+        """Whether the call holds and begins from the same as the one with these: then an edit is all that is new."""
+        return self.facts == facts and _ground(self.change) == _ground(change)
 
 
 @dataclass(frozen=True)
 class Shape:
     """What an edit of one call is checked against, and told of it.
 
-    `asked` is what the person was asked. `tool` is there where this process has the very tool that was asked about:
-    what only a plugin offers, round by round, it may not have.
+    `asked` is what the person was asked, about the call of `output`. `tool` is there where this process has the very
+    tool that was asked about: what only a plugin offers, round by round, it may not have.
     """
 
+    output: Output
     schema: dict[str, JSON]
     asked: dict[str, JSON]
     tool: Tool | None
@@ -49,23 +62,58 @@ class Shape:
         return dict(found)
 
     def edit(self, payload: dict[str, JSON]) -> Edit:
-        """The call with this input, as the engine will name it when it is about to run."""
-        now = self._facts(payload)
-        return Edit(payload, shown_digest(self.asked["tool"], payload, self.asked["schema"], now), now)
+        """The call with this input, as the engine will name it when it is about to run.
 
-    def _facts(self, payload: dict[str, JSON]) -> list[str]:
-        """A fact that the edit does not change stays as the worker said it, who may stand on another machine."""
-        shown: list[str] = list(self.asked.get("facts") or [])
+        Raises ToolError where the tool says that it cannot work.
+        """
         if self.tool is None:
-            return shown
-        before, after = facts(self.tool, self.asked.get("input", {})), facts(self.tool, payload)
-        if len(before) == len(after) == len(shown):
-            return [old if a == b else b for old, a, b in zip(shown, before, after, strict=True)]
-        return shown if before == after else after
+            return self._edit(payload, list(self.asked.get("facts") or []), None)
+        after = shown(self.tool, payload, self._call(self.tool, payload)).recorded
+        change = after.get("change")
+        return self._edit(payload, self._facts(self.tool, after["facts"], change), change)
+
+    def _edit(self, payload: dict[str, JSON], now: list[str], change: dict[str, JSON] | None) -> Edit:
+        named = shown_digest(self.asked["tool"], payload, self.asked["schema"], now, change)
+        return Edit(payload, named, now, change)
+
+    def _facts(self, tool: Tool, after: list[str], change: dict[str, JSON] | None) -> list[str]:
+        """A fact that the edit does not change stays as the worker said it, who may stand on another machine.
+
+        Not so where the text that it begins from is another by now: then what was said of it is of the past.
+        """
+        told: list[str] = list(self.asked.get("facts") or [])
+        before = facts(tool, self._call(tool, self.asked.get("input", {})))
+        if _ground(change) != _ground(self.asked.get("change")):
+            return after
+        if len(before) == len(after) == len(told):
+            return [old if a == b else b for old, a, b in zip(told, before, after, strict=True)]
+        return told if before == after else after
+
+    def _call(self, tool: Tool, payload: dict[str, JSON]) -> ToolCall[Any]:
+        conversation = self.output.conversation
+        return ToolCall(
+            tool=tool.name,
+            input=parse(tool.input, payload),
+            user=conversation.owner_id,
+            services=_Folder(user=conversation.owner_id, prompt=self.output.prompt_id, conversation=conversation.pk),
+            path=self.output.path,
+            state=_state(tool, conversation.pk),
+        )
+
+
+@dataclass
+class _Folder(PlainServices):
+    """What a tool may look at in this process, to say what a call would do: whose it is, and the workspace."""
+
+    conversation: int = 0
+
+    def workspace(self) -> Path:
+        """See Services."""
+        return folder_of(self.conversation)
 
 
 def shape_of(output: Output) -> Shape | None:
-    """What an edit of this call is checked against; None where it cannot be: its schema is recorded nowhere."""
+    """What an edit of this call is checked against; None where it cannot be."""
     gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
     if asked.get("ask") != "approve" or not asked.get("schema"):
@@ -73,8 +121,25 @@ def shape_of(output: Output) -> Shape | None:
     tool = installed_tool(str(asked.get("tool")))
     if tool and schema_digest(tool.input) != asked["schema"]:
         tool = None  # another than the one that was asked about
-    schema = _recorded_schema(output, asked) or (tool.schema if tool else None)
-    return Shape(schema, asked, tool) if schema else None
+    if tool is None and asked.get("change"):
+        return None  # nobody here can say what the edited call would change
+    # The same either way; the tool's own has its fields in order.
+    schema = tool.schema if tool else _recorded_schema(output, asked)
+    return Shape(output, schema, asked, tool) if schema else None
+
+
+def _ground(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:
+    """What a change begins from: which text, and what stands there."""
+    return (change["path"], change["before"]) if change else None
+
+
+def _state(tool: Tool, conversation: int) -> Any:
+    """The state of the tool's plugin as the conversation's last step left it; None for a tool that has none."""
+    if tool.plugin is None:
+        return None
+    steps = Step.objects.filter(conversation=conversation, type="state").order_by("-seq")
+    left: JSON = next((step.content["value"] for step in steps if step.content["plugin"] == tool.plugin.name), {})
+    return tool.plugin.State.model_validate(left)
 
 
 def same(one: JSON, other: JSON) -> bool:

@@ -45,8 +45,9 @@ def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm
     shape = shape_of(card.row)
     if shape is None:
         return None
-    code = frozenset({"command"} if card.call.command is not None else ())
-    return SchemaForm(shape.schema, shape.asked.get("input", {}), posted, code)
+    given: dict[str, JSON] = shape.asked.get("input", {})
+    code = frozenset(given if card.call.effect == "write" else {"command"} if card.call.effect == "run" else ())
+    return SchemaForm(shape.schema, given, posted, code)
 
 
 def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:
@@ -81,7 +82,7 @@ def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -
             form.errors = refused.details
             card.opened = replace(card.opened, problem=LOOK)
         if refused.code == "facts_changed":
-            card.opened = replace(card.opened, facts=refused.details["facts"], seen=refused.details["digest"])
+            card.opened = card.opened.telling(refused.details)
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -10,12 +11,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from conversations.listing import BadTitle, rename
 from conversations.models import Conversation, Prompt
 from conversations.pages.cards import open_asked
 from conversations.pages.composer import Composer
 from conversations.pages.dock import Dock
+from conversations.pages.done import done
 from conversations.pages.forms import Message
 from conversations.pages.live import answer_html, fragment, stands_at
 from conversations.pages.posting import posted
@@ -24,12 +28,16 @@ from conversations.pages.timeline import TURNS_MOST, timeline
 from conversations.prompts import (
     BadInput,
     TurnInProgress,
+    again_prompt,
     begin_conversation,
     cancel_prompt,
     continue_prompt,
     start_prompt,
 )
 from conversations.requests import KeyReused
+from conversations.uploads import BadFile
+
+ARRIVED = "A message that this page sent before has arrived after all, see its conversation. This one was not sent."
 
 
 class PersonRequest(HttpRequest):
@@ -48,6 +56,13 @@ def home(request: PersonRequest) -> HttpResponse:
 
 @login_required
 @require_GET
+def listed(request: PersonRequest) -> HttpResponse:
+    """The list alone, for who types into the search field."""
+    return render(request, "conversations/list.html", _frame(request))
+
+
+@login_required
+@require_GET
 def new(request: PersonRequest) -> HttpResponse:
     """An empty conversation; its first message starts it."""
     return _empty(request, Composer(reverse("start")), one_pane="thread")
@@ -56,12 +71,18 @@ def new(request: PersonRequest) -> HttpResponse:
 @posted
 def start(request: PersonRequest) -> HttpResponse:
     """Start a conversation by its first message. 400 with the text kept where the message cannot be taken."""
-    message = Message(request.POST)
+    message = Message(request.POST, request.FILES)
     try:
-        prompt = begin_conversation(request.user, message.checked(), tier=message.tier, key=message.key)
-    except (BadInput, KeyReused) as error:
-        return _empty(request, _kept(reverse("start"), message, error), one_pane="thread", status=400)
-    return redirect(f"{prompt.conversation.get_absolute_url()}#now")
+        prompt = begin_conversation(
+            request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
+        )
+    except (BadInput, BadFile, KeyReused) as error:
+        kept = _kept(reverse("start"), message, ARRIVED if isinstance(error, KeyReused) else error)
+        if request.htmx:
+            return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=400)
+        return _empty(request, kept, one_pane="thread", status=400)
+    page = f"{prompt.conversation.get_absolute_url()}#now"
+    return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 
 @login_required
@@ -74,15 +95,16 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
 @posted
 def say(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. 409 while a turn runs or waits, 400 where it cannot be taken; the text is kept in the field."""
-    found, message = _conversation(request, pk), Message(request.POST)
+    found, message = _conversation(request, pk), Message(request.POST, request.FILES)
     try:
-        start_prompt(found, request.user, message.checked(), tier=message.tier, key=message.key)
+        start_prompt(
+            found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
+        )
     except KeyReused:
-        problem = "A message that this page sent before has arrived after all, see above. This one was not sent."
-        kept = Composer(_action(found), message.text, message.tier, problem)
+        kept = _kept(_action(found), message, ARRIVED)
         return _answer(request, found, kept, 409, fresh=True)
-    except (TurnInProgress, BadInput) as error:
-        status = 400 if isinstance(error, BadInput) else 409
+    except (TurnInProgress, BadInput, BadFile) as error:
+        status = 409 if isinstance(error, TurnInProgress) else 400
         return _answer(request, found, _kept(_action(found), message, error), status)
     return _answer(request, found)
 
@@ -92,7 +114,7 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. What was typed meanwhile stays in the field."""
     prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
     cancel_prompt(prompt.pk, request.user)
-    found, message = _conversation(request, prompt.conversation_id), Message(request.POST)
+    found, message = _conversation(request, prompt.conversation_id), Message(request.POST, request.FILES)
     typed = Composer(_action(found), message.text, message.tier) if message.text.strip() else None
     return _answer(request, found, typed)
 
@@ -100,13 +122,40 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
 @posted
 def go_on(request: PersonRequest, pk: int) -> HttpResponse:
     """Go on from where a turn failed or was stopped: a new turn without input (R5). 409 where that cannot be."""
+    return _anew(request, pk, continue_prompt)
+
+
+@posted
+def again(request: PersonRequest, pk: int) -> HttpResponse:
+    """Try a turn that failed or was stopped again: a new turn with the same message. 409 where that cannot be."""
+    return _anew(request, pk, again_prompt)
+
+
+def _anew(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
     prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
     found = _conversation(request, prompt.conversation_id)
     try:
-        continue_prompt(prompt.pk, request.user)
+        start(prompt.pk, request.user)
     except (TurnInProgress, BadInput) as error:
         return _answer(request, found, Composer(_action(found), problem=str(error)), 409)
     return _answer(request, found)
+
+
+@posted
+def name(request: PersonRequest, pk: int) -> HttpResponse:
+    """Rename a conversation. 400, with the title as it was typed, where it cannot be taken."""
+    found, title = _conversation(request, pk), request.POST.get("title", "")
+    try:
+        rename(found, title)
+    except BadTitle as error:
+        renaming = {"text": title, "problem": str(error)}
+        if not request.htmx:
+            return _thread(request, found, status=400, renaming=renaming)
+        context = {"conversation": found, "renaming": renaming, "oob": True}
+        return render(request, "conversations/dock/menu.html", context, status=400)
+    if request.htmx:
+        return HttpResponse(fragment(request.user, found, stands_at(request)))
+    return redirect(found)
 
 
 def _conversation(request: PersonRequest, pk: int) -> Conversation:
@@ -115,8 +164,8 @@ def _conversation(request: PersonRequest, pk: int) -> Conversation:
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
 
 
-def _kept(action: str, message: Message, error: Exception) -> Composer:
-    return Composer(action, message.text, message.tier, str(error))
+def _kept(action: str, message: Message, problem: Exception | str) -> Composer:
+    return Composer(action, message.text, message.tier, str(problem), message.brought)
 
 
 def _action(conversation: Conversation) -> str:
@@ -145,14 +194,20 @@ def _answer(
 
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
-    context = {"composer": composer} | _frame(request)
-    if not (context["sidebar"].groups or context["sidebar"].query):
+    context = {"composer": composer, "done": done(request)} | _frame(request)
+    beside = context["sidebar"]
+    if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
     return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=status)
 
 
 def _thread(
-    request: PersonRequest, conversation: Conversation, composer: Composer | None = None, status: int = 200
+    request: PersonRequest,
+    conversation: Conversation,
+    composer: Composer | None = None,
+    status: int = 200,
+    *,
+    renaming: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     turns = timeline(conversation, request.user, _turns_wanted(request))
     open_asked((card for turn in turns for card in turn.waiting), request.GET)
@@ -165,6 +220,7 @@ def _thread(
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
         "composer": composer or Composer(_action(conversation)),
+        "renaming": renaming or {},
     }
     return render(request, "conversations/thread.html", context | _frame(request), status=status)
 
@@ -176,4 +232,5 @@ def _turns_wanted(request: HttpRequest) -> int:
 
 def _frame(request: PersonRequest) -> dict[str, Any]:
     """What stands beside every page: the list."""
-    return {"sidebar": sidebar(request.user, request.GET.get("q", "").strip())}
+    searched, archived = request.GET.get("q", "").strip(), "archived" in request.GET
+    return {"sidebar": sidebar(request.user, searched, archived=archived)}

@@ -1,4 +1,6 @@
-"""What stands around the timeline and changes with it: the word in the bar, what waits, the button to send or stop."""
+"""What stands around the timeline and changes with it: title, menu and word in the bar, what waits, the button to send
+or stop.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +71,8 @@ class Dock:
         """The elements, by id."""
         active = self.active and self.active.pk
         shown = {
+            "name": version(str(self.conversation)),
+            "menu": version(str(self.conversation), self.conversation.archived_at is None),
             "state": version(self.state, len(self.batch.open), self.batch.may),
             "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], self.batch.may),
             "act": version(active, self.state == "waiting", self.batch.may),

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from django import forms
+from django.core.files.uploadedfile import UploadedFile
 
 from conversations.prompts import INPUT_MOST, BadInput
+from conversations.requests import KEY_MOST
+from conversations.uploads import Upload, uploads
 
 TIERS = (("normal", "Normal"), ("high", "High"))
-KEY_MOST = 100
-"""Characters of a message's own name."""
 
 
 class Message(forms.Form):
-    """A message and the tier of the model that is to answer it."""
+    """A message with its files, and the tier of the model that is to answer it."""
 
     input = forms.CharField(
+        required=False,  # files alone are a message too
         strip=False,
         max_length=INPUT_MOST,
         error_messages={
-            "required": "Write something first.",
             "max_length": f"A message takes {INPUT_MOST:,} characters, and this has more. Send it in parts.",
         },
     )
@@ -40,8 +41,21 @@ class Message(forms.Form):
         """The page's own name for this message; "" where it gave none."""
         return str(self.data.get("key", ""))[:KEY_MOST]
 
+    @property
+    def brought(self) -> int:
+        """How many files came with it."""
+        return len(self._sent)
+
     def checked(self) -> str:
         """The text, to be sent. Raises BadInput."""
         for errors in self.errors.values():
             raise BadInput(str(errors[0]))
         return self.text
+
+    def uploads(self) -> list[Upload]:
+        """The files, to be sent. Raises BadFile."""
+        return uploads(self._sent)
+
+    @property
+    def _sent(self) -> list[UploadedFile[bytes]]:
+        return self.files.getlist("files")

@@ -19,7 +19,7 @@ from conversations.pages.composer import Composer
 from conversations.pages.dock import Dock
 from conversations.pages.drafts import Prose, Running, prose, slug, standing
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, turn, turns
+from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, shown_prompts, turn, turns
 
 PATHS_MOST = 200
 """Paths that are asked for by name; of more the whole turn is read."""
@@ -178,8 +178,7 @@ def _conversation(pk: int) -> Conversation | None:
 
 def _prompts(conversation: Conversation, wanted: Iterable[int]) -> list[Prompt]:
     """Those of these prompts that are shown, in order."""
-    found = conversation.prompts.filter(pk__in=list(wanted), visible=True)
-    return list(found.select_related("asked_by").order_by("number"))
+    return list(shown_prompts(conversation).filter(pk__in=list(wanted)).order_by("number"))
 
 
 def _changed(conversation: Conversation, after: int) -> set[int]:

@@ -20,7 +20,11 @@ TAGS = {
     "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
-CLASSES = {"div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown"}, "table": {"grid"}}
+ALIGNED = {"right", "center"}
+CLASSES = {
+    "div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown"}, "table": {"grid"}, "td": ALIGNED,
+    "th": ALIGNED,
+}  # fmt: skip
 SCHEMES = {"http", "https", "mailto"}
 
 
@@ -40,6 +44,15 @@ class Renderer(RendererHTML):
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """And the box ends."""
         return "</table></div>"
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """A cell; where it is to stand at the right or in the middle a class says so, for nothing here has a style."""
+        tag, aligned = tokens[idx].tag, str(tokens[idx].attrGet("style") or "").removeprefix("text-align:")
+        return f'<{tag} class="{aligned}">' if aligned in ALIGNED else f"<{tag}>"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """The same for a heading."""
+        return self.td_open(tokens, idx, options, env)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """A block of code in its box."""

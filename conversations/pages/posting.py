@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 View = Callable[..., HttpResponse]
@@ -25,12 +26,13 @@ def posted(view: View) -> View:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
             return view(request, *args, **kwargs)
-        return redirect_to_login(_page(request))
+        return redirect_to_login(page_of(request))
 
     return guarded
 
 
-def _page(request: HttpRequest) -> str:
+def page_of(request: HttpRequest) -> str:
     """The page that the form stands on, as the browser tells; the first one where it does not, or tells of another."""
     page = urlsplit(request.headers.get("Referer", ""))
-    return page.path if page.netloc == request.get_host() and page.path.startswith("/") else "/"
+    ours = page.netloc == request.get_host() and url_has_allowed_host_and_scheme(page.path, allowed_hosts=None)
+    return page.path if ours else "/"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Max
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.formats import date_format
 
 from conversations.approvals.permissions import shown_to
-from conversations.models import Conversation, Output, State
+from conversations.models import Conversation, Output, Prompt, State, Step
 from conversations.pages.versions import version
+from conversations.presence import has_looked
+from conversations.search import search
 
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""
@@ -24,12 +27,24 @@ COUNT_MOST = 100
 
 @dataclass(frozen=True)
 class Row:
-    """A conversation in the list: how many actions of it wait, and whether it works or failed."""
+    """A conversation in the list: how many actions of it wait, and whether it works or failed.
+
+    `unread`: its last turn ended, or began to wait, since its owner had it in view. `quote`: where a search found
+    something, if not in the title.
+    """
 
     conversation: Conversation
     waiting: int
     state: str
     asks: int = 0  # the newest output that waits: a later one is news
+    unread: bool = False
+    failed: bool = False
+    quote: str = ""
+
+    @property
+    def marks(self) -> tuple[object, ...]:
+        """All that it shows beside the conversation's own."""
+        return self.waiting, self.asks, self.state, self.time, self.unread, self.failed, self.quote
 
     @property
     def since(self) -> datetime:
@@ -61,13 +76,15 @@ class Group:
 class Sidebar:
     """The list, as one person sees it. `query` is what was searched for; `more` says that not all are here.
 
-    `waiting` counts the actions that wait in this person's conversations, `approvals` those that the admin shows to
-    staff, up to COUNT_MOST; None for others.
+    `archived`: it is the list of what was put away; `away` counts these. `waiting` counts the actions that wait in this
+    person's conversations, `approvals` those that the admin shows to staff, up to COUNT_MOST; None for others.
     """
 
     groups: list[Group]
     query: str
     more: bool
+    archived: bool = False
+    away: int = 0
     approvals: int | None = None
     waiting: int = 0
 
@@ -75,10 +92,15 @@ class Sidebar:
     def version(self) -> str:
         """That of the list."""
         rows = [
-            (row.conversation.pk, str(row.conversation), row.waiting, row.asks, row.state, row.time)
+            (row.conversation.pk, str(row.conversation), row.conversation.archived_at is None, *row.marks)
             for row in self.rows
         ]
-        return version([(group.title, len(group.rows)) for group in self.groups], rows, self.more)
+        return version([(group.title, len(group.rows)) for group in self.groups], rows, self.more, self.away)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is not the list that is pushed."""
+        return bool(self.query) or self.archived
 
     @property
     def rows(self) -> list[Row]:
@@ -86,41 +108,68 @@ class Sidebar:
         return [row for group in self.groups for row in group.rows]
 
 
-def sidebar(user: User, query: str = "") -> Sidebar:
-    """The conversations of this user, those that wait for a person first, then the newest."""
-    found = Conversation.objects.visible_to(user).select_related("active_prompt").order_by("-updated_at")
-    if query:
-        found = found.filter(title__icontains=query)
-    newest = list(found[: LIST_MOST + 1])
-    waiting = _waiting(newest)
-    rows = [_row(c, *waiting.get(c.pk, (0, 0))) for c in newest[:LIST_MOST]]
+def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
+    """The conversations of this user, those that wait for a person first, then the newest.
+
+    What was put away is there where it was searched for, where it waits, and where `archived` asks for it.
+    """
+    mine = Conversation.objects.visible_to(user)
+    quotes = search(mine, query, LIST_MOST + 1) if query else {}
+    newest = list(_with_last_turn(mine, _wanted(query, quotes, archived=archived))[: LIST_MOST + 1])
+    waiting, looks = _waiting(newest), _looks(user, newest)
+    rows = [_row(c, *waiting.get(c.pk, (0, 0)), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
     wait = [row for row in rows if row.state == State.WAITING]
     rest = [row for row in rows if row.state != State.WAITING]
     title = "Waiting for you" if user.has_perm("conversations.decide_own_approval") else "Waiting for approval"
-    groups = [Group(title, wait), *_by_day(rest)] if wait else _by_day(rest)
     pending = Output.objects.pending()
     return Sidebar(
-        groups,
+        [Group(title, wait), *_by_day(rest)] if wait else _by_day(rest),
         query,
         len(newest) > LIST_MOST,
+        archived and not query,
+        mine.exclude(archived_at=None).count(),
         shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
-        pending.filter(conversation__owner=user).count(),
+        pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt")).count(),
     )
 
 
-def _state(conversation: Conversation) -> str:
+def _wanted(query: str, found: Collection[int], *, archived: bool) -> Q:
+    if query:
+        return Q(pk__in=found)
+    in_list = Q(archived_at=None)
+    return ~in_list if archived else in_list | Q(active_prompt__state=State.WAITING)
+
+
+def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySet[Conversation]:
+    """These, the newest first, each with `last_state` of its last turn that is shown, and the seq of its last step."""
+    last = Prompt.objects.filter(conversation=OuterRef("pk"), visible=True).order_by("-number")
+    steps = Step.objects.filter(prompt=OuterRef("last_prompt")).order_by("-seq")
+    found = conversations.filter(wanted).select_related("active_prompt").order_by("-updated_at")
+    found = found.annotate(last_prompt=Subquery(last.values("pk")[:1]), last_state=Subquery(last.values("state")[:1]))
+    return found.annotate(last_seq=Subquery(steps.values("seq")[:1]))
+
+
+def _looks(user: User, conversations: Iterable[Conversation]) -> bool:
+    """Whether this person's pages say what was seen. Where none ever did, nothing is marked as unread."""
+    return any(_moved(c) for c in conversations) and has_looked(user.pk)
+
+
+def _moved(conversation: Any) -> bool:
+    """Whether its last turn did something since it was seen, and left it to its owner. Who stopped it knows that."""
+    left = conversation.last_state in (State.WAITING, State.COMPLETED, State.FAILED)
+    return left and (conversation.last_seq or 0) > conversation.seen_seq
+
+
+def _row(conversation: Any, waiting: int, asks: int, *, looks: bool, quote: str) -> Row:
     active = conversation.active_prompt
-    return active.state if active else ""
-
-
-def _row(conversation: Conversation, waiting: int, asks: int) -> Row:
-    return Row(conversation, waiting, _state(conversation), asks)
+    state, unread = active.state if active else "", looks and _moved(conversation)
+    return Row(conversation, waiting, state, asks, unread, unread and conversation.last_state == State.FAILED, quote)
 
 
 def _waiting(conversations: Iterable[Conversation]) -> dict[int, tuple[int, int]]:
     """How many actions of each wait, and the newest of them."""
-    ids = [c.pk for c in conversations if _state(c) == State.WAITING]
+    ids = [c.pk for c in conversations if c.active_prompt and c.active_prompt.state == State.WAITING]
     if not ids:
         return {}
     pending = Output.objects.pending().filter(conversation__in=ids).order_by()

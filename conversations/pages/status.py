@@ -31,7 +31,7 @@ class Status:
 
     `folded`: the number of the block of steps that says that the turn works, so that its end need not. `because` says
     why it failed, `kept` how many calls came to a result, which a failure does not undo. `may`: the reader may decide.
-    `again`: one can go on from where it ended, if it is the last.
+    `again`: one can go on from where it ended, if it is the last; `retry`: its message can be tried again.
     """
 
     kind: str
@@ -43,6 +43,7 @@ class Status:
     tokens: int = 0
     may: bool = False
     again: bool = False
+    retry: bool = False
 
     @property
     def words(self) -> str:
@@ -68,6 +69,7 @@ def status_of(prompt: Prompt, entries: Sequence[Entry], blocks: Sequence[Block],
             rounds=prompt.rounds,
             tokens=prompt.input_tokens + prompt.output_tokens,
             again=prompt.state != State.COMPLETED and prompt.fence > 0,
+            retry=prompt.state != State.COMPLETED and prompt.input is not None,
         )
     waiting = [block.card for block in blocks if block.card and block.card.pending]
     if waiting:

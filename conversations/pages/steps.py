@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agents.engine.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
 from conversations.pages.drafts import Running
 from conversations.pages.versions import version
-from conversations.shown.call import Call, phrase, result_text, shown_call
+from conversations.shown.call import Call, call_of, phrase, result_text
 from conversations.shown.when import took
 
 SAID_MOST = 4
@@ -63,10 +63,7 @@ class Row:
     @property
     def call(self) -> Call | None:
         """What was asked."""
-        if not isinstance(self.entry, ToolOutput):
-            return None
-        unread = self.entry.raw
-        return shown_call(self.entry.tool, self.entry.input if unread is None else {"unreadable input": unread})
+        return call_of(self.entry) if isinstance(self.entry, ToolOutput) else None
 
     @property
     def got(self) -> str:

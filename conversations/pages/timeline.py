@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from agents.engine.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
 from agents.engine.outputs import Output as Entry
@@ -21,12 +24,15 @@ from conversations.pages.versions import version
 from conversations.pages.widgets import Widget
 from conversations.public import files_of
 from conversations.shown.gate import Card, cards
+from conversations.shown.when import day
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 TURNS_MOST = 50
 """Turns on a page; older ones come when asked for."""
+LULL = timedelta(hours=1)
+"""A turn that begins so long after the one before, or on another day, stands under the time at which it began."""
 FOLDED = ("tool", "reasoning", "retry")
 """Kinds of output that are folded into steps, unless somebody was asked about them."""
 
@@ -46,7 +52,8 @@ class Shown:
 class Block:
     """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
 
-    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far.
+    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
+    `words` what stands there as it is.
     """
 
     kind: str
@@ -62,6 +69,7 @@ class Block:
     steps: Steps | None = None
     prose: Prose | None = None
     status: Status | None = None
+    words: str = ""
 
     @property
     def templates(self) -> list[str]:
@@ -87,9 +95,24 @@ class Turn:
     status: Status | None = None
 
     @property
+    def day(self) -> Block | None:
+        """The day and the time, where the turn does not follow closely on another one."""
+        began, before = self.prompt.created_at, getattr(self.prompt, "before", None)
+        if before and began - before < LULL and day(began) == day(before):
+            return None
+        words = day(began, "H:i")
+        return Block("day", f"b-{self.prompt.pk}-day", version(words), words=words)
+
+    @property
+    def given(self) -> list[File]:
+        """The files that came with what was said."""
+        return list(self.prompt.files.all())
+
+    @property
     def said(self) -> Block:
         """What it began with."""
-        return Block("said", f"b-{self.prompt.pk}-said", version(self.prompt.input, self.prompt.origin))
+        given = [(file.pk, file.name, file.size) for file in self.given]
+        return Block("said", f"b-{self.prompt.pk}-said", version(self.prompt.input, self.prompt.origin, given))
 
     @property
     def agents(self) -> list[Block]:
@@ -101,7 +124,8 @@ class Turn:
     @property
     def parts(self) -> dict[str, str]:
         """Every id in it with its version."""
-        return dict(chain.from_iterable(block.parts for block in [self.said, *self.agents]))
+        blocks = [*([self.day] if self.day else []), self.said, *self.agents]
+        return dict(chain.from_iterable(block.parts for block in blocks))
 
     @property
     def running(self) -> list[Running]:
@@ -130,8 +154,15 @@ class Turn:
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[Turn]:
     """The last turns of a conversation, oldest first, as this reader sees them."""
-    newest = conversation.prompts.filter(visible=True).select_related("asked_by").order_by("-number")[:most]
-    return turns(list(newest)[::-1], reader)
+    return turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
+
+
+def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
+    """The prompts that are shown of a conversation, each with when the one `before` it began."""
+    shown = conversation.prompts.filter(visible=True)
+    earlier = Prompt.objects.filter(conversation=OuterRef("conversation"), visible=True, number__lt=OuterRef("number"))
+    before = Subquery(earlier.order_by("-number").values("created_at")[:1])
+    return shown.select_related("asked_by").prefetch_related("files").annotate(before=before)
 
 
 def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[Turn]:

@@ -18,6 +18,7 @@ from channels.exceptions import StopConsumer
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
+from conversations.listing import saw
 from conversations.presence import looked
 from conversations.push.access import Pass, Refused, admit, to_approvals, to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
@@ -139,6 +140,8 @@ class Socket(AsyncConsumer):  # type: ignore[misc]
 class ConversationSocket(Socket):
     """`ws/conversations/<id>/?after=<seq>`: the page's HTML, or with `format=json` the events of the API."""
 
+    _saw = 0
+
     def admitted(self, request: ASGIRequest) -> Pass:
         """See Socket."""
         return to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
@@ -152,7 +155,11 @@ class ConversationSocket(Socket):
         return kind(self.hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
 
     async def heard(self, said: dict[str, Any]) -> None:
-        """`{"refresh": <seq>}`: the page noticed that it lacks something."""
+        """`{"refresh": <seq>}`: the page noticed that it lacks something.
+
+        `{"looking": true, "seen": <seq>}`: it is in view, at its end, and stands at this step.
+        """
+        self._seen(said)
         seq = said.get("refresh")
         if type(seq) is int and seq >= 0 and isinstance(self.feed, PageFeed) and self.listener:
             try:
@@ -162,6 +169,17 @@ class ConversationSocket(Socket):
                 return
             await self._send_all(self.feed.refresh(seq))
         await super().heard(said)
+
+    def _seen(self, said: dict[str, Any]) -> None:
+        seq = said.get("seen")
+        if (
+            said.get("looking") is True
+            and type(seq) is int
+            and self._saw < seq < 2**63
+            and isinstance(self.feed, PageFeed)
+        ):
+            self._saw = seq
+            write.later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(Socket):

@@ -110,17 +110,18 @@ class Tailer(threading.Thread):
         if change.everything:
             wanted = Q(pk__in=followed)
         else:
-            wanted = Q(pk__in=followed & (change.conversations | new))
+            relisted = {pk for pk, _ in change.relisted}
+            wanted = Q(pk__in=followed & (change.conversations | new | relisted))
             if people and change.conversations:
                 wanted |= Q(pk__in=change.conversations) & of_people
         if not (followed or people):
-            return Look({}, everything=change.everything)
+            return Look({}, everything=change.everything, relisted=change.relisted)
         rows = Conversation.objects.filter(wanted).values_list("pk", "owner", "seq")
         found = {pk: Moved(owner, seq) for pk, owner, seq in rows}
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
         told &= found.keys()
-        return Look(found, appended, change.everything, self._growth.read(told) if told else {})
+        return Look(found, appended, change.everything, self._growth.read(told) if told else {}, change.relisted)
 
     def _remember(self, found: Mapping[int, Moved]) -> None:
         """Where these stand; those that did not move for the longest time are forgotten first."""

@@ -50,6 +50,8 @@ class Look:
     """Those with steps since the last look."""
     everything: bool = False
     grown: Mapping[int, list[Delta]] = field(default_factory=dict)
+    relisted: frozenset[tuple[int, int]] = frozenset()
+    """Conversations, each with its owner, that were renamed, put away, seen or erased: no step says so."""
 
 
 class Topic:
@@ -146,7 +148,7 @@ class Page(OfConversation):
 
             self._page = LivePage(self.conversation)
         html = ""
-        if moved.seq > self._seq:
+        if moved.seq > self._seq or (self.conversation, moved.owner) in look.relisted:
             new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=moved.seq)
             html = self._page.changed(frozenset(new.values_list("prompt", flat=True)))
             self._seq = moved.seq
@@ -210,7 +212,8 @@ class PersonalList(OfPerson):
 
     def _concerned(self, look: Look) -> bool:
         theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
-        return any(theirs) or (look.everything and _standing(self.person) != self._standing)
+        relisted = any(owner == self.person for _, owner in look.relisted)
+        return any(theirs) or relisted or (look.everything and _standing(self.person) != self._standing)
 
     def _changed(self, readers: int) -> Body | None:
         before = self._said

@@ -3,12 +3,16 @@
 On SQLite a counter that every commit of another connection moves is asked for fifty times a second; on PostgreSQL the
 writers notify, and everything is looked at now and then, whether somebody notified or not. Either is only a hint of
 where to look: what happened is read from the ledger.
+
+What is done with a conversation as a whole is no step (`conversations.listing`): PostgreSQL notifies of it too, on
+SQLite only the process hears of it in which it was done, which there is the one that serves the pages.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,6 +20,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from conversations.journal import CHANNEL
+from conversations.listing import relisted
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +37,14 @@ ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 @dataclass(frozen=True)
 class Change:
-    """Where something may have changed: conversations with new steps or other drafts. `everything`: look at all."""
+    """Where something may have changed: conversations with new steps or other drafts. `everything`: look at all.
+
+    `relisted`: conversations, each with its owner, that stand in the list otherwise, though no step says so.
+    """
 
     conversations: frozenset[int] = frozenset()
     everything: bool = False
+    relisted: frozenset[tuple[int, int]] = frozenset()
 
 
 class Watch:
@@ -92,14 +101,27 @@ class PostgresWatch(Watch):
         all_at = self._all_at + ALL_SECONDS
         seconds = max(min(until, all_at) - time.monotonic(), 0)
         with connection.wrap_database_errors:
-            found = {int(each.payload) for each in connection.connection.notifies(timeout=seconds, stop_after=1)}
+            told = [each.payload.split(":") for each in connection.connection.notifies(timeout=seconds, stop_after=1)]
         if everything := time.monotonic() >= all_at:
             self._all_at = time.monotonic()
-        return Change(frozenset(found), everything) if found or everything else None
+        found = frozenset(int(pk) for pk, *owner in told if not owner)
+        relisted = frozenset((int(pk), int(owner[0])) for pk, *owner in told if owner)
+        return Change(found, everything, relisted) if told or everything else None
 
 
 class SQLiteWatch(Watch):
     """Polls the counter of commits, and looks for what they brought."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard: deque[tuple[int, int]] = deque()
+        relisted.connect(self._hear)  # weakly: it ends with this watch
+
+    def _hear(self, conversation: int, owner: int, **more: object) -> None:
+        self._heard.append((conversation, owner))  # in the thread of who changed it
+
+    def _told(self) -> frozenset[tuple[int, int]]:
+        return frozenset(self._heard.popleft() for _ in range(len(self._heard)))
 
     def _connected(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
@@ -114,7 +136,9 @@ class SQLiteWatch(Watch):
             if (version := _number(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before the look: a commit during it moves the counter again
                 if changed := self._looked(connection):
-                    return Change(changed)
+                    return Change(changed, relisted=self._told())
+            if told := self._told():
+                return Change(relisted=told)
             if (left := until - time.monotonic()) <= 0:
                 return None
             time.sleep(min(POLL_SECONDS, left))

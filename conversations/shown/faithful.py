@@ -16,6 +16,7 @@ from django.utils.html import format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString
 
 from agents.engine.ledger import JSON
+from agents.engine.unseen import unseen as is_unseen
 
 SPACES_MOST = 24
 """Blanks side by side that are shown as they are: an indented line has as many."""
@@ -23,10 +24,6 @@ BREAKS_MOST = 4
 """Line breaks side by side that are shown as they are."""
 
 _SUSPECT = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}|[^\x20-\x7e\n\t]")
-_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
-# Letters, marks and symbols by category, and yet nothing is seen of them: Unicode's default ignorables, fillers, the
-# blank of Braille, and the selectors that only choose how another character is drawn.
-_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -59,8 +56,7 @@ def inert(text: str) -> str:
 
 def unseen(text: str) -> bool:
     """Whether the text has characters that nobody sees as what they are; blanks and line breaks are seen."""
-    found = (each[0] for each in _SUSPECT.finditer(text) if each[0][0] not in " \t\n")
-    return any(unicodedata.category(each) in _HIDDEN or _BLANK.match(each) for each in found)
+    return any(is_unseen(each[0]) for each in _SUSPECT.finditer(text) if each[0][0] not in " \t\n")
 
 
 def spelled_out(value: JSON) -> str:
@@ -99,7 +95,7 @@ def _marked(found: str) -> SafeString | None:
         return _mark(
             "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
         )
-    if unseen(found):
+    if is_unseen(found):
         return _mark(_number(found), unicodedata.name(found, "a character that cannot be seen"))
     return None
 

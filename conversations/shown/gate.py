@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from agents.engine.approval import NO_REASON
+from agents.engine.change import Change
 from agents.engine.outputs import ToolOutput
 from conversations.approvals.permissions import may_decide
 from conversations.models import Gate, Output
-from conversations.shown.call import Call, result_text, shown_call
+from conversations.shown.call import Call, call_of, result_text, shown_call
+from conversations.shown.diff import Diff, diff
 from conversations.shown.people import called, deciders, names_of
 
 if TYPE_CHECKING:
@@ -75,7 +78,8 @@ class Opened:
     """What stands open on a card: `state` is plain, edit or reject.
 
     `form` are the fields of an edit. `text` is what was typed as reason or answer. `problem` says why what was asked
-    for was not done; `facts` what would hold of the edited call, seen under the digest `seen`.
+    for was not done; `facts` what would hold of the edited call, and `change` what it would change, both seen under the
+    digest `seen`.
     """
 
     state: str = "plain"
@@ -83,7 +87,18 @@ class Opened:
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
+    change: Change | None = None
     seen: str = ""
+
+    def telling(self, details: Mapping[str, Any]) -> Opened:
+        """The same with what `facts_changed` tells of the edited call."""
+        change = Change.model_validate(details["change"]) if details.get("change") else None
+        return replace(self, facts=details["facts"], change=change, seen=details["digest"])
+
+    @property
+    def diff(self) -> Diff | None:
+        """What the edited call would change, line by line."""
+        return diff(self.change) if self.change else None
 
     @property
     def warnings(self) -> list[str]:
@@ -139,12 +154,22 @@ class Card:
     @property
     def proposed(self) -> Call | None:
         """The call as the agent asked for it, where a person changed it."""
-        return None if self.entry.proposed is None else shown_call(self.entry.tool, self.entry.proposed)
+        if self.entry.proposed is None:
+            return None
+        gate = self.entry.approval
+        return shown_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None)
+
+    @property
+    def reason(self) -> str:
+        """Why it is asked, or what is; "" where that says no more than the call itself, as it was asked about."""
+        asked = self.proposed or self.call
+        plain = self.row.ask == "approve" and (self.row.reason == NO_REASON or asked.repeats(self.row.reason))
+        return "" if plain else self.row.reason
 
     @property
     def approve_label(self) -> str:
         """The button, which names its effect."""
-        return "Approve" if self.call.command is None else "Approve and run"
+        return f"Approve and {self.call.effect}" if self.call.effect else "Approve"
 
     @property
     def choices(self) -> Sequence[Choice]:
@@ -166,7 +191,7 @@ class Card:
         """The name of its icon."""
         if self.interrupted or self.question:
             return "cut" if self.interrupted else "chat"
-        return "hand" if self.call.command is None else "term"
+        return {"run": "term", "write": "edit"}.get(self.call.effect, "hand")
 
     @property
     def risk(self) -> str:
@@ -255,6 +280,6 @@ def card(row: Output, by: str = "") -> Card:
 def _call(entry: ToolOutput) -> Call:
     """What is asked about: the call, or what a policy puts to a person in a question of its own."""
     if entry.tool != "human":
-        return shown_call(entry.tool, entry.input)
+        return call_of(entry)
     asked = entry.input.get("input")
     return Call("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)

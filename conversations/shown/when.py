@@ -19,11 +19,12 @@ def ago(time: datetime) -> str:
 
 
 def ahead(time: datetime) -> str:
-    """How far off: "in 48 min", "in 3 h", "on 12 Nov, 16:22"; "now" once it has come."""
+    """How far off, to the nearest: "in 48 min", "in 3 h", "on 12 Nov, 16:22"; "now" once it has come."""
     seconds = (time - timezone.now()).total_seconds()
     if seconds < 1:
         return "now"
-    return f"in {span(max(seconds, MINUTE))}" if seconds <= DAY else f"on {on(time)}"
+    unit = MINUTE if seconds < HOUR else HOUR
+    return f"in {span(max(round(seconds / unit) * unit, MINUTE))}" if seconds <= DAY else f"on {on(time)}"
 
 
 def span(seconds: float) -> str:
@@ -35,6 +36,15 @@ def span(seconds: float) -> str:
     if seconds < 2 * DAY:
         return f"{int(seconds // HOUR)} h"
     return f"{int(seconds // DAY)} days"
+
+
+def day(time: datetime, more: str = "") -> str:
+    """The day: "Today", "Yesterday", "12 Nov"; `more`: a format for what follows it, as in "Today, 16:22"."""
+    local = timezone.localtime(time)
+    past = (timezone.localdate() - local.date()).days
+    year = "" if local.year == timezone.localtime().year else " Y"
+    name = {0: "Today", 1: "Yesterday"}.get(past) or date_format(local, f"j M{year}")
+    return f"{name}, {date_format(local, more)}" if more else name
 
 
 def on(time: datetime) -> str:

@@ -70,6 +70,12 @@ def ahead(time: datetime) -> SafeString:
     return _time(time, when.ahead(time))
 
 
+@register.filter
+def span(seconds: float) -> str:
+    """See conversations.shown.when.span()."""
+    return when.span(seconds)
+
+
 def _time(time: datetime, words: str) -> SafeString:
     exact = time.isoformat(timespec="seconds")
     return format_html('<time datetime="{}" title="{}">{}</time>', exact, exact.replace("T", " "), words)

@@ -141,16 +141,20 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         if step.payload.get("digest") != asked.get("digest"):
             yield f"the approval at {step.path} is of something else than was asked: the digests differ"
     elif step.payload.get("digest") != _edited_digest(step.payload, asked):
-        yield f"the approval at {step.path} is of something else than its input and facts: the digests differ"
+        yield f"the approval at {step.path} is of something else than its input, facts and change: the digests differ"
 
 
 def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
-    return shown_digest(asked["tool"], said["input"], asked["schema"], said["facts"])
+    return shown_digest(asked["tool"], said["input"], asked["schema"], said["facts"], said.get("change"))
 
 
 def _waiting(step: Step, before: View) -> Iterator[str]:
-    """While a turn waits for people, nothing is called or begun; it goes on when nothing is left to decide."""
-    if step.type in ("action_call", "action_start", "action_retry") and before.paused():
+    """While a turn waits for people, nothing is called or begun; it goes on when nothing is left to decide.
+
+    A start by `system` says what may have begun before the site was restored, not that it begins now.
+    """
+    begins = step.type in ("action_call", "action_retry") or (step.type == "action_start" and step.actor != "system")
+    if begins and before.paused():
         yield f"{step.type} at {step.path or '.'} while the turn waits"
     if step.type == "action_start" and step.path and before.cancelled():
         yield f"{step.path} was started after the turn was stopped"

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
+from agents.engine.attached import Attached
 from agents.engine.ledger import JSON, canonical
 from agents.engine.ledger import Step as Entry
 from agents.engine.provider import USAGE
@@ -123,14 +124,31 @@ def _named(conversation: Conversation, steps: list[Entry]) -> Iterator[Problem]:
             if text is None or hashlib.sha256(text.encode()).hexdigest() != name:
                 yield Problem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
         elif step.type == "file":
-            yield from _file(conversation, step)
+            yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))))
+        elif step.type == "action_call" and not step.path:
+            yield from _given(conversation, step)
 
 
-def _file(conversation: Conversation, step: Entry) -> Iterator[Problem]:
-    row = File.objects.filter(conversation=conversation, pk=int(step.payload.get("file", 0))).first()
-    if row is None:
-        yield Problem(step.id, f"the file {step.payload.get('file')} is missing")
+def _given(conversation: Conversation, step: Entry) -> Iterator[Problem]:
+    """The files that came with what was said."""
+    try:
+        given = Attached.of(step.payload["payload"])
+    except (TypeError, KeyError):
+        yield Problem(step.id, "what it says of its files cannot be read")
         return
+    for file in given:
+        named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
+        yield from _file(conversation, step, named, "name", "size", "path")
+
+
+def _file(conversation: Conversation, step: Entry, named: File, *told: str) -> Iterator[Problem]:
+    """The file that a step names is there, with its content; what the step tells of it is true."""
+    row = File.objects.filter(conversation=conversation, pk=named.pk).first()
+    if row is None:
+        yield Problem(step.id, f"the file {named.pk} is missing")
+        return
+    if wrong := [name for name in told if getattr(row, name) != getattr(named, name)]:
+        yield Problem(step.id, f"the file {row.pk} differs from what was said of it: {', '.join(wrong)}")
     try:
         with row.content.open() as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()

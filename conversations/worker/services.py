@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from django.conf import settings
 from django.core.files.base import ContentFile
 
 from agents.engine.services import PastTurn
 from conversations.crashpoints import crashpoint
 from conversations.models import File, Origin, Output, Prompt
+from conversations.uploads import attached
 from conversations.worker.drafts import PromptDrafts, Write
+from conversations.workspaces import folder_of
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -51,10 +54,8 @@ class PromptServices:
         return datetime.now(UTC)
 
     def workspace(self) -> Path:
-        """The conversation's folder, 0700, apart from database and key."""
-        folder = Path(settings.AGENTSITE_WORKSPACES) / str(self.conversation)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder
+        """See Services."""
+        return folder_of(self.conversation)
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """See Services."""
@@ -88,6 +89,11 @@ class PromptServices:
         turns: list[PastTurn] = await self.write(self._history)
         return turns
 
+    async def look_up(self, function: Callable[..., T], *args: Any) -> T:
+        """See Services."""
+        found: T = await self.write(function, *args)
+        return found
+
     def _history(self) -> list[PastTurn]:
         # Those that ran before this one: one that was stopped while it queued (fence 0) said nothing.
         ran = Prompt.objects.filter(conversation_id=self.conversation, fence__gt=0).exclude(pk=self.prompt)
@@ -95,4 +101,8 @@ class PromptServices:
         outputs: dict[int, list[Any]] = {}
         for row in Output.objects.filter(prompt__in=prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())
-        return [PastTurn(prompt.pk, prompt.input, outputs.get(prompt.pk, [])) for prompt in prompts]
+        given = attached(prompts)
+        return [
+            PastTurn(prompt.pk, prompt.input, outputs.get(prompt.pk, []), given.get(prompt.pk, ()))
+            for prompt in prompts
+        ]

@@ -12,6 +12,8 @@ from websockets.sync.client import connect as open_socket
 
 from tests.agentsite.processes import PATIENCE_SECONDS, connect, free_port, started, variables, wait_for
 
+BODY_MOST = 100_000
+"""Bytes of a request that the server takes."""
 LONGEST = 600_000
 """Characters of a frame of a large page."""
 SERVER = f"""
@@ -40,7 +42,8 @@ async def application(scope, receive, send):
         await asyncio.sleep(0)
     print("gone", flush=True)
 
-server.PatientServer(application=application, endpoints=["tcp:port={{}}:interface=127.0.0.1".format(sys.argv[1])]).run()
+endpoint = "tcp:port={{}}:interface=127.0.0.1".format(sys.argv[1])
+server.PatientServer(application=application, endpoints=[endpoint], body_most={BODY_MOST}).run()
 """
 
 
@@ -101,3 +104,18 @@ def test_what_pages_say_is_short(port: int) -> None:
         with suppress(ConnectionClosed):
             while True:  # to the end that the server makes
                 assert client.recv(timeout=PATIENCE_SECONDS) == "a" * LONGEST
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_body_that_is_too_long_is_refused_and_not_kept(port: int, declared: bool) -> None:
+    """It is answered while it is still being sent; what a site takes is taken."""
+    with connect(port) as client:
+        head = f"Content-Length: {2 * BODY_MOST}" if declared else "Transfer-Encoding: chunked"
+        client.sendall(f"POST / HTTP/1.1\r\nHost: here\r\n{head}\r\n\r\n".encode())
+        for _ in range(0 if declared else 3):
+            client.sendall(b"%x\r\n%s\r\n" % (BODY_MOST // 2, b"x" * (BODY_MOST // 2)))
+        assert client.recv(1000).startswith(b"HTTP/1.1 413 ")
+    with connect(port) as client:
+        client.sendall(f"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: {BODY_MOST}\r\n\r\n".encode())
+        client.sendall(b"x" * BODY_MOST)
+        assert client.recv(1000).startswith(b"HTTP/1.1 200 ")

@@ -28,6 +28,10 @@ class Api:
         raw = body if isinstance(body, str | bytes) else json.dumps({} if body is None else body)
         return self.client.post(path, raw, content_type=JSON, headers=self._with_key(headers))
 
+    def send(self, path: str, fields: dict[str, Any], **headers: str) -> Any:
+        """A form, whose fields may be files."""
+        return self.client.post(path, fields, headers=self._with_key(headers))
+
     def _with_key(self, headers: dict[str, str]) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return ({"Authorization": f"Bearer {self.key}"} if self.key else {}) | named

@@ -20,7 +20,7 @@ from conversations.api import urls
 from conversations.api.views import View
 from conversations.prompts import cancel_prompt
 from conversations.push.telling import Telling
-from tests.api.client import Api, said
+from tests.api.client import JSON, Api, said
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
 
@@ -48,11 +48,18 @@ class Checked(Api):
     def post(self, path: str, body: Any = None, **headers: str) -> Any:
         return self._held("post", path, super().post(path, body, **headers))
 
+    def change(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        """PATCH or DELETE."""
+        send = getattr(self.client, method)
+        return self._held(method, path, send(path, body, content_type=JSON, headers=self._with_key({})))
+
     def _held(self, method: str, path: str, response: Any) -> Any:
         described = re.sub(r"\d+", "{id}", path.partition("?")[0])
         answers = self.schema["paths"][described][method]["responses"]
-        (content,) = answers[str(response.status_code)]["content"].values()
-        check(self.schema, content["schema"], response.json())
+        contents = answers[str(response.status_code)].get("content", {}).values()
+        assert bool(contents) == bool(response.content)
+        for content in contents:
+            check(self.schema, content["schema"], response.json())
         self.seen.add((method, described, response.status_code))
         return response
 
@@ -115,6 +122,11 @@ def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: Use
     checked.get(f"/api/conversations/{talk}/prompts/")
     checked.post(f"/api/prompts/{new}/cancel/", {})
     checked.post(f"/api/prompts/{new}/continue/", {})
+    checked.post(f"/api/prompts/{new}/again/")
+    checked.change("patch", f"/api/conversations/{talk}/", {"title": "New", "archived": True})
+    checked.change("patch", f"/api/conversations/{talk}/", {"title": ""})
+    checked.change("delete", f"/api/conversations/{talk}/", {"reason": "Done."})
+    checked.change("delete", f"/api/conversations/{talk}/", {})
 
     stopped = site.runs(ann, *ONE_GATE)
     cancel_prompt(stopped.pk, ann)

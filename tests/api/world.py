@@ -16,8 +16,9 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from agents.models import SystemPrompt
+from agents.models import Skill, SystemPrompt
 from conversations.api.keys import make_key, public_id
+from conversations.listing import archive
 from conversations.models import Erasure, File, Prompt, Step
 from conversations.prompts import start_conversation
 from tests.conversations.support import Story, asking
@@ -54,6 +55,8 @@ class World:
         Prompt.objects.filter(pk=failed.prompt.pk).update(fence=1)  # as if a worker had begun it
         self.stopped = failed.prompt
         self.idle = start_conversation(self.owner, "Quiet")
+        self.away = start_conversation(self.owner, "Put away")
+        archive(self.away)
         self.file = File(
             conversation=self.idle,
             name="a.txt",
@@ -64,6 +67,7 @@ class World:
         self.file.content.save("a", ContentFile(b"a"))
         self.own_key = make_key(self.owner, "mine", ["read"])[0]
         self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
+        self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
         Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
 
@@ -106,13 +110,16 @@ class World:
             "step": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
             "file": self.file.pk,
             "erasure": Erasure.objects.get().pk,
+            "skill": self.skill.pk,
             "systemprompt": self.system_prompt.pk,
         }
         return rows[model]
 
     def _place(self, route: str) -> int:
-        if "continue" in route:
+        if "continue" in route or "again" in route:
             return self.stopped.pk
+        if "put-back" in route:
+            return self.away.pk
         places = {
             "approvals/": self.gate.pk,
             "files/": self.file.pk,
@@ -129,10 +136,12 @@ class World:
         sent: Any = {
             "c/": {"input": "Hi."},
             "c/<int:pk>/prompts/": {"input": "Hi."},
+            "c/<int:pk>/rename/": {"title": "Loud"},
             "approvals/<int:pk>/decide/": {"decision": "approve", **digest},
             "c/<int:pk>/decide/": together,
             TOGETHER: together,
             "account/keys/": {"key-name": "CI"},
+            "theme/": {"theme": "dark"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},

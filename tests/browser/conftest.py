@@ -6,8 +6,10 @@ import json
 import re
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
@@ -22,9 +24,10 @@ WAIT_MS = 30_000.0
 
 @dataclass
 class Site:
-    """A site that runs: where it is, and its administrator."""
+    """A site that runs: where it is, the variables of its processes, and its administrator."""
 
     url: str
+    environment: dict[str, str]
     username: str = "ann"
     password: str = PASSWORD
 
@@ -32,28 +35,43 @@ class Site:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """`manage.py serve` on a fresh SQLite database, against the scripted model server."""
-    folder = tmp_path_factory.mktemp("site")
-    script, port_file = folder / "script.json", folder / "port"
-    script.write_text(json.dumps(TURNS))
-    model = ("-m", "agents.providers.demo", "--port", "0", "--port-file", str(port_file), "--script", str(script))
+    with serving(tmp_path_factory.mktemp("site"), TURNS) as site:
+        yield site
+
+
+@contextmanager
+def serving(folder: Path, turns: dict[str, Any] | None = None, username: str = "ann", **more: str) -> Iterator[Site]:
+    """A site with its data in `folder`, whose model says `turns`, else the demo model; `more` variables for it."""
     with ExitStack() as stack:
-        stack.enter_context(started(*model, environment=variables(folder / "model"), log=folder / "model.log"))
-        wait_for(port_file.exists)
+        model = {} if turns is None else stack.enter_context(_scripted(folder, turns))
         url = f"http://127.0.0.1:{free_port()}"
         environment = variables(
             folder / "data",
             PORT=url.rpartition(":")[2],
-            OPENAI_BASE_URL=f"http://127.0.0.1:{port_file.read_text().strip()}/v1",
-            OPENAI_API_KEY="scripted",
-            DJANGO_SUPERUSER_USERNAME="ann",
+            DJANGO_SUPERUSER_USERNAME=username,
             DJANGO_SUPERUSER_PASSWORD=PASSWORD,
+            **model,
+            **more,
         )
         stack.enter_context(started("manage.py", "serve", environment=environment, log=folder / "serve.log"))
-        wait_for(lambda: _healthy(url))
-        yield Site(url)
+        wait_for(lambda: is_healthy(url))
+        yield Site(url, environment, username)
 
 
-def _healthy(url: str) -> bool:
+@contextmanager
+def _scripted(folder: Path, turns: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """A model server that says `turns`, as the settings that name it."""
+    script, port_file = folder / "script.json", folder / "port"
+    script.write_text(json.dumps(turns))
+    model = ("-m", "agents.providers.demo", "--port", "0", "--port-file", str(port_file), "--script", str(script))
+    with started(*model, environment=variables(folder / "model"), log=folder / "model.log"):
+        wait_for(port_file.exists)
+        address = f"http://127.0.0.1:{port_file.read_text().strip()}/v1"
+        yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "scripted"}
+
+
+def is_healthy(url: str) -> bool:
+    """Whether the site at this address can do its work."""
     with suppress(OSError), urllib.request.urlopen(f"{url}/healthz", timeout=5) as answer:
         return bool(answer.status == 200)
     return False
@@ -61,12 +79,19 @@ def _healthy(url: str) -> bool:
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A headless Chromium that asks nobody outside for anything.
+    """A headless Chromium.
 
     Ended with this package's tests: Playwright keeps an event loop in this thread, beside which Django refuses to work.
     """
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     expect.set_options(timeout=WAIT_MS)
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@contextmanager
+def browsing(chromium: str) -> Iterator[Browser]:
+    """A headless Chromium that asks nobody outside for anything."""
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*quiet, "--disable-sync"])
         yield browser
@@ -94,7 +119,11 @@ def _is_error(message: ConsoleMessage) -> bool:
 @pytest.fixture
 def page(context: BrowserContext, site: Site) -> Page:
     """A window, logged in."""
-    page = context.new_page()
+    return signed_in(context.new_page(), site)
+
+
+def signed_in(page: Page, site: Site) -> Page:
+    """This page, once its site's administrator has signed in."""
     page.goto(site.url)
     page.get_by_label("User name").fill(site.username)
     page.get_by_label("Password").fill(site.password)

@@ -19,10 +19,10 @@ from tests.browser.test_first_turn import say
 
 pytestmark = pytest.mark.browser
 
-APPROVAL, APPROVALS = "#content-main.approval", "#result_list"
+APPROVAL, APPROVALS, START = "#content-main.approval", "#result_list", "#content-main.start"
 """What is ours of the admin's pages."""
 OPTIONS = {"resultTypes": ["violations"], "preload": False}  # which would ask for our style sheets at wrong addresses
-WIDTHS = {"desk": 1280, "phone": 390}
+WIDTHS = {"desk": 1280, "phone": 320}
 Theme = Literal["light", "dark"]
 
 
@@ -82,6 +82,37 @@ def test_the_pages_of_an_account(page: Page, site: Site) -> None:
     finds_nothing(page)
 
 
+def test_the_pages_that_say_what_went_wrong(stranger: Page, site: Site) -> None:
+    finds_nothing(stranger, f"{site.url}/no/such/page/")
+    stranger.goto(f"{site.url}/login/")
+    stranger.evaluate("document.querySelector('[name=csrfmiddlewaretoken]').remove()")
+    stranger.get_by_label("User name").fill("nobody")
+    stranger.get_by_label("Password").fill("wrong")
+    stranger.get_by_role("button", name="Sign in").click()
+    expect(stranger.get_by_role("heading", name="Nothing was sent")).to_be_visible()
+    finds_nothing(stranger)
+
+
+def test_the_menu_of_the_person(page: Page, site: Site) -> None:
+    """It opens by a key, its choice of colours takes effect at once, and it closes where one leaves it."""
+    page.goto(f"{site.url}/new/")
+    button, menu = page.get_by_role("button", name=site.username), page.locator("#me")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(menu).to_be_visible()
+    finds_nothing(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    menu.get_by_role("button", name="Dark").click()
+    expect(menu.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
 def test_the_chat(page: Page, site: Site) -> None:
     finds_nothing(page, f"{site.url}/new/")
     say(page, site, "Hello there.")
@@ -122,6 +153,15 @@ def test_what_is_decided_in_the_chat(page: Page, site: Site) -> None:
     page.locator("article.ask").first.get_by_role("button", name=re.compile("^Approve")).click()
     expect(page.locator(".done").first).to_be_visible()
     finds_nothing(page)
+
+
+def test_the_first_page_of_the_admin(page: Page, site: Site) -> None:
+    """What is asked while it is open comes to stand there."""
+    finds_nothing(page, f"{site.url}/admin/", START)
+    asking = page.context.new_page()
+    say(asking, site, "Ask on the first page.")
+    expect(page.locator(START).get_by_text("echo on the first page")).to_be_visible()
+    finds_nothing(page, within=START)
 
 
 def test_the_approvals_in_the_admin(page: Page, site: Site) -> None:

@@ -26,11 +26,17 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     "Edit this.": [says("I ask.", "echo one\n\n  echo two"), says("Edited it is.")],
     "Edit this in the admin.": [says("I ask.", "echo five"), says("Edited there it is.")],
     "Ask on a page alone.": [says("I ask.", "echo alone"), says("Alone it was.")],
+    "Ask on the first page.": [says("I ask.", "echo on the first page"), says("There it was.")],
     "Three at once.": [says("Three.", "echo a", "echo b", "echo c"), says("All three seen.")],
     "Ask and go on.": [says("I ask.", "echo on"), says("It went on.")],
     "Stream slowly.": [
         {"text": "I look first.", "calls": [{"name": "files_list", "arguments": {"path": "."}}]},
         {"text": LONG, "pause_seconds": 0.06},
     ],
+    "Read what I gave you.": [
+        {"text": "I read.", "calls": [{"name": "files_read", "arguments": {"path": "notes.txt"}}]},
+        says("I read it."),
+    ],
+    "Fail at once.": [{"refusal": {"status": 400, "message": "No."}}],
     "*": [says("Hello.")],
 }

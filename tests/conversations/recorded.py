@@ -19,8 +19,9 @@ from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import Outputs
 from agents.engine.provider import Answer, ToolRequest
 from conversations.approvals.decisions import decide
+from conversations.erasure import erase
 from conversations.journal import Claim, Place, claim, claimable, read_steps
-from conversations.models import Conversation, Output, Prompt
+from conversations.models import Conversation, Erasure, Output, Prompt
 from conversations.prompts import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
@@ -157,3 +158,9 @@ def meddle(sql: str, values: Sequence[Any] = ()) -> int:
 def lies_there(file: FieldFile) -> bool:
     """Whether the content of a file is in the storage."""
     return bool(file.name) and file.storage.exists(str(file.name))
+
+
+def beaten_to_it(conversation: Conversation, by: User, reason: str = "") -> Erasure:
+    """`erase`, by the second of two at the same moment: both found the conversation, and the other erases it first."""
+    erase(Conversation.objects.get(pk=conversation.pk), by, reason)
+    return erase(conversation, by, reason)

@@ -109,7 +109,7 @@ def says(text: str) -> Step:
 
 def asking(owner: User, command: str = "ls -la", **more: Any) -> tuple[Story, Output]:
     """A turn that waits for somebody to decide one command, and the output that holds the gate."""
-    story = Story(owner, "Please run it.")
+    story = Story(owner, "Run it now.")
     story.asks_model()
     call = story.call("shell.run", command=command)
     story.answers(call)

@@ -98,7 +98,7 @@ def test_a_page_shows_the_call_whole(client: Client, owner: User, chief: User) -
         "U+200B",
         "5,000 blanks",
         "&lt;b&gt;safe&lt;/b&gt;",
-        "Please run it.",
+        "Run it now.",
         "Not sandboxed",
         "899",
     ):
@@ -165,7 +165,7 @@ def test_what_comes_from_elsewhere_is_refused(owner: User, chief: User) -> None:
 
 def test_staff_without_the_permission_is_not_shown_what_others_ask(client: Client, owner: User) -> None:
     """Neither in the list nor by its address; whoever decides for others is shown all (I11)."""
-    _, output = asking(owner)
+    _, output = asking(owner, reason="To see what is there.")
     client.force_login(person("staff", is_staff=True))
     assert output.reason not in client.get(LIST).text
     assert client.get(address(output)).status_code == 404

@@ -46,8 +46,8 @@ def test_the_action_leads_to_a_page_and_decides_nothing(client: Client, owner: U
     response = client.post(LIST, said)
     assert response["Location"].startswith(TOGETHER)
     html = client.get(response["Location"]).text
-    for words in (one.digest, two.digest, "U+202E", "Please run it.", f"decision_{one.pk}", f"decision_{two.pk}"):
-        assert words in html or words == "Please run it."
+    for words in (one.digest, two.digest, "U+202E", "Run it now.", f"decision_{one.pk}", f"decision_{two.pk}"):
+        assert words in html or words == "Run it now."
     assert html.count('value="leave" checked') == 2
     assert gates(one, two) == [Gate.PENDING, Gate.PENDING]
 

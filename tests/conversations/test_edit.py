@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from pydantic import BaseModel, Field
 
 from agents import discovery
-from agents.engine.approval import call_digest
 from agents.engine.outputs import ToolOutput
 from agents.engine.tools import Risk, Tool, ToolCall, tool
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
@@ -20,7 +19,7 @@ from conversations.shown.gate import card
 from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, meddle, pending
 from tests.conversations.support import asking
-from tests.engine.support import call, says
+from tests.engine.support import call, digest_of, says
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +35,8 @@ class Letter(BaseModel):
 SANDBOX = {"works": True}
 
 
-def facts(letter: Letter) -> list[str]:
+def facts(call: ToolCall[Letter]) -> list[str]:
+    letter = call.input
     reach = "Sandboxed." if SANDBOX["works"] else "Not sandboxed."
     return [reach, f"Goes to {len(letter.to)}.", *(["Many copies."] if letter.copies > 9 else [])]
 
@@ -97,7 +97,7 @@ def test_an_edited_call_is_what_runs_and_both_are_kept(ann: User, post: Site) ->
     assert decided(prompt) == [
         {
             "decision": "approve",
-            "digest": call_digest(send, changed),
+            "digest": digest_of(send, changed),
             "input": changed,
             "facts": ["Sandboxed.", "Goes to 1."],
             "reason": "Bob, not Ann.",
@@ -109,7 +109,7 @@ def test_an_edited_call_is_what_runs_and_both_are_kept(ann: User, post: Site) ->
     entry = entry_of(prompt)
     assert (entry.input, entry.proposed) == (changed, ASKED)
     start = Row.objects.get(prompt=prompt, path="1/0", type="action_start").content
-    assert start["digest"] == call_digest(send, changed)
+    assert start["digest"] == digest_of(send, changed)
     prompt.refresh_from_db()
     assert prompt.state == State.COMPLETED
     assert verify(prompt.conversation_id).problems == []
@@ -123,7 +123,7 @@ def test_an_edit_that_changes_nothing_is_a_plain_approval(ann: User, post: Site)
     prompt = post.runs(ann, *LETTER)
     edit(pending(prompt)[0], ann, {"text": "Hello.", "to": ["ann"]})
     (said,) = decided(prompt)
-    assert said == {"decision": "approve", "digest": call_digest(send, ASKED), "via": "page"}
+    assert said == {"decision": "approve", "digest": digest_of(send, ASKED), "via": "page"}
     post.works()
     assert entry_of(prompt).proposed is None
 
@@ -194,10 +194,10 @@ def test_other_facts_have_to_be_seen_before_they_are_approved(ann: User, post: S
     with pytest.raises(Conflict) as caught:
         edit(gate, ann, many)
     assert caught.value.code == "facts_changed"
-    assert caught.value.details == {"facts": ["Sandboxed.", "Goes to 3."], "digest": call_digest(send, many)}
+    assert caught.value.details == {"facts": ["Sandboxed.", "Goes to 3."], "digest": digest_of(send, many)}
     assert decided(prompt) == []
     with pytest.raises(Conflict, match="not what you were shown"):
-        edit(gate, ann, {"to": ["ann", "bob", "zoe"]}, digest=call_digest(send, many))
+        edit(gate, ann, {"to": ["ann", "bob", "zoe"]}, digest=digest_of(send, many))
     edit(gate, ann, many, digest=caught.value.details["digest"])
     post.works()
     assert [len(letter["to"]) for letter in sent] == [3]
@@ -237,7 +237,7 @@ def test_what_was_edited_as_sandboxed_does_not_run_where_it_is_not(ann: User, po
     SANDBOX["works"] = False
     post.works()
     assert sent == []
-    assert Row.objects.get(prompt=prompt, path="1/0", type="action_result").content["code"] == "tool_changed"
+    assert Row.objects.get(prompt=prompt, path="1/0", type="action_result").content["code"] == "changed_since"
 
 
 def test_an_edit_of_a_stale_card_is_refused(ann: User, post: Site) -> None:

@@ -106,7 +106,7 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     assert [teller.tell_waiting() for _ in range(3)] == [1, 0, 0]
     [letter] = mail.outbox
     assert letter.to == ["mara@example.org"]
-    assert letter.subject == "Waiting for you: Please run it."
+    assert letter.subject == "Waiting for you: Run it now."
     assert f"https://agents.example/c/{story.conversation.pk}/#a-{output.pk}" in text(letter)
     for words in ("Mara,", "What waits: Run a command (high risk)", "It begins: rm -rf build", "1 Jan 2099, 00:00 UTC"):
         assert words in text(letter)
@@ -162,7 +162,7 @@ def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
     assert Teller().tell_waiting() == 2
     assert sorted(told()) == ["kim@example.org", "root@example.org"]
     assert f"https://agents.example/admin/conversations/approval/{output.pk}/change/" in text(mail.outbox[0])
-    assert 'Mara asked, in "Please run it."' in text(mail.outbox[0])
+    assert 'Mara asked, in "Run it now."' in text(mail.outbox[0])
 
 
 def test_several_turns_are_one_mail(mara: User) -> None:

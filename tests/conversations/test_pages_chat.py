@@ -1,5 +1,6 @@
 """Talking: a first message starts a conversation; what is typed is never lost."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from agents.providers.demo.understanding import understand
 from conversations.models import Conversation, Prompt, State
 from conversations.prompts import INPUT_MOST
 from tests.conversations.pages import parsed
@@ -104,15 +106,31 @@ def test_what_waits_stands_first_and_the_rest_by_day(
         Conversation.objects.filter(pk=conversation.pk).update(updated_at=at)
     Prompt.objects.filter(state=State.WAITING).update(created_at=midnight - timedelta(days=30))
     days = {"Today": ["Now."], "Yesterday": ["Just now."], "This week": ["Last week."], "Earlier": ["Long ago."]}
-    assert listed(client) == {"Waiting for you": ["Please run it."]} | days
+    assert listed(client) == {"Waiting for you": ["Run it now."]} | days
     assert list(listed(client)) == ["Waiting for you", *days]
-    assert listed(client, "run") == {"Waiting for you": ["Please run it."]}
+    assert listed(client, "run") == {"Waiting for you": ["Run it now."]}
 
 
 def test_the_demo_model_is_named(client: Client, owner: User, settings: object) -> None:
     assert "Demo model." not in client.get("/").text
+    assert "The demo model knows" not in client.get("/new/").text
     settings.DEMO = True  # type: ignore[attr-defined]
-    assert "Demo model." in client.get("/").text
+    for address in ("/", "/new/", "/account/", f"/c/{Story(owner).conversation.pk}/"):
+        assert "Demo model." in client.get(address).text
+
+
+def test_what_there_is_to_try_is_understood_by_the_demo_model(client: Client, owner: User, settings: object) -> None:
+    """Each teaches one idea: what reads runs at once, what changes something asks, what is shown needs no asking."""
+    settings.DEMO = True  # type: ignore[attr-defined]
+    tries = re.findall(r'name="input" value="([^"]+)"', client.get("/new/").text)
+    assert [[task.sentence.tool for task in step] for said in tries[:3] for step in understand(said)] == [
+        ["files.list"],
+        ["files.write"],
+        ["chart.show"],
+    ]
+    assert tries[3:] == ["help"]
+    client.post("/c/", {"input": tries[0]})
+    assert Prompt.objects.get().input == tries[0]
 
 
 def test_older_turns_come_when_asked_for(client: Client, owner: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from agents.engine.approval import call_digest, facts
 from agents.engine.schema import schema_digest
 from agents.plugins.shell.tools import run
 from conversations.approvals.decisions import decide
@@ -20,6 +19,7 @@ from conversations.models import Conversation, Gate, Output, State, Step
 from conversations.pages.live import catch_up
 from conversations.public import outputs_json
 from tests.conversations.support import Story, asking, interrupted, person
+from tests.engine.support import digest_of, shown_of
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,11 @@ def owner(client: Client) -> User:
 def command(owner: User, text: str = "ls -la", **more: Any) -> tuple[Story, Output]:
     """A command that waits, asked about as the engine asks."""
     payload = {"command": text}
-    asked = {"digest": call_digest(run, payload), "schema": schema_digest(run.input), "facts": facts(run, payload)}
+    asked = {
+        "digest": digest_of(run, payload),
+        "schema": schema_digest(run.input),
+        "facts": shown_of(run, payload).facts,
+    }
     return asking(owner, text, **asked | more)
 
 
@@ -80,8 +84,9 @@ def test_a_card_shows_the_call_whole_and_its_owner_decides_it(client: Client, ow
     story, output = command(owner, "make all\nrm -r build", risk="high", expires_at="2020-01-01T00:00:00+00:00")
     html = client.get(page(story.conversation)).text
     card = html[html.index('<article class="ask"') : html.index("</article>")]
-    for shown in ("Run a command", "High risk", "Why it is asked", "Complete command", "Approve and run", "Edit"):
+    for shown in ("Run a command", "High risk", "Complete command", "Approve and run", "Edit"):
         assert shown in card
+    assert "Why it is asked" not in card, "the command says it itself"
     for text in ("make all", "rm -r build", "at most 60 seconds", "Without an answer it counts as no now"):
         assert text in words(card)
     assert f'name="digest" value="{output.digest}"' in card
@@ -137,9 +142,9 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
     changed = {"command": "  make \n\n tests\t"}
     assert decided.content == {
         "decision": "approve",
-        "digest": call_digest(run, changed),
+        "digest": digest_of(run, changed),
         "input": changed,
-        "facts": facts(run, changed),
+        "facts": shown_of(run, changed).facts,
         "via": "page",
     }
     shown = words(client.get(page(story.conversation)).text)
@@ -178,15 +183,15 @@ def test_what_was_decided_is_shown_as_the_person_agreed_to_it(client: Client, ow
     owner.save()
     story, output = command(owner)
     admin = f"/admin/conversations/approval/{output.pk}/change/"
-    assert "Why it is askedRun: ls -la" in words(client.get(admin).text)
+    assert "Run: ls -la" not in words(client.get(admin).text), "the command says so itself"
     changed = {"command": "ls", "timeout_seconds": 90}
-    digest = call_digest(run, changed)
+    digest = digest_of(run, changed)
     client.post(at("decide", output), edited(output, "ls", **{"number-1": "90"}) | {"seen": digest})
     for address in (page(story.conversation), admin):
         html = words(client.get(address).text)
         assert "at most 90 seconds" in html
         assert "at most 60 seconds" not in html
-    assert "Why the agent asked, of what it proposedRun: ls -la" in words(client.get(admin).text)
+    assert "Run: ls -la" not in words(client.get(admin).text)
     listed = client.get("/admin/conversations/approval/", {"state": "approved"}).text
     assert "Of what the agent proposed: Run: ls -la" in words(listed)
 
@@ -440,6 +445,23 @@ HIDDEN = {
 }
 
 
+@pytest.mark.parametrize(
+    ("reason", "says_more"),
+    [
+        ("Run: ls -la", False),
+        ("Proposed by planning model.", False),
+        ("Not after six: ls -la -R", True),
+        ("It leaves the site.", True),
+        ("Run: ls -la (its approval rule failed: no idea)", True),
+    ],
+)
+def test_a_reason_stands_where_it_says_more_than_the_call(
+    client: Client, owner: User, reason: str, says_more: bool
+) -> None:
+    story, _ = command(owner, reason=reason)
+    assert ("Why it is asked" in client.get(page(story.conversation)).text) is says_more
+
+
 @pytest.mark.parametrize("mark", HIDDEN)
 @pytest.mark.parametrize("where", ["command", "path", "reason", "facts"])
 def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: str) -> None:
@@ -465,8 +487,9 @@ def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: 
         client.get(f"/admin/conversations/approval/{output.pk}/change/").text,
         catch_up(story.conversation.pk, 0)[0],
     ]
+    marked = "199 empty lines" if (where, mark) == ("command", "200") else mark
     for html in pages:
-        assert mark in words(html)
+        assert marked in words(html)
         assert "rm -rf x" in words(html)
         hidden = HIDDEN[mark]
         assert hidden[0] not in html or hidden[0] in " \n"
@@ -486,7 +509,7 @@ def test_64_kb_are_shown_whole(client: Client, owner: User) -> None:
     """T-45: nothing is cut, and no part of the card scrolls by itself."""
     long = " ".join(f"word{n}" for n in range(9_000)) + " the-end"
     assert len(long) > 64 * 1024
-    story, output = command(owner, long)
+    story, output = asking(owner, long)
     for html in (client.get(page(story.conversation)).text, client.get(at("card", output), headers=HTMX).text):
         shown = words(html)
         assert f"{long[:200]}" in shown

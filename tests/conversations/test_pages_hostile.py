@@ -59,6 +59,11 @@ def test_markdown_is_still_markdown() -> None:
     ):
         assert part in html
     assert "Picture, not shown: words" in render("![words](https://a.example/b.png)")
+    aligned = render("| x | y | z |\n|--:|:-:|---|\n| 1 | 2 | 3 |")
+    assert '<th class="right">x</th>' in aligned
+    assert '<td class="right">1</td>' in aligned
+    assert '<td class="center">2</td>' in aligned
+    assert "<td>3</td>" in aligned
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_catching_up_from_any_step(client: Client, owner: User) -> None:
         page.take(html)
         assert page.seq == seq
         assert_same(page, fresh(story))
-    assert "First." not in catch_up(story.conversation.pk, seq)[0]
+    assert "Number 0." not in catch_up(story.conversation.pk, seq)[0]
     assert catch_up(10**9, 7) == ("", 7)
 
 
@@ -380,9 +380,9 @@ def test_the_list_tells_what_waits(owner: User) -> None:
     assert marks
     assert shown
     assert marks.version == "1"
-    assert "Please run it." in shown.text()
+    assert "Run it now." in shown.text()
     assert "It works." in shown.text()
-    assert "Please run it." not in list_html(other.pk)
+    assert "Run it now." not in list_html(other.pk)
     assert list_html(owner.pk) == list_html(owner.pk)
 
 

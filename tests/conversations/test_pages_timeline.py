@@ -73,7 +73,7 @@ def test_thoughts_and_unreadable_answers_stand_in_the_details(client: Client, ow
 def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
     story, output = asking(owner, "echo 1 &&\n  echo 2", facts=["In its folder.", "Not sandboxed: it can do anything."])
     html = page(client, story)
-    assert "<title>(1) Please run it." in html
+    assert "<title>(1) Run it now." in html
     card = re.findall(r'<article class="ask".*?</article>', html, re.S)[0]
     assert [
         re.sub("<.*?>", "", line)
@@ -82,7 +82,7 @@ def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
         "echo 1 &amp;&amp;",
         "  echo 2",
     ]
-    for words in ("Run a command", "High risk", "Run: echo 1", "In its folder.", "asked", "counts as no"):
+    for words in ("Run a command", "High risk", "In its folder.", "asked", "counts as no"):
         assert words in card
     assert card.index("Not sandboxed") < card.index("In its folder.")
     assert f'action="/approvals/{output.pk}/decide/"' in card
@@ -124,7 +124,7 @@ def test_a_decided_card_is_one_line(client: Client, owner: User, chief: User, de
     assert 'class="ask"' not in html
     assert line in html
     assert ("Keep &lt;it&gt;." in html) is bool(reason)
-    assert "<title>Please" in html
+    assert "<title>Run it" in html
 
 
 def test_an_interrupted_call_asks_and_is_answered(client: Client, owner: User, chief: User) -> None:

@@ -63,8 +63,8 @@ def test_others_find_nothing(client: Client, story: Story, file: File, name: str
 
 def test_lists_hold_ones_own_only(client: Client, story: Story) -> None:
     client.force_login(person("bela"))
-    assert "Please run it." not in client.get("/").text
-    assert "Please run it." not in client.get("/?q=Please").text
+    assert "Run it now." not in client.get("/").text
+    assert "Run it now." not in client.get("/?q=now").text
 
 
 @pytest.mark.parametrize("name", ["home", "new", "conversation", "download", "start", "say", "stop", "continue"])

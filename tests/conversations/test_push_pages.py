@@ -9,7 +9,10 @@ from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
 from conversations import presence
-from conversations.models import Draft
+from conversations.erasure import erase
+from conversations.listing import archive, put_back, rename, tell
+from conversations.models import Conversation, Draft
+from conversations.push.consumers import MOST, TOO_MUCH
 from tests.conversations.listening import Listener, aside, cookie, holds, opened
 from tests.conversations.support import Story, asking, says
 
@@ -58,6 +61,52 @@ async def test_the_list_moves_in_every_window(ann: User, bob: User) -> None:
         await aside(Story, ann)
         await html_with(window, "Look around.")
         assert await stranger.nothing()
+
+
+async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User) -> None:
+    """No step says that it was renamed, put away or erased: the list and the page of it follow all the same."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.ends)
+    talk = story.conversation
+    address = f"/ws/conversations/{talk.pk}/?after=1"
+    async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):
+        await window.text()
+        await html_with(page, 'id="name"')
+        await aside(rename, talk, "Harbour books")
+        await html_with(window, "Harbour books")
+        await html_with(page, 'id="name"', "Harbour books</h1>")
+        await aside(archive, talk)
+        assert "Harbour books" not in await html_with(window, "Archived (1)")
+        await html_with(page, "Put back into the list")
+        await aside(put_back, talk)
+        await html_with(window, "Harbour books")
+        await aside(erase, talk, ann)
+        await html_with(window, "Your conversations will stand here.")
+
+
+async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> None:
+    """By the step it stands at. What a hidden page, a program or nonsense says marks nothing."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.ends)
+    address = f"/ws/conversations/{story.conversation.pk}/"
+    async with opened("/ws/me/", session) as (window, _), opened(f"{address}?after=3", session) as (page, _):
+        await window.says('{"looking": true}')
+        await holds(presence.has_looked, ann.pk)
+        await aside(tell, story.conversation.pk, ann.pk)
+        await html_with(window, 'aria-label="unread"')
+        async with opened(f"{address}?format=json", session) as (program, _):
+            for _ in range(MOST + 1):  # all but the last are heard, for which it is closed
+                await program.says('{"looking": true, "seen": 3}')
+            assert await program.closed() == TOO_MUCH
+            for said in ('{"looking": false, "seen": 3}', '{"looking": true, "seen": true}', '{"seen": 3}'):
+                await page.says(said)
+            await page.says('{"looking": true, "seen": 2}')
+            await holds(Conversation.objects.filter(seen_seq=2).exists)
+        await page.says('{"looking": true, "seen": 3}')
+        html = await window.text()
+        while 'aria-label="unread"' in html:
+            html = await window.text()
+        assert await aside(Conversation.objects.filter(seen_seq=3).exists)
 
 
 async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User, kim: User) -> None:

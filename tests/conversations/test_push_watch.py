@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from agents.engine.ledger import Step
 from conversations.erasure import erase
 from conversations.journal import Claim
 from conversations.ledger import locked_turn
-from conversations.models import Draft, Prompt
+from conversations.listing import archive, rename, saw
+from conversations.models import Conversation, Draft, Prompt
 from conversations.prompts import start_conversation, start_prompt
 from conversations.push.watch import Change, Watch, open_watch
 from conversations.worker.drafts import Row, store
@@ -152,6 +154,18 @@ def test_what_is_no_step_and_no_draft_tells_nothing(prompt: Prompt, watch: Watch
     """Leases are renewed and beats are written all the time."""
     meddle("UPDATE conversations_prompt SET lease_until = lease_until")
     assert watch.wait(MOMENT) is None
+
+
+def test_what_stands_in_the_list_otherwise_is_noticed(ann: User, prompt: Prompt, watch: Watch) -> None:
+    """No step says so. It is told once, with whose it is."""
+    talk = prompt.conversation
+    for change in (partial(rename, talk, "Other"), partial(archive, talk), partial(saw, talk.pk, 1)):
+        Conversation.objects.update(seen_seq=0)
+        change()
+        assert watch.wait(SOON) == Change(relisted=frozenset({(talk.pk, ann.pk)}))
+        change()
+        told = watch.wait(MOMENT)
+        assert told is None or change.func is rename  # which takes the same title again
 
 
 def test_what_is_rolled_back_tells_nothing(prompt: Prompt, watch: Watch) -> None:

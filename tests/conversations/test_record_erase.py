@@ -1,7 +1,11 @@
 """Erasing a conversation: everything goes, and who did it stays."""
 
 import io
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -15,10 +19,12 @@ from conversations.erasure import TurnRuns, erase
 from conversations.journal import append
 from conversations.models import Conversation, Erasure, File, Output, Prompt
 from conversations.models import Step as Row
+from conversations.prompts import start_conversation
 from conversations.verification.stored import verify
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, Site, lies_there, meddle, place, record, said, taken
 from tests.engine.support import says
 
+NOBODY = 65534
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -49,6 +55,38 @@ def test_everything_goes_and_its_trace_stays(ann: User, site: Site) -> None:
     assert not workspace(conversation).exists()
     assert lies_there(File.objects.get().content)
     assert verify(other.conversation_id).problems == []
+
+
+@pytest.fixture
+def theirs(settings: Any) -> Iterator[Path]:
+    """A folder for workspaces of a user whom file modes bind, as they do not bind root; the process is that user."""
+    with TemporaryDirectory(prefix="agentsite-test-", dir="/tmp") as name:
+        if root := os.geteuid() == 0:
+            os.chown(name, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            settings.AGENTSITE_WORKSPACES = Path(name)
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_a_folder_that_refuses_goes_too(ann: User, theirs: Path, settings: Any) -> None:
+    """Go's module cache is read-only, and a command may close a folder altogether; what a link names stays."""
+    outside = theirs / "outside"
+    outside.mkdir(mode=0o555)
+    conversation = start_conversation(ann)
+    closed = workspace(conversation) / "go" / "mod"
+    closed.mkdir(parents=True)
+    (closed / "module.go").write_text("package mod")
+    (closed / "out").symlink_to(outside)
+    (closed / "shut").mkdir(mode=0)
+    closed.chmod(0o555)
+    closed.parent.chmod(0o500)
+    erase(conversation, ann)
+    assert list(theirs.iterdir()) == [outside]
+    assert outside.stat().st_mode & 0o777 == 0o555
 
 
 def test_a_turn_that_a_worker_holds_keeps_it(ann: User, site: Site) -> None:

@@ -213,7 +213,7 @@ async def test_an_edited_approval_is_of_its_input_and_facts(change: dict[str, JS
     ledger = decide(decide(ledger, "1/0/human", "approve", **said), "1/1/human")
     problems = [problem for problem in told(list(ledger)) if "1/0/human" in problem]
     assert problems == (
-        ["the approval at 1/0/human is of something else than its input and facts: the digests differ"]
+        ["the approval at 1/0/human is of something else than its input, facts and change: the digests differ"]
         if change
         else []
     )

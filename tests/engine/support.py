@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from agents.engine.approval import Shown, shown
 from agents.engine.errors import ProviderError
 from agents.engine.journal import Journal
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step
@@ -15,8 +16,9 @@ from agents.engine.messages import AssistantMessage, CallRequest, Message, Resul
 from agents.engine.policy import PolicyRegistry
 from agents.engine.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.runtime import Run
+from agents.engine.schema import parse
 from agents.engine.services import PastTurn, PlainServices
-from agents.engine.tools import wire_name
+from agents.engine.tools import Tool, ToolCall, wire_name
 from agents.engine.view import View
 from tests.engine.journals import NOON, Crash, CrashingJournal, CrashPoint, numbered
 
@@ -77,6 +79,8 @@ def seen(request: Request) -> list[Message]:
     for name, fields in json.loads(b"[" + b",".join(chunk for chunk in request.history if chunk) + b"]"):
         if name == "AssistantMessage":
             fields |= {"calls": tuple(CallRequest(**c) for c in fields["calls"]), "items": tuple(fields["items"])}
+        if name == "UserMessage":
+            fields |= {"notes": tuple(fields["notes"])}
         messages.append(kinds[name](**fields))
     return messages
 
@@ -110,6 +114,17 @@ def decision(
 def decide(ledger: Ledger, path: str, decided: str = "approve", **said: Any) -> Ledger:
     """The ledger after a person decided the gate at `path`."""
     return ledger.extend(numbered(ledger, decision(ledger, path, decided, **said)))
+
+
+def digest_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> str:
+    """The digest of this call, as it is shown now."""
+    return shown_of(tool, payload, services).digest
+
+
+def shown_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> Shown:
+    """What a person would be shown of this call now."""
+    looked_at = ToolCall(tool.name, parse(tool.input, payload), 1, services or Site(), "1/0")
+    return shown(tool, payload, looked_at)
 
 
 def open_gates(ledger: Ledger) -> list[str]:

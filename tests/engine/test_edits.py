@@ -2,7 +2,6 @@
 
 import pytest
 
-from agents.engine.approval import call_digest
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
 from agents.engine.outputs import Outputs
@@ -12,7 +11,7 @@ from agents.engine.tools import Tool
 from agents.engine.view import View
 from tests.engine.cast import World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
-from tests.engine.support import call, carry_on, decide, open_gates, results_in, says
+from tests.engine.support import call, carry_on, decide, digest_of, open_gates, results_in, says
 
 LS = call("shell.run", command="ls")
 ONE = [says("I will.", LS), says("Done.")]
@@ -26,7 +25,7 @@ def shell_of(tools: list[Tool]) -> Tool:
 
 def edit(ledger: Ledger, tool: Tool, path: str = "1/0/human", input: dict[str, JSON] = EDITED) -> Ledger:
     """A person approves the call with this input in the place of the model's."""
-    return decide(ledger, path, input=input, digest=call_digest(tool, input))
+    return decide(ledger, path, input=input, digest=digest_of(tool, input))
 
 
 async def test_an_edit_approves_one_call_and_the_same_call_asks_anew(world: World) -> None:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from agents.engine.approval import Verdict, call_digest
+from agents.engine.approval import Verdict
 from agents.engine.ledger import Ledger
 from agents.engine.outputs import Outputs, ToolOutput
 from agents.engine.tools import Risk, Tool, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Amount, Command, World, site
 from tests.engine.journals import CrashingJournal
-from tests.engine.support import call, carry_on, decide, end_of, lines, open_gates, results_in, says, seen
+from tests.engine.support import call, carry_on, decide, digest_of, end_of, lines, open_gates, results_in, says, seen
 
 ONE = [says("I will.", call("shell.run", command="ls")), says("Done.")]
 
@@ -90,7 +90,7 @@ async def test_an_edited_input_is_what_runs(world: World) -> None:
     shell = next(t for t in tools if t.name == "shell.run")
     waiting = await carry_on(registry)
     ledger = await carry_on(
-        registry, decide(waiting, "1/0/human", input=edited, digest=call_digest(shell, edited), note="Long, please.")
+        registry, decide(waiting, "1/0/human", input=edited, digest=digest_of(shell, edited), note="Long, please.")
     )
     assert world.done == [("shell.run", "ls -l")]
     entry = Outputs(ledger).entry("1/0")
@@ -233,4 +233,4 @@ async def test_what_held_when_it_was_approved_must_still_hold(world: World) -> N
     ledger = await carry_on(registry, approved)
 
     assert world.done == []
-    assert result_of(ledger)["code"] == "tool_changed"
+    assert result_of(ledger)["code"] == "changed_since"

@@ -1,9 +1,8 @@
 """The mixed batch step by step: read, gated (edited), ungated, gated (rejected), invalid, unknown, read."""
 
-from agents.engine.approval import call_digest
 from tests.engine.cast import World, site
 from tests.engine.journals import CrashingJournal
-from tests.engine.support import call, carry_on, decide, end_of, lines, open_gates, results_in, says
+from tests.engine.support import call, carry_on, decide, digest_of, end_of, lines, open_gates, results_in, says
 
 BATCH = says(
     "Five things.",
@@ -46,7 +45,7 @@ async def test_after_the_decisions_the_batch_is_done_in_call_order(world: World)
     assert open_gates(ledger) == ["1/1/human", "1/3/human"]
     shell = next(t for t in world.tools() if t.name == "shell.run")
     edited = {"command": "rm -i a"}
-    ledger = decide(ledger, "1/1/human", input=edited, digest=call_digest(shell, edited))
+    ledger = decide(ledger, "1/1/human", input=edited, digest=digest_of(shell, edited))
     ledger = decide(ledger, "1/3/human", "reject", reason="Keep b.")
     journal = CrashingJournal(ledger)
     final = await carry_on(registry, ledger, journal=journal)

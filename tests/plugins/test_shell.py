@@ -11,6 +11,7 @@ from agents.engine.ledger import canonical
 from agents.engine.tools import Risk, ToolCall
 from agents.plugins.shell import limits, process, sandbox, supervise
 from agents.plugins.shell.tools import Command, run
+from tests.engine.support import shown_of
 from tests.plugins.calls import Desk, descriptors, parent_of, running, soon
 
 pytestmark = pytest.mark.usefixtures("machine")
@@ -151,8 +152,7 @@ async def test_every_call_waits_for_a_person(desk: Desk) -> None:
 
 
 def test_the_card_says_how_far_it_reaches(machine: str) -> None:
-    assert run.facts is not None
-    reach, place, files = run.facts(Command(command="ls", timeout_seconds=7))
+    reach, place, files = shown_of(run, {"command": "ls", "timeout_seconds": 7}).facts
     assert (
         reach
         == {

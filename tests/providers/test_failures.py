@@ -125,6 +125,9 @@ async def test_a_break_after_the_last_event_does_not_matter(wire: WireServer, pr
         ({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Oh."}}, "rate_limited", True),
         ({"type": "error", "error": {"code": "invalid_prompt", "message": "Oh."}}, "refused", False),
         ({"error": {"message": "Oh."}}, "server_error", True),
+        ({"error": {"message": "Oh.", "code": "500", "type": "internal_server_error"}}, "server_error", True),
+        ({"error": {"message": "Oh.", "code": 429}}, "rate_limited", True),
+        ({"error": {"message": "Oh.", "code": 400}}, "refused", False),
         (
             {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "Oh."}}},
             "server_error",

@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.default import answer
 from agents.providers.demo.script import ByRound, Call, InOrder, Refusal, Reply, script_from_json
 
-SHELL = {"type": "function", "name": "shell_run", "parameters": {"type": "object"}}
-FILES = [{**SHELL, "name": name} for name in ("files_list", "files_read")]
 
-
-def body(*items: JSON, tools: JSON = None) -> dict[str, Any]:
-    return {"model": "m", "input": list(items), "tools": tools if tools is not None else [SHELL, *FILES]}
+def body(*items: JSON) -> dict[str, Any]:
+    return {"model": "m", "input": list(items)}
 
 
 def user(text: str) -> dict[str, Any]:
@@ -26,9 +22,9 @@ def said(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
-def batch(*ids: str, output: str = "x") -> list[dict[str, Any]]:
+def batch(*ids: str) -> list[dict[str, Any]]:
     calls = [{"type": "function_call", "call_id": i, "name": "echo", "arguments": "{}"} for i in ids]
-    return calls + [{"type": "function_call_output", "call_id": i, "output": output} for i in ids]
+    return calls + [{"type": "function_call_output", "call_id": i, "output": "x"} for i in ids]
 
 
 ONE, TWO, THREE = Reply("one"), Reply("two"), Reply("three")
@@ -90,38 +86,3 @@ def test_a_misspelt_script_is_refused(value: JSON) -> None:
     """When it is read, not when it is played."""
     with pytest.raises(TypeError):
         script_from_json(value)
-
-
-@pytest.mark.parametrize(
-    ("text", "call"),
-    [
-        ("run `git status`", Call("shell_run", {"command": "git status"})),
-        ("Run ls", Call("shell_run", {"command": "ls"})),
-        ("list files", Call("files_list", {"path": "."})),
-        ("Please show me the files here", Call("files_list", {"path": "."})),
-        ("read notes.txt", Call("files_read", {"path": "notes.txt"})),
-        ("hello", Call("shell_run", {"command": "ls -la"})),
-    ],
-)
-def test_the_default_script_does_what_it_can(text: str, call: Call) -> None:
-    """A few phrases, and a first step to approve for whatever else is said first."""
-    reply = answer(body(user(text)))
-    assert reply.calls == (call,)
-    assert "not a language model" in reply.text
-
-
-def test_the_default_script_says_what_it_knows() -> None:
-    """Later, or without the tool, it only tells what it understands."""
-    for asked in (body(user("hello"), said("Hi."), user("how are you?")), body(user("run ls"), tools=[])):
-        reply = answer(asked)
-        assert not reply.calls
-        assert "not a language model" in reply.text
-        assert "list files" in reply.text
-
-
-def test_the_default_script_tells_what_came_of_it() -> None:
-    """The first line of each result."""
-    reply = answer(body(user("go"), *batch("a", "b", output="\nfirst line\nsecond")))
-    assert reply.text.count("> first line") == 2
-    assert "second" not in reply.text
-    assert "> nothing" in answer(body(user("go"), *batch("a", output=" "))).text

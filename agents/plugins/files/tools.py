@@ -1,4 +1,4 @@
-"""What an agent may read: the listing of its workspace, and the text of its files."""
+"""What an agent may do with the files of its workspace: list, read and search; write and edit, if a person agrees."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
 from agents.engine.tools import Risk, ToolCall, tool
-from agents.plugins.files.box import Box, Entry
+from agents.plugins.files.box import Box, Entry, parts
+from agents.plugins.files.searching import Search, compiled
+from agents.plugins.files.status import printable
+from agents.plugins.files.writing import Content, Replacement, edit_facts, edited, keep, write_facts, written
 
 LIST_MOST = 300
 """Entries in one listing: with paths of 40 characters about 12,000 of the 16,000 characters that a model is shown."""
@@ -16,6 +19,10 @@ READ_MOST = 10 * 2**20
 """Bytes of a file that can be read: beyond it, no reader of text wants all of it in memory."""
 TEXT_MOST = 15_000
 """Characters of one answer: with the line that says how to go on, all of them reach the model, who is shown 16,000."""
+
+
+FOUND_MOST = 100
+"""Lines of one search, of at most 200 characters and a path: together about what a model is shown of one result."""
 
 
 class Folder(BaseModel):
@@ -33,7 +40,17 @@ class Excerpt(BaseModel):
     limit: int = Field(500, ge=1, le=10_000, description="How many lines to read.")
 
 
-@tool("files.list", risk=Risk.READ, category="files", title="List files", says=lambda asked: f"listed {asked.path}")
+class Wanted(BaseModel):
+    """What `files.search` takes."""
+
+    pattern: str = Field(min_length=1, max_length=1000, description="The text to look for.")
+    path: str = Field(".", description="A folder to look in, or one file, relative to the workspace.")
+    regex: bool = Field(False, description="The pattern is a regular expression (RE2: no look-around).")
+    ignore_case: bool = Field(False, description="Find capital and small letters alike.")
+    glob: str = Field("", max_length=200, description="Only files whose name fits, e.g. *.py; with a slash, the path.")
+
+
+@tool("files.list", risk=Risk.READ, category="files", title="List files", says=lambda asked: _listed(asked.path))
 def list_files(call: ToolCall[Folder]) -> str:
     """List the files of the workspace, with their sizes. Folders end in a slash; links are shown, never followed."""
     asked = call.input
@@ -59,6 +76,66 @@ def read_file(call: ToolCall[Excerpt]) -> str:
     if not _is_utf8(content):
         remarks.append("Not UTF-8: \N{REPLACEMENT CHARACTER} stands for bytes that are no text.")
     return "\n".join([*shown, *(f"[{remark}]" for remark in remarks)])
+
+
+@tool(
+    "files.search",
+    risk=Risk.READ,
+    category="files",
+    time_limit=60,
+    title="Search files",
+    says=lambda asked: f"searched for {asked.pattern}",
+)
+def search_files(call: ToolCall[Wanted]) -> str:
+    """Find lines in the files of the workspace: "path:line: text". Files that are no text are left out."""
+    asked = call.input
+    pattern = compiled(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
+    search = Search(Box(call.services.workspace()), pattern, asked.glob, FOUND_MOST)
+    search.run("/".join(parts(asked.path)) or ".")
+    remarks = [search.ended] if search.ended else []
+    if left_out := sorted(search.left_out):
+        named = ", ".join(map(printable, left_out[:5])) + (", ..." if len(left_out) > 5 else "")
+        remarks.append(f"Left out, or in part, because too large: {named}.")
+    return "\n".join([*(search.found or ["[Nothing found.]"]), *(f"[{remark}]" for remark in remarks)])
+
+
+@tool(
+    "files.write",
+    risk=Risk.WRITE,
+    category="files",
+    title="Write a file",
+    says=lambda asked: f"wrote {asked.path}",
+    justify=lambda asked: f"Write: {asked.path}",
+    facts=write_facts,
+    change=written,
+    preview="diff",
+)
+def write_file(call: ToolCall[Content]) -> str:
+    """Write a text file in the workspace: a new one, or all of one that is there. To change a part, edit it instead."""
+    return keep(call, call.change or written(call))
+
+
+@tool(
+    "files.edit",
+    risk=Risk.WRITE,
+    category="files",
+    title="Edit a file",
+    says=lambda asked: f"edited {asked.path}",
+    justify=lambda asked: f"Edit: {asked.path}",
+    facts=edit_facts,
+    change=edited,
+    preview="diff",
+)
+def edit_file(call: ToolCall[Replacement]) -> str:
+    """Replace text in a file of the workspace. Read it first: the old text must stand there exactly so, and once.
+
+    Edit one place at a time, or give all the lines around several; a second edit of one file waits for the first.
+    """
+    return keep(call, call.change or edited(call))
+
+
+def _listed(path: str) -> str:
+    return f"listed {path}" if parts(path) else "listed the workspace"
 
 
 def _excerpt(lines: list[str], offset: int, limit: int) -> tuple[list[str], list[str]]:
@@ -91,7 +168,7 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def _line(entry: Entry) -> str:
-    name = _visible(entry.path)
+    name = printable(entry.path)
     match entry.kind:
         case "folder":
             return f"{name}/"
@@ -100,11 +177,6 @@ def _line(entry: Entry) -> str:
         case "link":
             return f"{name}  (a link, not followed)"
     return f"{name}  (a pipe, socket or device)"
-
-
-def _visible(name: str) -> str:
-    """A name on one line: what cannot be printed is shown as its escape, so that no name can pass for two entries."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 def _size(size: int) -> str:

@@ -25,7 +25,7 @@ class Command(BaseModel):
         return command
 
 
-def facts(asked: Command) -> list[str]:
+def facts(call: ToolCall[Command]) -> list[str]:
     """What the card says of every call: how far it reaches, where, for how long, and what is not agreed to."""
     reach = (
         "Sandboxed: no network, sees only this conversation's folder."
@@ -34,7 +34,7 @@ def facts(asked: Command) -> list[str]:
     )
     return [
         reach,
-        f"Runs in this conversation's folder, for at most {asked.timeout_seconds} seconds.",
+        f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds.",
         "Files that the command reads or runs are not part of what is approved: they may change before it starts.",
     ]
 

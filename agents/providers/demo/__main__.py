@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from agents.providers.demo.app import Wire
-from agents.providers.demo.default import answer
 from agents.providers.demo.parent import die_with_parent
+from agents.providers.demo.rules import answer
 from agents.providers.demo.script import script_from_json
 from agents.providers.demo.server import listen, uvicorn_server
 

@@ -1,4 +1,7 @@
-"""The demo model's server as a bare ASGI app: `POST /v1/responses`, `GET /v1/models`, and what it was asked."""
+"""The demo model's server as a bare ASGI app.
+
+`POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`, and `GET /requests`, which is what it was asked.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agents.engine.ledger import JSON
-from agents.providers.demo import request, wire
+from agents.providers.demo import chat, chat_request, request, wire
 from agents.providers.demo.refusals import RequestError, error_body
 from agents.providers.demo.script import Refusal, Reply, Script
 
@@ -50,6 +53,25 @@ class Asked:
         return {"time": self.time, "headers": headers, "body": self.body}
 
 
+@dataclass(frozen=True)
+class Api:
+    """One of the two APIs. Scripts know only Responses; the other is translated on the way in and out.
+
+    `check` raises RequestError for a request that is refused; `read` gives it as scripts read it. `write` makes the
+    JSON of an answer of a response, `events` what streams that JSON to the request, `end` the last bytes of a stream.
+    """
+
+    check: Callable[[JSON], None]
+    read: Callable[[dict[str, JSON]], dict[str, JSON]]
+    write: Callable[[dict[str, JSON]], dict[str, JSON]]
+    events: Callable[[dict[str, JSON], dict[str, JSON]], Iterator[dict[str, JSON]]]
+    end: bytes
+
+
+RESPONSES = Api(request.check, lambda body: body, lambda whole: whole, lambda whole, _: wire.events(whole), b"")
+CHAT = Api(chat_request.check, chat.as_responses, chat.completion, chat.chunks, b"data: [DONE]\n\n")
+
+
 @dataclass
 class Wire:
     """The app. Keeps the last `keep` requests in `requests`, and appends each to the file `log` as a line of JSON."""
@@ -66,7 +88,9 @@ class Wire:
         """Answer one HTTP request (ASGI)."""
         match scope["method"], scope["path"]:
             case "POST", "/v1/responses":
-                await self._respond(scope, receive, send)
+                await self._respond(RESPONSES, scope, receive, send)
+            case "POST", "/v1/chat/completions":
+                await self._respond(CHAT, scope, receive, send)
             case "GET", "/v1/models":
                 model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "agentsite"}
                 await _send_json(send, {"object": "list", "data": [model]})
@@ -75,21 +99,22 @@ class Wire:
             case method, path:
                 await _send_json(send, error_body(f"Invalid URL ({method} {path})", None), 404)
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _respond(self, api: Api, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         asked = Asked(time.time(), scope["client"][1], headers, await _read(receive))
         self._remember(asked)
         body = asked.body
-        reply = self._choose(body)
+        reply = self._choose(api, body)
         await asyncio.sleep(reply.delay_seconds)
         if reply.refusal:
             refusal = reply.refusal
             kind = "invalid_request_error" if refusal.status < 500 else "server_error"
             error = error_body(refusal.message, refusal.code or None, kind=kind, param=refusal.param)
             return await _send_json(send, error, refusal.status, refusal.headers)
-        whole = wire.response(reply, body, len(asked.raw))
+        whole = api.write(wire.response(reply, api.read(body), len(asked.raw)))
         if body.get("stream"):
-            return await _send_stream(send, reply, wire.events(whole) if reply.events is None else reply.events)
+            events = api.events(whole, body) if reply.events is None else reply.events
+            return await _send_stream(send, reply, events, api.end)
         return await _send_json(send, whole)
 
     def _remember(self, asked: Asked) -> None:
@@ -98,10 +123,10 @@ class Wire:
             with self.log.open("a", encoding="utf-8") as log:
                 log.write(json.dumps(asked.as_json()) + "\n")
 
-    def _choose(self, body: JSON) -> Reply:
+    def _choose(self, api: Api, body: JSON) -> Reply:
         try:
-            request.check(body)
-            return self.script(body)
+            api.check(body)
+            return self.script(api.read(body))
         except RequestError as error:
             return Reply(refusal=Refusal(400, error.code or "", error.message, param=error.param))
         except Exception as error:  # noqa: BLE001 - a script is a test's own code: its mistake is told, not retried
@@ -124,8 +149,8 @@ async def _send_json(send: Send, value: JSON, status: int = 200, headers: dict[s
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON]) -> None:
-    """Send the events at the reply's pace, up to where it breaks."""
+async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON], end: bytes) -> None:
+    """Send the events at the reply's pace, up to where it breaks; `end` after the last."""
     await _start(send, 200, {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"})
     waiting: list[bytes] = []
     broken = reply.break_after == 0
@@ -137,6 +162,8 @@ async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON]) -> None
         if reply.pause_seconds:
             await send({"type": "http.response.body", "body": waiting.pop(), "more_body": True})
             await asyncio.sleep(reply.pause_seconds)
+    if not broken:
+        waiting.append(end)
     # What is left goes out at once: one write instead of twenty. A response that stays open is cut by the server.
     cut = broken and reply.break_how == "cut"
     await send({"type": "http.response.body", "body": b"".join(waiting), "more_body": cut})
@@ -144,7 +171,7 @@ async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON]) -> None
 
 def _breaks_after(reply: Reply, number: int, event: JSON) -> bool:
     if isinstance(reply.break_after, str):
-        return bool(event["type"] == reply.break_after)
+        return bool(event.get("type") == reply.break_after)
     return reply.break_after == number
 
 

@@ -7,10 +7,8 @@ that put the items into chat messages insist on that. Written from the API's ref
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, required
+from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, required, these
 
 CALL_ID_CHARACTERS = 64
 
@@ -99,21 +97,21 @@ def _kind(item: JSON, where: str) -> str:
         place = f"{where}.type"
         raise RequestError(f"Missing required parameter: '{place}'.", place, "missing_required_parameter")
     if not isinstance(kind, str) or kind not in KEYS:
-        raise RequestError(f"Invalid value: '{kind}'. Supported values are: {_these(KEYS)}.", where, "invalid_value")
+        raise RequestError(f"Invalid value: '{kind}'. Supported values are: {these(KEYS)}.", where, "invalid_value")
     return kind
 
 
 def _check_message(item: dict[str, JSON], where: str) -> None:
     role = required(item, "role", str, where)
     if role not in ROLES:
-        raise RequestError(f"Invalid value: '{role}'. Supported values are: {_these(ROLES)}.", where, "invalid_value")
+        raise RequestError(f"Invalid value: '{role}'. Supported values are: {these(ROLES)}.", where, "invalid_value")
     if isinstance(item.get("content"), str):
         return
     for index, part in enumerate(required(item, "content", list, where)):
         place = f"{where}.content[{index}]"
         kind = part.get("type") if isinstance(part, dict) else None
         if kind not in ROLES[role]:
-            wanted = _these(ROLES[role])
+            wanted = these(ROLES[role])
             raise RequestError(f"Invalid value: '{kind}'. Supported values are: {wanted}.", place, "invalid_value")
         if kind in {"input_text", "output_text"}:
             required(part, "text", str, place)
@@ -138,7 +136,3 @@ def _call_id(item: dict[str, JSON], where: str) -> str:
     call_id = required(item, "call_id", str, where)
     check_length(call_id, f"{where}.call_id", CALL_ID_CHARACTERS)
     return str(call_id)
-
-
-def _these(values: Iterable[str]) -> str:
-    return ", ".join(f"'{value}'" for value in sorted(values))

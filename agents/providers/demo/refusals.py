@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from agents.engine.ledger import JSON
 
@@ -42,6 +42,20 @@ def optional(value: dict[str, JSON], name: str, kind: type) -> None:
         required(value, name, kind)
 
 
+def not_empty(value: list[JSON], place: str) -> None:
+    """The array at `place` holds something."""
+    if not value:
+        message = (
+            f"Invalid '{place}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )
+        raise RequestError(message, place, "empty_array")
+
+
+def these(values: Iterable[str]) -> str:
+    """The values that would have been right, as a message lists them."""
+    return ", ".join(f"'{value}'" for value in sorted(values))
+
+
 def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None:
     """`value` holds nothing that is not `known`."""
     if not value.keys() <= known:
@@ -53,10 +67,13 @@ def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None
 def check_length(text: str, place: str, longest: int) -> None:
     """`text` has 1 to `longest` characters."""
     if not text:
-        message = f"Invalid '{place}': empty string. Expected a string with minimum length 1."
-        raise RequestError(message, place, "empty_string")
+        expected = "Expected a string with minimum length 1, but got an empty string instead."
+        raise RequestError(f"Invalid '{place}': empty string. {expected}", place, "empty_string")
     if len(text) > longest:
-        message = f"Invalid '{place}': string too long. Expected a string with maximum length {longest}."
+        message = (
+            f"Invalid '{place}': string too long. Expected a string with maximum length {longest}, "
+            f"but got a string with length {len(text)} instead."
+        )
         raise RequestError(message, place, "string_above_max_length")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agents.engine.ledger import JSON
 from agents.providers.demo import history
-from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, optional, required
+from agents.providers.demo.offered import check_tools
+from agents.providers.demo.refusals import RequestError, check_keys, check_length, optional, required
 
 # fmt: off
 PARAMETERS = frozenset({
@@ -16,7 +17,6 @@ PARAMETERS = frozenset({
 # fmt: on
 """What a request may hold: developers.openai.com/api/reference/resources/responses/methods/create."""
 
-TOOL_KEYS = frozenset({"type", "name", "description", "parameters", "strict"})
 LONGEST_MODEL = 256
 
 
@@ -29,7 +29,7 @@ def check(body: JSON) -> None:
     for name, kind in (("instructions", str), ("stream", bool), ("store", bool), ("parallel_tool_calls", bool)):
         optional(body, name, kind)
     _check_include(body)
-    _check_tools(body)
+    check_tools(body)
     if body.get("input") in (None, "", []):
         raise RequestError("Missing required parameter: 'input'.", "input", "missing_required_parameter")
     if not isinstance(body["input"], str):
@@ -42,36 +42,3 @@ def _check_include(body: dict[str, JSON]) -> None:
         if not isinstance(name, str):
             place = f"include[{index}]"
             raise RequestError(f"Invalid type for '{place}': expected a string.", place, "invalid_type")
-
-
-def _check_tools(body: dict[str, JSON]) -> None:
-    optional(body, "tools", list)
-    tools = body.get("tools")
-    if tools == []:
-        message = "Invalid 'tools': empty array. Expected an array with minimum length 1."
-        raise RequestError(message, "tools", "empty_array")
-    if "tool_choice" in body and not tools:
-        message = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
-        raise RequestError(message, "tool_choice")
-    seen: set[str] = set()
-    for index, tool in enumerate(tools or ()):
-        where = f"tools[{index}]"
-        name = _check_tool(tool, where)
-        if name in seen:
-            raise RequestError(f"Tool names must be unique: '{name}' is there twice.", f"{where}.name", "invalid_value")
-        seen.add(name)
-
-
-def _check_tool(tool: JSON, where: str) -> str:
-    if not isinstance(tool, dict):
-        raise RequestError(f"Invalid type for '{where}': expected an object.", where, "invalid_type")
-    if required(tool, "type", str, where) != "function":
-        message = f"Invalid value: '{tool['type']}'. This server knows only 'function'."
-        raise RequestError(message, f"{where}.type", "invalid_value")
-    name = check_name(tool, where)
-    check_keys(tool, TOOL_KEYS, where)
-    schema = required(tool, "parameters", dict, where)
-    if schema.get("type") != "object":
-        message = f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"'."
-        raise RequestError(message, f"{where}.parameters", "invalid_function_parameters")
-    return name

@@ -137,9 +137,9 @@ def last_user_text(body: dict[str, JSON]) -> str:
 
 
 def text_of(message: dict[str, JSON]) -> str:
-    """A message's text."""
+    """A message's text; of one that files came with what was said, which stands before what tells of them."""
     content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    return content if isinstance(content, str) else next((part.get("text", "") for part in content), "")
 
 
 def finished_rounds(body: dict[str, JSON]) -> int:

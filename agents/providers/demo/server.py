@@ -13,7 +13,7 @@ from typing import Self
 import uvicorn
 
 from agents.providers.demo.app import Asked, Wire
-from agents.providers.demo.default import answer
+from agents.providers.demo.rules import answer
 from agents.providers.demo.script import InOrder, Reply, Script
 
 BACKLOG = 1024

@@ -67,6 +67,11 @@ def sse(event: JSON) -> bytes:
     return (f"event: {name}\ndata: {data}\n\n" if name else f"data: {data}\n\n").encode()
 
 
+def pieces(text: str) -> Iterator[str]:
+    """The text as it is streamed."""
+    return (text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS))
+
+
 def _events(whole: dict[str, JSON]) -> Iterator[Event]:
     begun = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     yield {"type": "response.created", "response": begun}
@@ -84,7 +89,7 @@ def _reasoning_events(item: dict[str, JSON], at: Event) -> Iterator[Event]:
     for index, part in enumerate(item["summary"]):
         here = {**at, "summary_index": index}
         yield {"type": "response.reasoning_summary_part.added", **here, "part": {**part, "text": ""}}
-        for piece in _pieces(part["text"]):
+        for piece in pieces(part["text"]):
             yield {"type": "response.reasoning_summary_text.delta", **here, "delta": piece}
         yield {"type": "response.reasoning_summary_text.done", **here, "text": part["text"]}
         yield {"type": "response.reasoning_summary_part.done", **here, "part": part}
@@ -94,14 +99,14 @@ def _message_events(item: dict[str, JSON], at: Event) -> Iterator[Event]:
     for index, part in enumerate(item["content"]):
         here = {**at, "content_index": index}
         yield {"type": "response.content_part.added", **here, "part": {**part, "text": ""}}
-        for piece in _pieces(part["text"]):
+        for piece in pieces(part["text"]):
             yield {"type": "response.output_text.delta", **here, "delta": piece, "logprobs": []}
         yield {"type": "response.output_text.done", **here, "text": part["text"], "logprobs": []}
         yield {"type": "response.content_part.done", **here, "part": part}
 
 
 def _call_events(item: dict[str, JSON], at: Event) -> Iterator[Event]:
-    for piece in _pieces(item["arguments"]):
+    for piece in pieces(item["arguments"]):
         yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
     yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
 
@@ -160,10 +165,6 @@ def _usage(reply: Reply, body_bytes: int) -> dict[str, JSON]:
         "output_tokens_details": {"reasoning_tokens": counts.get("reasoning_tokens", 0)},
         "total_tokens": given + made,
     }
-
-
-def _pieces(text: str) -> Iterator[str]:
-    return (text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS))
 
 
 def _new_id(kind: str) -> str:

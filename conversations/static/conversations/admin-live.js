@@ -26,10 +26,11 @@
     });
   }
 
-  // Whether this page shows the approval: the list shows any.
+  // Whether this page shows the approval: the list and the first page show any.
   function concerns(id) {
     const shown = content();
     if (!shown) return false;
+    if ("all" in shown.dataset) return true;
     if (shown.dataset.approvals === undefined) return location.pathname === new URL(link().href).pathname;
     return shown.dataset.approvals.split(/\s+/).some((each) => each.startsWith(`${id}:`));
   }
@@ -73,7 +74,8 @@
   const otherwise = (now) => stands(now) !== stands(content());
 
   // Whether somebody is about to click a row: another must not come to stand under the pointer.
-  const pointed = () => content().dataset.approvals === undefined && content().matches(":hover");
+  const isList = (shown) => shown.dataset.approvals === undefined || "all" in shown.dataset;
+  const pointed = () => isList(content()) && content().matches(":hover");
 
   // Whether somebody would lose what they typed or marked, or why it was refused.
   function busy() {

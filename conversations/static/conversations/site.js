@@ -100,6 +100,7 @@ function take(html) {
     noticed(fresh.id, added);
   }
   follow(end);
+  see();
 }
 document.addEventListener("htmx:wsBeforeMessage", (event) => {
   event.preventDefault();
@@ -119,18 +120,20 @@ function follow(end) {
 }
 
 if (turns) {
-  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; }, { passive: true });
+  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; see(); }, { passive: true });
   byId("below").addEventListener("click", toEnd);
   if (!location.hash || location.hash === "#now") toEnd();
 }
 
 /* ---------- what is told: to those who listen, in the title, in the list ---------- */
 
-const title = document.title.replace(/^\(\d+\) /, ""), icon = byId("icon"), calm = icon.href;
+let title = document.title.replace(/^\(\d+\) /, "");
+const icon = byId("icon"), calm = icon.href;
 const announce = (words) => { if (byId("announce")) byId("announce").textContent = words; };
 
 function noticed(id, added) {
-  if (id === "marks" || id === "state") mark();
+  if (id === "name" && added.length) title = `${byId("name").textContent} · Agentsite`;
+  if (["marks", "state", "name"].includes(id)) mark();
   if (id === "list") current();
   if (id === "state" && added.length && !byId("state").textContent.trim()) announce("The agent is done");
   if (id === "act") sendable();
@@ -172,6 +175,7 @@ document.addEventListener("click", async (event) => {
 });
 
 const span = (s) => s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
+const nearest = (s, unit = s < 3600 ? 60 : 3600) => Math.round(s / unit) * unit;
 
 function tell() {
   for (const time of all("time[datetime]")) {
@@ -179,7 +183,7 @@ function tell() {
     if (Math.abs(past) > 86400) continue; // then it is a date
     let words = past < 60 ? "just now" : `${span(past)} ago`;
     if ("for" in time.dataset) words = span(Math.max(past, 0));
-    else if (past < 0) words = `in ${span(Math.max(-past, 60))}`;
+    else if (past < 0) words = `in ${span(Math.max(nearest(-past), 60))}`;
     if (time.textContent !== words) time.textContent = words;
   }
 }
@@ -225,13 +229,6 @@ function online() {
   strip.querySelector("button").textContent = state.over ? "Reload" : "Try now";
 }
 
-function sendable() {
-  const lost = main() && !main().open, send = document.querySelector("[data-send]");
-  if (!send) return;
-  send.disabled = Boolean(lost) && Boolean(turns);
-  document.querySelector("[data-offline]").hidden = !send.disabled;
-}
-
 function reconnect(now) {
   for (const state of sockets.values())
     if (!state.open && !state.over && (now || Date.now() >= state.at)) {
@@ -256,37 +253,32 @@ function refresh(seq) {
   say({ refresh: seq });
 }
 
-const look = () => say({ looking: document.visibilityState === "visible" });
+/* What stands at the end of a page in view is seen up to there, but for a turn that works: other windows mark it as read. */
+let saw = 0, seeing = 0;
+const works = () => document.querySelector("[data-stop]") && !Number(byId("state").dataset.waiting);
+
+function look() {
+  const looking = document.visibilityState === "visible", seq = Number(turns?.dataset.seq || 0);
+  if (!looking || !seq || !atEnd() || works()) return say({ looking });
+  saw = seq;
+  say({ looking, seen: seq });
+}
+
+function see() {
+  if (!turns || Number(turns.dataset.seq) <= saw || document.hidden || !atEnd() || works()) return;
+  clearTimeout(seeing);
+  seeing = setTimeout(look, 200); // one for all that comes together
+}
 document.addEventListener("visibilitychange", () => { look(); if (!document.hidden) reconnect(true); });
 setInterval(() => { if (!document.hidden) look(); }, 10_000);
 
-/* ---------- sending: typed text is never lost ---------- */
-
-const form = byId("composer"), kept = form && `draft ${form.getAttribute("action")}`;
-let sent = null;
-
-if (form) {
-  field.value ||= sessionStorage.getItem(kept) || "";
-  field.addEventListener("input", () => sessionStorage.setItem(kept, field.value));
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
-    event.preventDefault();
-    const send = form.querySelector("[data-send]");
-    if (send && !send.disabled && field.value.trim()) form.requestSubmit(send);
-  });
-  form.addEventListener("submit", () => { if (!turns) sessionStorage.setItem("begun", kept); });
-  if (turns && sessionStorage.getItem("begun")) { // the first message arrived: this is its conversation
-    sessionStorage.removeItem(sessionStorage.getItem("begun"));
-    sessionStorage.removeItem("begun");
-  }
-}
+/* ---------- forms: what is sent, and what is answered ---------- */
 
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   detail.headers["X-CSRFToken"] = token();
   if (turns) detail.headers["X-Seq"] = turns.dataset.seq;
 });
 document.addEventListener("htmx:beforeRequest", ({ detail }) => {
-  if (detail.elt === form) sent = field.value;
   detail.elt.addEventListener("htmx:beforeOnLoad", answered); // here, because it may have been replaced when the answer comes
 });
 
@@ -303,12 +295,6 @@ document.addEventListener("htmx:responseError", unsent);
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
   setTimeout(() => asking.replaceChildren());
   const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
-  if (detail.elt === form && taken) {
-    if (field.value === sent) field.value = "";
-    sessionStorage.setItem(kept, field.value);
-    grow(field);
-    toEnd();
-  }
   if (taken && detail.elt.matches("[data-decides]")) next();
 });
 

@@ -1,0 +1,1 @@
+"""Files that an agent writes for people to keep."""

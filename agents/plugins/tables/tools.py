@@ -1,0 +1,166 @@
+"""What the columns of a CSV file hold, without reading all of it to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+
+from pydantic import BaseModel, Field
+
+from agents.engine.errors import ToolError
+from agents.engine.tools import Risk, ToolCall, tool
+from agents.plugins.files.box import Box
+from agents.plugins.show.figures import Cell, Table
+from agents.plugins.show.tools import put_table
+from agents.plugins.tables.columns import Column, Numbers, with_point
+from agents.plugins.tables.dialect import delimiter_of, rows_of, text_of
+
+READ_MOST = 10 * 2**20
+"""Bytes of a file: about a million cells, looked through in a few seconds."""
+COLUMNS_MOST = 60
+"""Columns that are summed up; with 150 characters each all of them reach the model."""
+VALUES_MOST = 6
+"""Different texts of a column that are named."""
+CUT = 40
+"""Characters of a name or a value that are told."""
+PLAIN_MOST = Decimal("1e15")
+"""From here on a number is told by its first digits."""
+
+
+class Named(BaseModel):
+    """What `csv.summary` takes."""
+
+    path: str = Field(min_length=1, description="A CSV file, relative to the workspace.")
+
+
+@dataclass
+class Summary:
+    """What was found in a file."""
+
+    delimiter: str
+    headed: bool
+    columns: list[Column]
+    rows: int = 0
+    ragged: int = 0
+    """Rows with more or fewer cells than the first line."""
+
+
+@tool(
+    "csv.summary",
+    risk=Risk.READ,
+    category="tables",
+    title="Sum up a CSV file",
+    says=lambda asked: f"summed up {asked.path}",
+)
+def summarize(call: ToolCall[Named]) -> str:
+    """Tell of each column of a CSV file: its kind, how much of it is filled, smallest, largest, mean and total.
+
+    The person sees the same as a table.
+    """
+    path = call.input.path
+    content = Box(call.services.workspace()).read(path, READ_MOST)
+    text, remark = text_of(content, path)
+    found = summary_of(text)
+    if not found.columns:
+        raise ToolError(f"{path!r} has no rows.", code="empty")
+    shown = found.columns[:COLUMNS_MOST]
+    put_table(call, _table(path, found, shown))
+    remarks = [remark] if remark else []
+    if found.ragged:
+        remarks.append(f"Of the rows {found.ragged:,} have more or fewer cells than the first line")
+    if len(found.columns) > COLUMNS_MOST:
+        remarks.append(f"Only the first {COLUMNS_MOST} columns are told")
+    return "\n".join([_size(path, found), *map(_told, shown), *(f"[{each}.]" for each in remarks)])
+
+
+def summary_of(text: str) -> Summary:
+    """Look through the rows once. The first is the heading, unless it has a number or a gap."""
+    delimiter = delimiter_of(text)
+    rows = rows_of(text, delimiter)
+    first = next(rows, [])
+    headed = all(cell.strip() and with_point(cell.strip()) is None for cell in first)
+    names = [" ".join(cell.split()) for cell in first] if headed else [f"column {n}" for n in range(1, len(first) + 1)]
+    found = Summary(delimiter, headed, [Column(name, continental=delimiter == ";") for name in names])
+    for row in rows if headed else chain([first] if first else [], rows):
+        found.rows += 1
+        found.ragged += len(row) != len(names)
+        for column, cell in zip(found.columns, _filled_up(row, len(names)), strict=False):
+            column.add(cell)
+    return found
+
+
+def _filled_up(row: list[str], width: int) -> Iterator[str]:
+    """The cells of a row, with empty ones where it is too short."""
+    yield from row
+    yield from [""] * (width - len(row))
+
+
+def _size(path: str, found: Summary) -> str:
+    where = " below the heading" if found.headed else ", no heading"
+    delimiter = "tabs" if found.delimiter == "\t" else repr(found.delimiter)
+    return f"{path}: {_rows(found)}{where}; {len(found.columns)} columns, parted by {delimiter}."
+
+
+def _rows(found: Summary) -> str:
+    return "1 row" if found.rows == 1 else f"{found.rows:,} rows"
+
+
+def _told(column: Column) -> str:
+    """A column in one line."""
+    line = f"{_cut(column.name)}: {column.kind}, {column.filled:,} filled"
+    if column.empty:
+        line += f", {column.empty:,} empty"
+    numbers = column.numbers
+    if column.kind == "date":
+        return f"{line}, {column.first_day} to {column.last_day}"
+    if column.kind == "mixed":
+        line += f", {numbers.count:,} of them numbers"
+    if column.kind in ("number", "mixed"):
+        ends = f"{_digits(numbers.low)} to {_digits(numbers.high)}"
+        return f"{line}, {ends}, mean {_digits(_mean(numbers))}, total {_digits(numbers.total)}"
+    if column.kind == "text":
+        line += f", {column.distinct} different"
+        if len(column.seen) <= VALUES_MOST:
+            line += f" ({', '.join(_cut(value) for value in sorted(column.seen))})"
+    return line
+
+
+def _table(path: str, found: Summary, columns: list[Column]) -> Table:
+    """The same for people."""
+    heads = ["Column", "Kind", "Filled", "Empty", "Smallest", "Largest", "Mean", "Total", "Different"]
+    return Table(
+        title=f"{path[-80:]}: {_rows(found)}, {len(found.columns)} columns",
+        columns=heads,
+        rows=[_row(column) for column in columns],
+    )
+
+
+def _row(column: Column) -> list[Cell]:
+    start: list[Cell] = [_cut(column.name), column.kind, column.filled, column.empty]
+    if column.kind in ("number", "mixed"):
+        numbers = column.numbers
+        told = (numbers.low, numbers.high, _mean(numbers), numbers.total)
+        return [*start, *(_digits(each) for each in told), column.distinct]
+    if column.kind == "date":
+        return [*start, str(column.first_day), str(column.last_day), None, None, column.distinct]
+    return [*start, None, None, None, None, column.distinct]
+
+
+def _mean(numbers: Numbers) -> Decimal:
+    """Their mean, with as many decimals as they have, and two at least."""
+    places = max(2, -int(numbers.total.as_tuple().exponent))
+    mean = numbers.total / numbers.count
+    return mean if abs(mean) >= PLAIN_MOST else round(mean, places)
+
+
+def _digits(value: Decimal) -> str:
+    """A number with its thousands parted, and with the decimals that it came with."""
+    return f"{value:,f}" if abs(value) < PLAIN_MOST else f"{float(value):.6g}"
+
+
+def _cut(text: str) -> str:
+    """A name or a value on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= CUT else f"{line[: CUT - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,118 @@
+"""Arguments that are more than the words of a request. Each function gives None where the words make no sense to it."""
+
+from __future__ import annotations
+
+import re
+
+from agents.engine.ledger import JSON
+
+Words = dict[str, str]
+"""What the named groups of a sentence's pattern caught, without quotes around it."""
+
+POINT = re.compile(r"(?P<label>.+?)[\s:=]+(?P<value>-?\d{1,15}(?:\.\d{1,15})?)%?")
+FENCED = re.compile(r"```\w*\n(?P<inside>.*?)\n?```", re.DOTALL)
+PATH = re.compile(r"\S*\w[./]\w\S*")
+NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+"""Of more digits, no number keeps all."""
+RULE = re.compile(r"[\s|:-]+")
+"""The line below the head of a Markdown table."""
+
+
+def search(words: Words) -> dict[str, JSON]:
+    """`files.search`: between slashes stands a regular expression."""
+    pattern, place = words["pattern"], {"path": words["path"]} if "path" in words else {}
+    if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
+        return {"pattern": pattern[1:-1], "regex": True, **place}
+    return {"pattern": pattern, **place}
+
+
+def writing(words: Words) -> dict[str, JSON]:
+    """`files.write`: the content ends with a newline, as a text file does, and stands in no fence."""
+    content = words["content"].strip("\n")
+    fenced = FENCED.fullmatch(content.strip())
+    return {"path": words["path"], "content": (fenced["inside"] if fenced else content) + "\n"}
+
+
+def edit(words: Words) -> dict[str, JSON]:
+    """`files.edit`: what is removed is replaced with nothing."""
+    everywhere = {"all": True} if "all" in words else {}
+    return {"path": words["path"], "old": words["old"], "new": words.get("new", ""), **everywhere}
+
+
+def chart(words: Words) -> dict[str, JSON] | None:
+    """`chart.show`: `Jan 3, Feb 5`, with or without a title and a colon before it."""
+    title, _, after = words["data"].partition(":")
+    points = _points(after)
+    if not points:
+        title, points = "", _points(words["data"])
+    if not points:
+        return None
+    title = _sentence(title) or "Chart"
+    labels, values = zip(*points, strict=True)
+    kind = words.get("kind", "bar").lower()
+    series = [{"name": title, "values": list(values)}]
+    return {"title": title, "kind": kind, "labels": list(labels), "series": series}
+
+
+def table(words: Words) -> dict[str, JSON] | None:
+    """`table.show`: rows between semicolons or on lines, cells between commas or bars; the first row is the head."""
+    lines = [line for line in re.split(r"[;\n]", words["data"]) if line.strip() and not RULE.fullmatch(line)]
+    head, *rows = [[cell.strip() for cell in re.split(r"[|,]", line.strip().strip("|"))] for line in lines] or [[]]
+    if not rows:
+        return None
+    width = len(head)
+    cells = [[_cell(cell) for cell in (row + [""] * width)[:width]] for row in rows]
+    return {"title": _sentence(words.get("title", "")) or "Table", "columns": head, "rows": cells}
+
+
+def research(words: Words) -> str:
+    """What to do before a report: list the files, or read the file, that it is about."""
+    topic = words["topic"]
+    if "text" in words:
+        return ""
+    if re.fullmatch(r"((all|the|my) )*files", topic, re.IGNORECASE):
+        return "list the files"
+    return f"read `{topic}`" if PATH.fullmatch(topic) else ""
+
+
+def report(words: Words) -> dict[str, JSON]:
+    """`report.write`: what the person gave, or what was found; else a page that says how little the demo knows."""
+    topic = words["topic"]
+    if "text" in words:
+        text = words["text"]
+    elif words.get("found"):
+        text = f"This is what I found:\n\n{quoted(words['found'])}"
+    else:
+        text = f"I am a demo model: I know nothing about {topic}. A language model would have written something here."
+    return {"title": _sentence(topic), "text": f"{text}\n", "name": f"report-{_slug(topic)}.md"}
+
+
+def quoted(text: str) -> str:
+    """A block of Markdown that shows the text as it is, whatever it holds."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _points(data: str) -> list[tuple[str, int | float]]:
+    """Labels and values; none where a part of the text is not one of each."""
+    found = [POINT.fullmatch(part.strip()) for part in re.split(r"[,;\n]|\sand\s", data) if part.strip()]
+    return [(match["label"].strip(), _number(match["value"])) for match in found if match] if all(found) else []
+
+
+def _cell(text: str) -> str | int | float:
+    return _number(text) if NUMBER.fullmatch(text) else text
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def _sentence(text: str) -> str:
+    """With a capital."""
+    text = text.strip()
+    return text[:1].upper() + text[1:]
+
+
+def _slug(text: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40] or "page"

@@ -1,0 +1,122 @@
+"""Chat Completions as a translation: a request into one of the Responses API, its response back, and chunks of it.
+
+Source: developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.engine.ledger import JSON
+from agents.providers.demo.wire import pieces
+
+FINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"}
+"""Why an answer is cut, in the other API's words."""
+
+Chunk = dict[str, Any]
+
+
+def as_responses(body: dict[str, JSON]) -> dict[str, JSON]:
+    """A valid request, as the Responses API would be asked the same: scripts read only that."""
+    asked: dict[str, JSON] = {"model": body["model"], "input": [i for m in body["messages"] for i in _items(m)]}
+    if body.get("tools"):
+        asked["tools"] = [{"type": "function", **tool["function"]} for tool in body["tools"]]
+    return asked
+
+
+def completion(response: dict[str, JSON]) -> dict[str, JSON]:
+    """The response as a chat completion. Its reasoning is only counted, as by the real API."""
+    calls = [_call(item) for item in response["output"] if item["type"] == "function_call"]
+    said = [part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"]]
+    message: dict[str, JSON] = {
+        "role": "assistant",
+        "content": "".join(said) or None,
+        "refusal": None,
+        "annotations": [],
+    }
+    if calls:
+        message["tool_calls"] = calls
+    cut = response["incomplete_details"]
+    finished = FINISHED.get(cut["reason"], "length") if cut else "tool_calls" if calls else "stop"
+    return {
+        "id": response["id"].replace("resp_", "chatcmpl-"),
+        "object": "chat.completion",
+        "created": response["created_at"],
+        "model": response["model"],
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finished}],
+        "usage": _usage(response["usage"]),
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
+
+
+def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
+    """The chunks that stream the chat completion `whole`: text, then each call, the reason of the end, the usage."""
+    counted = bool((body.get("stream_options") or {}).get("include_usage"))
+    common = {key: value for key, value in whole.items() if key not in ("choices", "usage")}
+    common |= {"object": "chat.completion.chunk"} | ({"usage": None} if counted else {})
+    choice = whole["choices"][0]
+    for delta in _deltas(choice["message"]):
+        yield {**common, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
+    yield {**common, "choices": [{**_without(choice, "message"), "delta": {}}]}
+    if counted:
+        yield {**common, "choices": [], "usage": whole["usage"]}
+
+
+def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
+    """One message as input items: what it says, and each call it asks for."""
+    if message["role"] == "tool":
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": _text(message)}
+        return
+    if message.get("content"):
+        kind = "output_text" if message["role"] == "assistant" else "input_text"
+        parts = [{"type": kind, "text": text} for text in _texts(message)]
+        yield {"type": "message", "role": message["role"], "content": parts}
+    for call in message.get("tool_calls") or ():
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def _texts(message: dict[str, JSON]) -> list[str]:
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+
+
+def _text(message: dict[str, JSON]) -> str:
+    return "".join(_texts(message))
+
+
+def _call(item: dict[str, JSON]) -> dict[str, JSON]:
+    function = {"name": item["name"], "arguments": item["arguments"]}
+    return {"id": item["call_id"], "type": "function", "function": function}
+
+
+def _deltas(message: dict[str, JSON]) -> Iterator[Chunk]:
+    yield {"role": "assistant", "content": "" if message["content"] else None, "refusal": None}
+    for piece in pieces(message["content"] or ""):
+        yield {"content": piece}
+    for index, call in enumerate(message.get("tool_calls", ())):
+        begun = {**call, "function": {**call["function"], "arguments": ""}}
+        yield {"tool_calls": [{"index": index, **begun}]}
+        for piece in pieces(call["function"]["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _usage(counts: dict[str, JSON]) -> dict[str, JSON]:
+    cached = counts["input_tokens_details"]["cached_tokens"]
+    return {
+        "prompt_tokens": counts["input_tokens"],
+        "completion_tokens": counts["output_tokens"],
+        "total_tokens": counts["total_tokens"],
+        "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": counts["output_tokens_details"]["reasoning_tokens"],
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+def _without(value: dict[str, JSON], name: str) -> dict[str, JSON]:
+    return {key: each for key, each in value.items() if key != name}

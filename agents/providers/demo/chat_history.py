@@ -1,0 +1,156 @@
+"""Refuses what Chat Completions would refuse in a request's `messages`, in its words.
+
+Where the real one is lax, this one is strict: an id names one call in a whole conversation. Written from the API's
+reference (developers.openai.com/api/reference/resources/chat) and from errors that people met.
+"""
+
+from __future__ import annotations
+
+from agents.engine.ledger import JSON
+from agents.providers.demo.refusals import (
+    RequestError,
+    check_keys,
+    check_length,
+    check_name,
+    not_empty,
+    required,
+    these,
+)
+
+CALL_ID_CHARACTERS = 40
+"""The longest id of a call that the API takes here; Responses takes 64."""
+
+KEYS = {
+    "developer": {"role", "content", "name"},
+    "system": {"role", "content", "name"},
+    "user": {"role", "content", "name"},
+    "assistant": {"role", "content", "name", "refusal", "tool_calls", "annotations", "audio", "function_call"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+"""Who may speak, and what a message of theirs may hold."""
+
+PARTS = {
+    "user": {"text", "image_url", "input_audio", "file"},
+    "assistant": {"text", "refusal"},
+}
+"""The kinds of parts of a content that is an array; everybody else has only text."""
+
+
+def check(messages: list[JSON]) -> None:
+    """Raise RequestError for the first thing in `messages` that the API would refuse."""
+    not_empty(messages, "messages")
+    calls = _Calls()
+    for index, message in enumerate(messages):
+        where = f"messages[{index}]"
+        role = _check_message(message, where)
+        if role == "tool":
+            calls.answer(required(message, "tool_call_id", str, where), index)
+            continue
+        calls.all_answered(f"messages.[{index}].role")
+        if message.get("tool_calls") is not None:
+            calls.ask(_call_ids(message, where), where)
+    calls.all_answered("messages")
+
+
+class _Calls:
+    """The ids of all calls so far, and of the last message's calls: where each was answered, if it was."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._last: dict[str, int | None] = {}
+
+    def ask(self, ids: list[str], where: str) -> None:
+        for number, call_id in enumerate(ids):
+            if call_id in self._seen:
+                place = f"{where}.tool_calls[{number}].id"
+                raise RequestError(f"Invalid parameter: Duplicate value for 'id' of '{call_id}'.", place)
+            self._seen.add(call_id)
+            self._last[call_id] = None
+
+    def answer(self, call_id: str, index: int) -> None:
+        if not self._last:
+            raise RequestError(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+                "'tool_calls'.",
+                f"messages.[{index}].role",
+            )
+        place = f"messages.[{index}].tool_call_id"
+        if call_id not in self._last:
+            message = f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message."
+            raise RequestError(message, place)
+        if (before := self._last[call_id]) is not None:
+            raise RequestError(
+                f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
+                f"in messages[{before}] and messages[{index}].",
+                place,
+            )
+        self._last[call_id] = index
+
+    def all_answered(self, place: str) -> None:
+        """No call waits for its result; what comes now is no result of theirs."""
+        waiting = [call_id for call_id, index in self._last.items() if index is None]
+        if waiting:
+            raise RequestError(
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                "'tool_call_id'. The following tool_call_ids did not have response messages: " + ", ".join(waiting),
+                place,
+            )
+        self._last = {}
+
+
+def _check_message(message: JSON, where: str) -> str:
+    if not isinstance(message, dict):
+        raise RequestError(f"Invalid type for '{where}': expected an object.", where, "invalid_type")
+    role = required(message, "role", str, where)
+    if role not in KEYS:
+        wanted = these(KEYS)
+        raise RequestError(
+            f"Invalid value: '{role}'. Supported values are: {wanted}.", f"{where}.role", "invalid_value"
+        )
+    check_keys(message, KEYS[role], where)
+    _check_content(message, role, where)
+    return str(role)
+
+
+def _check_content(message: dict[str, JSON], role: str, where: str) -> None:
+    content = message.get("content")
+    if isinstance(content, str):
+        return
+    if (
+        content is None
+        and role == "assistant"
+        and not (message.get("tool_calls") is None and message.get("refusal") is None)
+    ):
+        return
+    place = f"{where}.content"
+    if content is None:
+        raise RequestError("Invalid value for 'content': expected a string, got null.", place.replace("[", ".[", 1))
+    not_empty(required(message, "content", list, where), place)
+    for index, part in enumerate(content):
+        kind, known = part.get("type") if isinstance(part, dict) else None, PARTS.get(role, {"text"})
+        if kind not in known:
+            wanted = f"Supported values are: {these(known)}."
+            raise RequestError(f"Invalid value: '{kind}'. {wanted}", f"{place}[{index}]", "invalid_value")
+        if kind == "text":
+            required(part, "text", str, f"{place}[{index}]")
+
+
+def _call_ids(message: dict[str, JSON], where: str) -> list[str]:
+    """The ids of a message's calls, each of which must be sound."""
+    place, ids = f"{where}.tool_calls", []
+    not_empty(required(message, "tool_calls", list, where), place)
+    for index, call in enumerate(message["tool_calls"]):
+        here = f"{place}[{index}]"
+        if not isinstance(call, dict):
+            raise RequestError(f"Invalid type for '{here}': expected an object.", here, "invalid_type")
+        check_keys(call, {"id", "type", "function", "index"}, here)  # the last comes of a stream: LiteLLM sends it back
+        if required(call, "type", str, here) != "function":
+            refused = f"Invalid value: '{call['type']}'. Supported values are: 'function'."
+            raise RequestError(refused, f"{here}.type", "invalid_value")
+        function = required(call, "function", dict, here)
+        check_keys(function, {"name", "arguments"}, f"{here}.function")
+        check_name(function, f"{here}.function")
+        required(function, "arguments", str, f"{here}.function")
+        ids.append(required(call, "id", str, here))
+        check_length(ids[-1], f"{here}.id", CALL_ID_CHARACTERS)
+    return ids

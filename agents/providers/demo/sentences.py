@@ -1,0 +1,185 @@
+"""What people say for each tool. Whoever adds a tool to the project adds its sentence here: one entry in SENTENCES."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from agents.engine.ledger import JSON
+from agents.engine.tools import wire_name
+from agents.providers.demo import arguments as make
+from agents.providers.demo.arguments import Words
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """How people ask for one tool, and how the demo model speaks of it.
+
+    `example` is shown in the help, and must itself be understood. `patterns` match a whole request, whatever the case,
+    without the politeness around it; a space stands for any white space. Their named groups are the tool's arguments,
+    unless `arguments` makes them, or gives None: it was no such request. What the groups `content`, `text` and `json`
+    catch goes on to the end of the message, also over an "and".
+
+    `does` completes "I will ...", `told` is said of the result, whose beginning is quoted after a colon. Both may name
+    arguments. `first` is the request that has to be carried out before, in words; what came of it is then the word
+    `found`. `skill` is the one that brings the tool along.
+    """
+
+    tool: str
+    example: str
+    patterns: tuple[str, ...]
+    does: str
+    told: str
+    arguments: Callable[[Words], dict[str, JSON] | None] = dict
+    first: Callable[[Words], str] = lambda words: ""
+    skill: str = ""
+
+    @property
+    def name(self) -> str:
+        """The tool's name towards a model."""
+        return wire_name(self.tool)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether it is none of ours, but the one that names its tool: `use NAME with {...}`."""
+        return not self.patterns
+
+    @cached_property
+    def compiled(self) -> tuple[re.Pattern[str], ...]:
+        """The patterns, ready to be used."""
+        return tuple(re.compile(each.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL) for each in self.patterns)
+
+
+QUOTED = r"""`[^`]+`|"[^"]+"|“[^”]+”|'[^']+'"""
+IT = r"it|((the|this|that) )?(attached )?(file|attachment)"
+"""Words for a file that was named before."""
+PATH = rf"(the )?((file|folder) )?(?P<path>{QUOTED}|{IT}|\S*[^\s:])"
+FILE = rf"(?P<path>{QUOTED}|{IT}|\S*[./]\S+)"
+"""As PATH, where a word alone could be anything: `notes.md`, but not `german`."""
+ALL = r"((?P<all>all|every|each) )?"
+"""For what is done in more than one place."""
+THE = r"((a|an|the|my|all|me|new|short|of) )*"
+"""Small words that change nothing."""
+HERE = r" (here|(in|of) (the|my|your|this|our) (workspace|folder|directory))"
+"""The conversation's own folder."""
+
+SENTENCES = (
+    Sentence(
+        "files.list",
+        "list the files",
+        (
+            rf"(list|show|see) {THE}(files|workspace)({HERE}| (in|of|under) {PATH})?",
+            rf"(what|which) files (are there|are|do (you|we|i) have)({HERE}| in {PATH})?",
+        ),
+        does="list the files",
+        told="These are the files:",
+        arguments=lambda words: {"path": words.get("path", ".")},
+    ),
+    Sentence(
+        "files.read",
+        "read notes.md",
+        (
+            rf"(read|open|show|print|display|cat)( me)? {PATH}",
+            rf"what( is|.s) in {PATH}",
+            rf"what does {PATH} say",
+        ),
+        does="read `{path}`",
+        told="`{path}` says:",
+    ),
+    Sentence(
+        "shell.run",
+        "run ls -la",
+        (rf"(run|execute)( the)?( shell)?( command)?:? (?P<command>{QUOTED}|.+)",),
+        does="run `{command}`",
+        told="This is what `{command}` printed:",
+    ),
+    Sentence(
+        "chart.show",
+        "chart: Jan 3, Feb 5, Mar 4",
+        (rf"((draw|show|make) )?{THE}((?P<kind>bar|line) )?(chart|graph)( (of|about|for|with))?:?\s*(?P<data>.+)",),
+        does="draw the chart “{title}”",
+        told="The chart “{title}” stands above.",
+        arguments=make.chart,
+    ),
+    Sentence(
+        "table.show",
+        "table: Name, Age; Ann, 34; Bob, 28",
+        (rf"((draw|show|make) )?{THE}table( (of|about|for|with))?(?P<title>[^:\n]*):\s*(?P<data>.+)",),
+        does="show the table “{title}”",
+        told="The table “{title}” stands above.",
+        arguments=make.table,
+    ),
+    Sentence(
+        "report.write",
+        "write a report about the files",
+        (rf"(write|make|create) {THE}report( (about|on|of|for))? (?P<topic>[^:\n]+)(:\s*(?P<text>.+))?",),
+        does="write the report “{title}”",
+        told="The report “{title}” is written: you can download it above.",
+        arguments=make.report,
+        first=make.research,
+    ),
+    Sentence(
+        "files.write",
+        "write notes.md: buy milk",
+        (
+            rf"(write|create|save|make) {THE}(file )?{PATH}(:| with\b( the)?( (text|content))?:?|\n)\s*(?P<content>.+)",
+            rf"(write|save|put) (?P<content>{QUOTED}|.+?) (to|into|in) {FILE}",
+        ),
+        does="write `{path}`",
+        told="I wrote `{path}`.",
+        arguments=make.writing,
+    ),
+    Sentence(
+        "files.edit",
+        "in notes.md replace milk with bread",
+        (
+            rf"in {PATH},? (replace|change) {ALL}(?P<old>{QUOTED}|.+?) (with|by|to|into) (?P<new>{QUOTED}|.+)",
+            rf"(replace|change) {ALL}(?P<old>{QUOTED}|.+?) (with|by|to|into) (?P<new>{QUOTED}|.+?) in {PATH}",
+            rf"(remove|delete) {ALL}(?P<old>{QUOTED}|.+?) from {PATH}",
+        ),
+        does="change `{path}`",
+        told="I changed `{path}`.",
+        arguments=make.edit,
+    ),
+    Sentence(
+        "files.search",
+        "search for milk",
+        (
+            rf"(search|grep|look)( (in )?{THE}files)?( for)? (?P<pattern>/.+/|{QUOTED}|.+?)( in ({THE}files|{PATH}))?",
+            rf"(find|where is) (?P<pattern>/.+/|{QUOTED}|.+?)( in ({THE}files|{PATH}))?",
+        ),
+        does="search for `{pattern}`",
+        told="This is what the search for `{pattern}` found:",
+        arguments=make.search,
+    ),
+    Sentence(
+        "skills.activate",
+        "activate the skill numbers",
+        (
+            rf"(activate|enable|turn on|take up|load|use) (the )?skill:? (?P<name>{QUOTED}|[\w-]+)",
+            rf"(activate|enable|turn on|take up) (the )?(?P<name>{QUOTED}|[\w-]+)( skill)?",
+        ),
+        does="activate the skill `{name}`",
+        told="The skill `{name}` is active.",
+    ),
+    Sentence(
+        "skills.deactivate",
+        "deactivate the skill numbers",
+        (rf"(deactivate|disable|turn off|put away|unload) (the )?(skill:? )?(?P<name>{QUOTED}|[\w-]+)( skill)?",),
+        does="deactivate the skill `{name}`",
+        told="The skill `{name}` is no longer active.",
+    ),
+    Sentence(
+        "csv.summary",
+        "summarise sales.csv",
+        (rf"(summari[sz]e|sum up|describe|analy[sz]e) {PATH}",),
+        does="summarise `{path}`",
+        told="This is the summary of `{path}`:",
+        skill="numbers",
+    ),
+)
+"""In the order in which they are tried: of two that fit, the first is meant."""
+
+SENTENCE_OF = {sentence.name: sentence for sentence in SENTENCES}

@@ -1,0 +1,143 @@
+"""From what a person said to what is to be done: requests, joined by "and" and "then"."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from agents.engine.ledger import JSON
+from agents.engine.tools import wire_name
+from agents.providers.demo.arguments import Words
+from agents.providers.demo.sentences import IT, QUOTED, SENTENCES, Sentence
+
+T = TypeVar("T")
+
+PLEASE = re.compile(
+    r"(please|kindly|now|also|then|okay|ok|hey|hi|hello|let's|(can|could|would|will) you|i want you to"
+    r"|i('d| would) like you to)\b[,:!]?\s+",
+    re.IGNORECASE,
+)
+THANKS = re.compile(
+    r"([,\s]+(please|thanks|thank you|for me))+(?=[.!?\s]*$)|(?<=[\w`\"'”)\]}/*])[.!?]+\s*$", re.IGNORECASE
+)
+"""What may follow a request: a thank you, and the full stop."""
+
+AND = re.compile(r",?\s+and\s+|,\s+|\s*\n\s*", re.IGNORECASE)
+THEN = re.compile(r"[,;.]?\s+(and\s+)?then\s+|[.;!]\s+", re.IGNORECASE)
+MOST_JOINTS = 6
+"""How many of the places where a text could be cut are looked at: the work doubles with each."""
+LONGEST = 2000
+"""Characters: a longer text is one request, for which a sentence has to have one of the groups in LONG."""
+
+USE = re.compile(
+    r"(use|call) (the tool )?`?(?P<name>[\w.-]+)`?( (with|on)?\s*(?P<json>\{.*\}))?", re.IGNORECASE | re.DOTALL
+)
+REST = ("content", "text", "json")
+"""Groups that go on to the end of the message."""
+LONG = (*REST, "data", "command")
+"""Groups that may catch a long text."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One request: the sentence that fits it, and its words."""
+
+    sentence: Sentence
+    words: Words
+
+    @property
+    def takes_rest(self) -> bool:
+        """Whether it has text of the person's own, which goes on to the end."""
+        return any(name in self.words for name in REST)
+
+
+def understand(said: str) -> list[list[Task]]:
+    """What is to be done, step by step; the tasks of one step all at once. Empty where not all of it is understood."""
+    most = MOST_JOINTS if len(said) <= LONGEST else 0
+
+    def together(part: str) -> list[Task]:
+        found = _parts(part, AND, task, lambda first: not first.takes_rest, most)
+        return [each for number, each in enumerate(found) if each not in found[:number]]
+
+    return _parts(said, THEN, together, lambda first: not first[-1].takes_rest, most)
+
+
+def task(part: str) -> Task | None:
+    """The one request that this text is; None where no sentence fits."""
+    while polite := PLEASE.match(part):
+        part = part[polite.end() :]
+    plain = _without_thanks(part)
+    for sentence in SENTENCES:
+        if found := _fitting(sentence, part, plain):
+            return found
+    match = USE.fullmatch(plain)
+    return _any_tool(match) if match else None
+
+
+def is_pronoun(path: str) -> bool:
+    """Whether the words stand for a file that was named before."""
+    return bool(re.fullmatch(IT.replace(" ", r"\s+"), path, re.IGNORECASE))
+
+
+def _parts(
+    text: str, joint: re.Pattern[str], one: Callable[[str], T | None], may_go_on: Callable[[T], bool], most: int
+) -> list[T]:
+    """The text cut at joints into parts that `one` makes something of, as many as can be; empty where it cannot."""
+    for number, cut in enumerate(joint.finditer(text), start=1):
+        if number > most:
+            break
+        before = text[: cut.start()]
+        if before.count("`") % 2 or before.count('"') % 2 or before.count("“") != before.count("”"):
+            continue  # between quotes
+        first = one(before)
+        if first and may_go_on(first) and (others := _parts(text[cut.end() :], joint, one, may_go_on, most - number)):
+            return [first, *others]
+    whole = one(text)
+    return [whole] if whole else []
+
+
+def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
+    """The task, if the sentence fits. A full stop, or thanks, belong only to a text of the person's own."""
+    for pattern in sentence.compiled:
+        if len(part) > LONGEST and not pattern.groupindex.keys() & LONG:
+            continue
+        for text in (part, plain):
+            match = pattern.fullmatch(text)
+            words = {name: _unquoted(name, value) for name, value in _caught(match) if value.strip()}
+            found = Task(sentence, words)
+            if match and (text == plain or found.takes_rest) and sentence.arguments(words) is not None:
+                return found
+    return None
+
+
+def _caught(match: re.Match[str] | None) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in match.groupdict().items() if value] if match else []
+
+
+def _unquoted(name: str, value: str) -> str:
+    value = value if name in REST else value.strip()
+    return value[1:-1] if re.fullmatch(QUOTED, value) else value
+
+
+def _without_thanks(text: str) -> str:
+    before = None
+    while before != text:
+        before, text = text, THANKS.sub("", text)
+    return text
+
+
+def _any_tool(match: re.Match[str]) -> Task:
+    """A request for a tool by its name, with its arguments as JSON."""
+    name, words = match["name"], {"json": match["json"]} if match["json"] else {}
+    example = f"use {name} with {match['json'] or '{}'}"
+    return Task(Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` gave:", _given), words)
+
+
+def _given(words: Words) -> dict[str, JSON] | None:
+    try:
+        return dict(json.loads(words.get("json", "{}")))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,149 @@
+"""Whole turns through a model server that nobody here wrote: LiteLLM's proxy, which speaks the Responses API.
+
+    site ── Responses API ──▶ LiteLLM ──▶ its own mock, or the demo model
+
+LiteLLM is installed by whoever runs this, in an environment of its own, and named by `--litellm`:
+`uv venv /tmp/litellm && uv pip install --python /tmp/litellm/bin/python 'litellm[proxy]'`.
+It answers by itself where the site asks for the model `mock` (its `mock_response`, a stream that it makes of Chat
+Completions), and hands on what the site asks of the model `demo`: then calls, their results and an approval cross its
+wire too, read and written anew by it. Exits with 1 where a turn does not end as it should.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import support
+from bench.processes import free_port
+from bench.visitor import Visitor, said, until
+
+MOCK = "This answer is LiteLLM's own."
+PASSWORD = secrets.token_urlsafe(12)
+
+
+def main() -> None:
+    """Say what was asked and what came of it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.foreign", description=__doc__.partition("\n")[0])
+    parser.add_argument("--litellm", type=Path, required=True, help="the program `litellm` of its environment")
+    options = parser.parse_args()
+    version = subprocess.run([options.litellm, "--version"], capture_output=True, text=True, check=True).stdout
+    print(" ".join(version.split()))
+    with (
+        tempfile.TemporaryDirectory(prefix="agentsite-foreign-") as folder,
+        _demo(Path(folder)) as demo,
+        _litellm(options.litellm, Path(folder), demo) as (address, key),
+    ):
+        good = [_turn(Path(folder), address, key, model) for model in ("mock", "demo")]
+    sys.exit(0 if all(good) else 1)
+
+
+def _turn(folder: Path, address: str, key: str, model: str) -> bool:
+    """Ask the site for a turn with this model, approve what it asks, and tell what came of it."""
+    port = str(free_port())
+    settings = {
+        "AGENTSITE_DATA": str(folder / f"site-{model}"),
+        "AGENTSITE_ENV_FILE": os.devnull,
+        "PORT": port,
+        "OPENAI_BASE_URL": f"{address}/v1",
+        "OPENAI_API_KEY": key,
+        "AGENTSITE_MODEL_NORMAL": model,
+        "AGENTSITE_MODEL_HIGH": model,
+        "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
+    }
+    visitor = Visitor(f"http://127.0.0.1:{port}")
+    with _process([sys.executable, "manage.py", "serve"], folder / f"serve-{model}.log", settings):
+        until(visitor.answers)
+        page = visitor.say(visitor.sign_in("admin", PASSWORD), "run echo through another server")
+        turn = visitor.stands_still(page)
+        if turn["state"] == "waiting_for_approval":
+            turn = visitor.stands_still(visitor.approve(page))
+        states = [(output["tool"], output["result"]["type"]) for output in turn["outputs"] if output["type"] == "tool"]
+        print(f"{model}: {turn['state']} after {turn['rounds']} rounds, {states or 'no calls'}, usage {turn['usage']}")
+        print("    " + said(turn).replace("\n", "\n    "))
+        if model == "mock":
+            return bool(turn["state"] == "completed" and said(turn) == MOCK)
+        return bool(turn["state"] == "completed" and states == [("shell.run", "success")])
+
+
+@contextmanager
+def _litellm(program: Path, folder: Path, demo: str) -> Iterator[tuple[str, str]]:
+    """LiteLLM's proxy on this machine: its address and its key."""
+    port, key = free_port(), f"sk-{secrets.token_hex(24)}"
+    address = f"http://127.0.0.1:{port}"
+
+    def model(name: str, **parameters: object) -> dict[str, object]:
+        return {"model_name": name, "litellm_params": parameters}
+
+    models = [
+        # The mock of its Responses API does not stream (1.106.2 answers with an error of its own), that of its Chat
+        # Completions does: its bridge from the one to the other makes the stream.
+        model("mock", model="hosted_vllm/chat", api_base=f"{address}/v1", api_key=key, use_chat_completions_api=True),
+        model("chat", model="openai/none", api_key="none", mock_response=MOCK),
+        model("demo", model="openai/demo", api_base=f"{demo}/v1", api_key="demo"),
+    ]
+    config = folder / "litellm.yaml"
+    config.write_text(json.dumps({"model_list": models}))  # which is YAML too
+    settings = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    command = [
+        str(program),
+        "--config",
+        str(config),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--telemetry",
+        "False",
+    ]
+    with _process(command, folder / "litellm.log", settings):
+        until(lambda: _alive(f"{address}/health/liveliness"))
+        yield address, key
+
+
+@contextmanager
+def _demo(folder: Path) -> Iterator[str]:
+    """The demo model; its address."""
+    port = folder / "port"
+    command = [sys.executable, "-m", "agents.providers.demo", "--port", "0", "--port-file", str(port)]
+    with _process(command, folder / "demo.log", {}):
+        until(port.exists)
+        yield f"http://127.0.0.1:{port.read_text().strip()}"
+
+
+@contextmanager
+def _process(command: list[str], log: Path, settings: dict[str, str]) -> Iterator[None]:
+    """A process while the block runs; what it wrote is shown where the block fails."""
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=support.ROOT, env={**os.environ, **settings}, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        yield
+    except BaseException:
+        print(log.read_text()[-4000:])
+        raise
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _alive(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    main()

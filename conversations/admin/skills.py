@@ -1,0 +1,74 @@
+"""Skills: what agents may take up, and the tools that come with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from django import forms
+from django.contrib import admin
+from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget
+
+from agents import discovery
+from agents.models import Skill
+from agents.plugins.skills.plugin import OWN_TOOLS
+from agents.skills import FILE_MOST, missing_tools
+from conversations.admin.base import Listed
+
+if TYPE_CHECKING:  # as in base.py
+    SkillRow = forms.ModelForm[Skill]
+else:
+    SkillRow = forms.ModelForm
+
+
+class SkillForm(SkillRow):
+    """The tools are chosen from those that are installed; one that is not is named, to be taken out."""
+
+    body = forms.CharField(
+        max_length=FILE_MOST,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 18}),
+        help_text="What the agent is told while the skill is active, as Markdown.",
+    )
+    tools = forms.MultipleChoiceField(
+        required=False,
+        widget=UnfoldAdminSelect2MultipleWidget,
+        help_text="Offered only while a skill that names them is active. Those that no skill names are always offered.",
+    )
+
+    class Meta:
+        model = Skill
+        fields = ("name", "description", "body", "tools", "enabled")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        chosen = [name for name in self.instance.tools if isinstance(name, str)]
+        tools = [(tool.name, f"{tool.name}: {tool.title}") for tool in discovery.installed().tools]
+        gone = [(name, f"{name} (not installed)") for name in missing_tools(chosen)]
+        field = cast(forms.MultipleChoiceField, self.fields["tools"])
+        field.choices = [choice for choice in tools if choice[0] not in OWN_TOOLS] + gone
+
+    def clean_body(self) -> str:
+        """The text with the line ends of a file: browsers send others."""
+        return str(self.cleaned_data["body"]).replace("\r\n", "\n")
+
+    def clean_tools(self) -> list[str]:
+        """The names. Raises ValidationError for those that are not installed."""
+        names: list[str] = self.cleaned_data["tools"]
+        if missing := missing_tools(names):
+            raise forms.ValidationError(f"Not installed here, take them out: {', '.join(missing)}.")
+        return names
+
+
+@admin.register(Skill)
+class SkillAdmin(Listed):
+    """Skills. A change counts from an agent's next answer on, also where a skill is active already."""
+
+    form = SkillForm
+    fields = ("name", "description", "body", "tools", "enabled")
+    list_display = ("name", "description", "with_tools", "enabled")
+    list_filter: ClassVar[tuple[str, ...]] = ("enabled",)
+    search_fields = ("name", "description", "body")
+
+    @admin.display(description="Tools")
+    def with_tools(self, obj: Skill) -> str:
+        """The tools that come with it."""
+        return ", ".join(obj.tools) or "-"

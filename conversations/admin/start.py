@@ -1,0 +1,121 @@
+"""The admin's first page: what waits, what failed, whether the workers work, what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from agents.engine.outputs import TextOutput
+from conversations.admin.sidebar import waiting
+from conversations.approvals.permissions import shown_to
+from conversations.health import Host, hosts, queue, waiting_since
+from conversations.models import Gate, Output, Prompt, State
+from conversations.pages.status import FAILURES
+from conversations.shown.faithful import first_line
+from conversations.shown.gate import Card, card
+from conversations.shown.people import names_of
+
+ROWS_MOST = 6
+"""Rows of each list."""
+FAILED_SINCE = timedelta(days=1)
+LATE_SECONDS = 60
+"""A turn that waits longer than this for a worker is late: with a living one it is taken up within a second or two."""
+DECIDED = (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A turn that failed: why, and where this person can read it."""
+
+    prompt: Prompt
+    why: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """The workers: their hosts, how many turns wait for one, since when the first of these does."""
+
+    hosts: Sequence[Host]
+    queue: int
+    since: datetime | None
+
+    @property
+    def alive(self) -> list[Host]:
+        """Hosts where turns are taken up."""
+        return [host for host in self.hosts if host.alive]
+
+    @property
+    def late(self) -> bool:
+        """Whether a turn waits for longer than it takes a worker to notice."""
+        return self.since is not None and (timezone.now() - self.since).total_seconds() > LATE_SECONDS
+
+    @property
+    def kind(self) -> str:
+        """How it looks: ok, late or bad."""
+        if not self.alive:
+            return "bad"
+        return "late" if self.late or len(self.alive) < len(self.hosts) else "ok"
+
+
+def start(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows this person: approvals as the list of approvals does, failures as the record or the chat."""
+    pending, gates = (
+        shown_to(request.user, rows).select_related("conversation__owner")
+        for rows in (Output.objects.pending(), Output.objects.gates())
+    )
+    return context | {
+        "title": "Start",
+        "waits": waiting(request.user),
+        "waiting": [card(row) for row in pending.order_by("asked_at", "pk")[:ROWS_MOST]],
+        "failed": failed(request.user),
+        "work": work(),
+        "decided": decided(gates, request.user),
+    }
+
+
+def failed(user: User | AnonymousUser) -> list[Failed]:
+    """The newest turns that failed within FAILED_SINCE: of all people for who may read the record, else one's own."""
+    reads = user.has_perm("conversations.view_prompt")
+    found = Prompt.objects.all() if reads else Prompt.objects.visible_to(user)
+    found = found.filter(state=State.FAILED, ended_at__gte=timezone.now() - FAILED_SINCE)
+    prompts = list(found.select_related("conversation__owner").order_by("-ended_at", "-pk")[:ROWS_MOST])
+    words = _last_words(prompts)
+    return [
+        Failed(
+            prompt,
+            first_line(words.get(prompt.pk) or FAILURES.get(prompt.stop_reason, "It ended before it was done."), 160),
+            reverse("admin:conversations_prompt_change", args=[prompt.pk])
+            if reads
+            else f"{prompt.conversation.get_absolute_url()}#t-{prompt.pk}",
+        )
+        for prompt in prompts
+    ]
+
+
+def _last_words(prompts: Sequence[Prompt]) -> dict[int, str]:
+    """What the system says of each failure."""
+    texts = Output.objects.filter(prompt__in=prompts, type="text").order_by("position")
+    entries = [(row.prompt_id, row.entry()) for row in texts]
+    return {pk: e.text for pk, e in entries if isinstance(e, TextOutput) and e.role_hint == "system"}
+
+
+def work() -> Work:
+    """How the workers stand."""
+    queued = queue()
+    return Work(hosts(), len(queued), waiting_since(queued))
+
+
+def decided(gates: QuerySet[Output], reader: User | AnonymousUser) -> list[Card]:
+    """The newest decisions of people."""
+    rows = list(gates.filter(gate__in=DECIDED).order_by("-decided_at", "-pk")[:ROWS_MOST])
+    names = names_of({row.decided_by for row in rows}, reader)
+    return [card(row, names[row.decided_by]) for row in rows]

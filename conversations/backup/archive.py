@@ -1,0 +1,193 @@
+"""The archive: one `tar.gz`, which appears whole or not at all. What is taken out of one stays where it belongs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
+
+from conversations.backup.errors import BackupFailed
+from conversations.backup.folders import Found, Unread, stays
+from conversations.backup.manifest import Manifest
+
+MANIFEST, DATABASE = "manifest.json", "database"
+FILES, WORKSPACES = "files", "workspaces"
+LINKS_WITHIN = {FILES: 0, WORKSPACES: 1}
+"""A link stays inside its conversation's folder; among the files there are none."""
+IN_MEMORY = 8_000_000
+"""Bytes of a file that are kept in memory until its size is known: it may grow while it is read."""
+MANIFEST_MOST = 200_000_000
+
+
+@dataclass
+class Writer:
+    """An archive in the making. `members`, `left_out` and `unread` go into its manifest. `folder` has room for it."""
+
+    tar: tarfile.TarFile
+    folder: Path
+    members: dict[str, tuple[int, str]] = field(default_factory=dict)
+    left_out: int = 0
+    unread: list[str] = field(default_factory=list)
+
+    def add(self, name: str, content: BinaryIO, mode: int = 0o600) -> None:
+        """A file, as it is at the end of reading it."""
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(self.folder)) as whole:
+            sha = hashlib.sha256()
+            while chunk := content.read(1 << 20):
+                sha.update(chunk)
+                whole.write(chunk)
+            size = whole.tell()
+            whole.seek(0)
+            self.tar.addfile(_info(name, mode, size), whole)
+        self.members[name] = (size, sha.hexdigest())
+
+    def add_found(self, folder: str, found: Found | Unread | None) -> None:
+        """A thing out of `folder`, which is FILES or WORKSPACES."""
+        if found is None:
+            self.left_out += 1
+            return
+        if isinstance(found, Unread):
+            self.unread.append(f"{folder}/{found.name}: {found.why}")
+            return
+        name = f"{folder}/{found.name}"
+        if found.content:
+            self.add(name, found.content, found.mode)
+            return
+        info = _info(name, found.mode, 0)
+        info.type, info.linkname = (tarfile.SYMTYPE, found.target) if found.target else (tarfile.DIRTYPE, "")
+        self.tar.addfile(info)
+
+    def finish(self, manifest: Manifest) -> None:
+        """The last member: what must be there."""
+        text = manifest.as_json()
+        self.tar.addfile(_info(MANIFEST, 0o600, len(text)), io.BytesIO(text))
+
+
+def _info(name: str, mode: int, size: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.mode, info.size = mode & 0o777, size
+    return info
+
+
+@contextmanager
+def writing(target: Path, *, force: bool) -> Iterator[Writer]:
+    """An archive at `target`, 0600, there once the block has ended well. Raises BackupFailed where one is already."""
+    if target.exists() and not force:
+        raise BackupFailed(f"{target} is there already: choose another name, or say --force to replace it.")
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # made 0600
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as tar:
+                yield Writer(tar, target.parent)
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            Path(temporary).replace(target)
+        else:
+            os.link(temporary, target)  # refuses one that came meanwhile
+    except FileExistsError:
+        raise BackupFailed(f"{target} was made by somebody else meanwhile.") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:
+    """Put everything of an archive below `folder`, which is empty, and check it against its manifest.
+
+    Returns that, and how many links led out of their workspace and were left out. Raises BackupFailed.
+    """
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            found = _Unpacking(folder)
+            for member in tar:
+                found.take(tar, member)
+        return found.finish()
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+        raise BackupFailed(f"{archive} cannot be read to its end: {error}") from None
+
+
+class _Unpacking:
+    """Members on their way out. Links come last, when every folder is there: nothing is made through one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.digests: dict[str, tuple[int, str]] = {}
+        self.links: list[tuple[Path, str]] = []
+        self.manifest: Manifest | None = None
+
+    def take(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        """Put one member in its place. Raises BackupFailed for one that no backup has."""
+        if self.manifest:
+            raise BackupFailed(f"The archive goes on after its end, with {member.name!r}: it is no backup of a site.")
+        content = tar.extractfile(member) if member.isreg() else None
+        if member.name == MANIFEST and content:
+            self.manifest = Manifest.from_json(content.read(MANIFEST_MOST))
+            return
+        place = self._place(member)
+        if member.isdir():
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if member.issym():
+            self.links.append((place, member.linkname))
+        elif content:
+            self.digests[member.name] = _write(place, content, member.mode)
+
+    def _place(self, member: tarfile.TarInfo) -> Path:
+        path = PurePosixPath(member.name)
+        room = path.parts[0] if path.parts else ""
+        inside = not path.is_absolute() and ".." not in path.parts and str(path) == member.name.rstrip("/")
+        known = member.name == DATABASE or (room in LINKS_WITHIN and len(path.parts) > 1)
+        kind = member.isreg() or (member.name != DATABASE and (member.isdir() or self._is_link(member, room)))
+        if not (inside and known and kind):
+            raise BackupFailed(f"The archive holds {member.name!r}, which no backup does: nothing was changed.")
+        return self.folder / path
+
+    @staticmethod
+    def _is_link(member: tarfile.TarInfo, room: str) -> bool:
+        path = PurePosixPath(member.name).relative_to(room) if room in LINKS_WITHIN else PurePosixPath(member.name)
+        return member.issym() and stays(path, member.linkname, LINKS_WITHIN.get(room, 0))
+
+    def finish(self) -> tuple[Manifest, int]:
+        """Make the links, and say what the archive is. Raises BackupFailed where it is not what it says."""
+        if self.manifest is None:
+            raise BackupFailed("The archive has no manifest: it was cut off, or is no backup of a site.")
+        wrong = {name for name, _ in self.digests.items() ^ self.manifest.members.items()}
+        if wrong or DATABASE not in self.digests:
+            named = ", ".join(sorted(wrong)[:3]) or DATABASE
+            raise BackupFailed(f"The archive is damaged: {named} is not what the manifest says. Nothing was changed.")
+        for place, target in self.links:
+            place.symlink_to(target)
+        return self.manifest, self._left_out()
+
+    def _left_out(self) -> int:
+        """Remove each link that leads out of its workspace, which it may do by way of others; how many these were."""
+        places = [place for place, _ in self.links]
+        while out := [place for place in places if not self._leads_inside(place)]:
+            for place in out:
+                place.unlink()
+            places = [place for place in places if place not in set(out)]
+        return len(self.links) - len(places)
+
+    def _leads_inside(self, link: Path) -> bool:
+        room = self.folder.joinpath(*link.relative_to(self.folder).parts[:2])  # workspaces/ID
+        return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(room))
+
+
+def _write(place: Path, content: IO[bytes], mode: int) -> tuple[int, str]:
+    """The content in a new file, readable by its owner alone; its size and sha256."""
+    sha = hashlib.sha256()
+    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100), "wb") as file:
+        while chunk := content.read(1 << 20):
+            sha.update(chunk)
+            file.write(chunk)
+        size = file.tell()
+    return size, sha.hexdigest()

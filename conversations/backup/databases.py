@@ -1,0 +1,146 @@
+"""A copy of the database at one moment, and the way back: SQLite by its own backup, PostgreSQL by its own programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+from django.db import connection
+
+from conversations.backup.errors import BackupFailed
+from conversations.backup.manifest import APPLIED, HEADS, State
+
+HELD_UNTIL = 4_102_444_800.0
+"""The year 2100. Until the past is safe no worker may claim a turn: they come back under a lease that nobody has."""
+HOLD = "UPDATE {schema}conversations_prompt SET lease_until = {until} WHERE ended_at IS NULL"
+BUSY_SECONDS = 20
+MIGRATIONS = "django_migrations"
+"""The one table of Django's that no installed app has."""
+
+
+def copy(target: Path) -> State:
+    """Copy the database into the file `target`; returns where the copy stands. Raises BackupFailed."""
+    return _copy_postgresql(target) if connection.vendor == "postgresql" else _copy_sqlite(target)
+
+
+def put_back(source: Path) -> None:
+    """Have the database hold what the file `source` says, and nothing else: all of it, or nothing.
+
+    Every turn that has not ended is held, so that no worker claims it. Raises BackupFailed.
+    """
+    if connection.vendor == "postgresql":
+        _put_back_postgresql(source)
+    else:
+        _put_back_sqlite(source)
+
+
+def state() -> State:
+    """Where this database stands."""
+    with connection.cursor() as cursor:
+        cursor.execute(APPLIED)
+        applied = cursor.fetchall()
+        cursor.execute(HEADS)
+        return State.of(applied, cursor.fetchall())
+
+
+# SQLite
+
+
+def _copy_sqlite(target: Path) -> State:
+    with closing(_opened(Path(connection.settings_dict["NAME"]))) as source, closing(_opened(target)) as copied:
+        source.backup(copied)
+        copied.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+        return State.of(copied.execute(APPLIED), copied.execute(HEADS))
+
+
+def _put_back_sqlite(source: Path) -> None:
+    database = Path(connection.settings_dict["NAME"])
+    connection.close()
+    try:
+        with closing(_opened(source)) as copied, closing(_opened(database)) as target:
+            copied.execute(HOLD.format(schema="", until=HELD_UNTIL))
+            copied.commit()
+            copied.backup(target)  # as one transaction: a crash leaves what was there
+    except sqlite3.Error as error:
+        raise BackupFailed(f"The database of the archive could not be put back: {error}") from error
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(file, timeout=BUSY_SECONDS)
+
+
+# PostgreSQL
+
+
+def _copy_postgresql(target: Path) -> State:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        try:
+            cursor.execute("SELECT pg_export_snapshot()")
+            snapshot = cursor.fetchone()[0]
+            copied = state()
+            # No `public.` schema, owners or rights: they are the other server's to say.
+            _run("pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}")
+        finally:
+            cursor.execute("COMMIT")
+    return copied
+
+
+def _put_back_postgresql(source: Path) -> None:
+    """One script in one transaction: what is there goes, what the archive holds comes, its turns are held."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_schema()")
+        schema = cursor.fetchone()[0]
+        tables = connection.introspection.table_names(cursor)
+    _are_this_sites(tables, source)
+    connection.close()
+    script = source.with_suffix(".sql")
+    _tool("pg_restore", "--no-owner", "--no-privileges", "--no-comments", f"--file={script}", str(source))
+    quoted = ", ".join(f'"{schema}"."{table}"' for table in tables)
+    first = source.with_name("first.sql")
+    first.write_text(
+        (f"DROP TABLE {quoted} CASCADE;\n" if tables else "") + f'DROP FUNCTION IF EXISTS "{schema}".ledger_refuses;\n'
+    )
+    last = source.with_name("last.sql")
+    last.write_text(HOLD.format(schema=f'"{schema}".', until=HELD_UNTIL) + ";\n")
+    files = [f"--file={part}" for part in (first, script, last)]
+    _run("psql", "-X", "-q", "--single-transaction", "--set=ON_ERROR_STOP=1", "--output=/dev/null", *files)
+
+
+def _are_this_sites(tables: list[str], source: Path) -> None:
+    """Raise BackupFailed where a table is neither this program's nor in the archive: it would go, and not come back."""
+    archived = re.findall(
+        r"^\d+; \d+ \d+ TABLE \S+ (.+) \S+$", _tool("pg_restore", "--list", str(source)), re.MULTILINE
+    )
+    known = {*connection.introspection.django_table_names(), MIGRATIONS, *archived}
+    if others := sorted(set(tables) - known):
+        raise BackupFailed(
+            f"Nothing was changed: the database holds {len(others)} tables that are not this site's, such as"
+            f" {others[0]}, and a restore would throw them away. Have DATABASE_URL name a database of its own; or,"
+            " where they are of a plugin that you no longer use, drop them first."
+        )
+
+
+def _run(program: str, *options: str) -> None:
+    """Run a program of PostgreSQL's on this site's database."""
+    (_, *where), more = connection.client.settings_to_cmd_args_env(connection.settings_dict, [])
+    _tool(program, *options, *where, environment=more)
+
+
+def _tool(program: str, *options: str, environment: dict[str, str] | None = None) -> str:
+    """What a program writes. Raises BackupFailed where it is missing or fails."""
+    if shutil.which(program) is None:
+        raise BackupFailed(
+            f"{program} is not on this machine: install PostgreSQL's client programs, of the server's version or newer."
+        )
+    variables = {**os.environ, **(environment or {})}
+    done = subprocess.run([program, *options], env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+        raise BackupFailed(f"{program} failed: {why[0]}")
+    return done.stdout

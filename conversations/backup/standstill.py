@@ -1,0 +1,52 @@
+"""Whether anybody works on this site: what is put back under a running process would be written over by it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+from django.conf import settings
+from django.db import connection
+
+from conversations.backup.databases import HELD_UNTIL
+from conversations.models import Drain, Prompt, Worker
+from conversations.worker.clock import database_time
+
+STOP = "Stop the site first: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit, on every host."
+
+
+def at_work() -> list[str]:
+    """What runs, in words; empty where the site stands still. Other hosts' web servers are seen on PostgreSQL only."""
+    return [*_web_server(), *_connections(), *_workers()]
+
+
+def _web_server() -> Iterator[str]:
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - as seen from here
+    with suppress(OSError), socket.create_connection((host.strip("[]"), settings.PORT), timeout=2):
+        yield f"something answers at port {settings.PORT}"
+
+
+def _connections() -> Iterator[str]:
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        if others := cursor.fetchone()[0]:
+            yield f"{others} other connection{'s are' if others > 1 else ' is'} open to the database"
+
+
+def _workers() -> Iterator[str]:
+    if Worker._meta.db_table not in connection.introspection.table_names():
+        return
+    now = database_time()
+    beats = Worker.objects.filter(stopping=False, beat_at__gt=now - 2 * settings.AGENTSITE_BEAT_SECONDS)
+    for host, beat_at in beats.values_list("host", "beat_at"):
+        yield f"the worker of {host} was heard of {now - beat_at:.0f} seconds ago"
+    for host in Drain.objects.filter(lease_until__gt=now).values_list("host", flat=True):
+        yield f"a worker process of {host} runs turns"
+    leased = Prompt.objects.filter(lease_until__gt=now)
+    if held := leased.exclude(lease_until=HELD_UNTIL).count():  # by nobody: a restore that did not come to its end
+        yield f"{held} turn{'s are' if held > 1 else ' is'} held by a worker"

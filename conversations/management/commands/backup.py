@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from conversations.backup.errors import BackupFailed
+from conversations.backup.work import back_up
+
+NAMED_MOST = 20
+"""Of what could not be read."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Write one archive with the database, the files and the workspaces; the site may run meanwhile. It holds all"
+        " that people said, and the hashes of passwords and API keys, so only its owner may read it. The secret key is"
+        " not in it: it signs sessions and the links of e-mails, which a restore ends anyway."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="the archive, such as agentsite.tar.gz")
+        parser.add_argument("--force", action="store_true", help="replace the file where it is there")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        file: Path = options["file"]
+        try:
+            made = back_up(file, force=options["force"])
+        except (BackupFailed, OSError) as error:
+            raise CommandError(str(error)) from None
+        left = f" {made.left_out} links and other things in workspaces, which are no files, were left out."
+        self.stdout.write(
+            f"{file} holds {made.state.conversations} conversations, {made.state.steps} steps and"
+            f" {len(made.members) - 1} files, as of {made.time}.{left if made.left_out else ''}"
+        )
+        if made.unread:
+            self.stderr.write(f"Not in it, because they could not be read: {len(made.unread)}.")
+        for unread in made.unread[:NAMED_MOST]:
+            self.stderr.write(f"  {unread!r}")

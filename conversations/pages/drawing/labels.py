@@ -1,0 +1,78 @@
+"""The labels below a chart: as many as fit, cut where they are long. The server does not know how wide a page is."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from conversations.shown.faithful import plain
+
+WIDE, NARROW = 600.0, 220.0
+"""Pixels that labels have on a desktop's page and on the narrowest phone's, 320 pixels wide."""
+CHARACTER = 6.8
+"""Pixels of one character at 12 pixels, rather more than on average."""
+GAP = 16.0
+"""Pixels between two labels, so that they do not read as one."""
+LEFT, RIGHT = 28.0, 12.0
+"""Pixels that a label may stand out at the edges: below the figures of the axis, and into the frame's padding."""
+LONGEST = 16
+"""Characters of a label; the whole stands with the figures."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text at a place in percent. `alt`: left out where it is narrow. `anchor`: which of its points stands there."""
+
+    text: str
+    x: str
+    anchor: str
+    alt: bool
+
+
+def labels(texts: Sequence[str]) -> list[Label]:
+    """Those of these labels that fit, each below the middle of its band; those of a narrow page are among them."""
+    shown = [_cut(plain(text)) for text in texts]
+    wide = _fitting(shown, range(len(shown)), WIDE)
+    narrow = _fitting(shown, wide, NARROW)
+    return [_label(shown[at], at, len(shown), alt=at not in narrow) for at in wide]
+
+
+def _label(text: str, at: int, count: int, *, alt: bool) -> Label:
+    anchor = _anchor(text, at, count)
+    edge = {"start": "0%", "end": "100%"}.get(anchor)
+    return Label(text, edge or f"{(at + 0.5) / count * 100:.2f}%", anchor, alt)
+
+
+def _anchor(text: str, at: int, count: int) -> str:
+    """A label that would stand out too far at an edge begins, or ends, with the chart."""
+    middle, half = (at + 0.5) / count * NARROW, _width(text) / 2
+    if half > middle + LEFT and count > 1:
+        return "start"
+    return "end" if half > NARROW - middle + RIGHT and count > 1 else "middle"
+
+
+def _fitting(shown: Sequence[str], among: Sequence[int], room: float) -> list[int]:
+    """Every so-many-th of `among`, so that all fit into the room side by side, without those that touch another."""
+    step = ceil(len(among) / max(1, int(room // (max(map(_width, shown)) + GAP))))
+    kept: list[int] = []
+    end = -LEFT - GAP
+    for at in among[::step]:
+        width, anchor = _width(shown[at]), _anchor(shown[at], at, len(shown))
+        middle = (at + 0.5) / len(shown) * room
+        start = {"start": 0.0, "end": room - width}.get(anchor, middle - width / 2)
+        if start >= end + GAP / 2:
+            kept.append(at)
+            end = start + width
+    return kept
+
+
+def _width(text: str) -> float:
+    """Pixels, by the kinds of its characters: those of East Asian scripts are twice as wide."""
+    return sum(CHARACTER * (2 if unicodedata.east_asian_width(each) in "WF" else 1) for each in text)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,37 @@
+"""Light, dark, or as the system has it: a cookie of the browser, so that a page comes in its colours at once."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from conversations.pages.posting import page_of
+
+COOKIE = "theme"
+THEMES = ("light", "dark")
+YEAR_SECONDS = 365 * 86_400
+
+
+@require_POST
+def choose(request: HttpRequest) -> HttpResponse:
+    """Choose one of THEMES for this browser, or "" for the system's; then back to the page of the form.
+
+    Whoever is there may choose, signed in or not. 400 for a theme that does not exist.
+    """
+    theme = request.POST.get("theme", "")
+    if theme not in ("", *THEMES):
+        return HttpResponseBadRequest("There is no such theme.", content_type="text/plain")
+    response = redirect(page_of(request))
+    if not theme:
+        response.delete_cookie(COOKIE, samesite="Lax")
+    else:
+        response.set_cookie(COOKIE, theme, YEAR_SECONDS, secure=settings.HTTPS, httponly=True, samesite="Lax")
+    return response
+
+
+def chosen(request: HttpRequest) -> str:
+    """The theme that was chosen in this browser; "" where none was, or one that does not exist."""
+    theme = request.COOKIES.get(COOKIE, "")
+    return theme if theme in THEMES else ""

@@ -1,0 +1,183 @@
+"use strict";
+/* Where one writes: what was typed and chosen is never lost. After site.js, whose names it uses. */
+
+const form = byId("composer"), kept = form && `draft ${form.getAttribute("action")}`;
+
+/* ---------- what is told: why something was not taken, and whether one can send ---------- */
+
+function refuse(words, kind = "refused") {
+  const slot = byId("problem");
+  if (!words && slot.dataset.v !== kind) return; // something else is said there
+  slot.dataset.v = words && kind;
+  slot.replaceChildren(...(words ? [byId("refused").content.cloneNode(true)] : []));
+  if (words) slot.querySelector("span").textContent = words;
+}
+
+function sendable() {
+  const send = form?.querySelector("[data-send]");
+  if (!form) return;
+  field.placeholder = send ? "Write to the agent" : "You can write already";
+  if (!send) return;
+  refuse("", "runs");
+  send.disabled = Boolean(turns && main() && !main().open);
+  form.querySelector("[data-offline]").hidden = !send.disabled;
+}
+
+/* ---------- files: the input holds all that are chosen, however they came ---------- */
+
+const picker = form?.querySelector("[type=file]"), chosen = [];
+
+function size(bytes) { // as the server writes it
+  if (bytes < 1024) return `${bytes} byte${bytes === 1 ? "" : "s"}`;
+  return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
+}
+
+function attach(files) {
+  const most = Number(form.dataset.files), mb = Number(form.dataset.mb), large = [], many = [];
+  for (const file of files) {
+    const same = (one) => one.name === file.name && one.size === file.size && one.lastModified === file.lastModified;
+    if (chosen.some(same)) continue;
+    if (file.size > mb * 1024 ** 2) large.push(`${file.name} (${size(file.size)})`);
+    else if (chosen.length === most) many.push(file.name);
+    else chosen.push(file);
+  }
+  const why = [];
+  if (large.length) why.push(`Not attached, because a file may have ${mb} MB: ${large.join(", ")}.`);
+  if (many.length) why.push(`Not attached, because a message takes ${most} files: ${many.join(", ")}.`);
+  refuse(why.join(" "));
+  showChosen();
+}
+
+function showChosen() {
+  const transfer = new DataTransfer(), list = byId("chosen");
+  chosen.forEach((file) => transfer.items.add(file));
+  picker.files = transfer.files;
+  list.hidden = !chosen.length;
+  list.replaceChildren(...chosen.map(chip));
+}
+
+function chip(file) {
+  const made = byId("chip").content.cloneNode(true), button = made.querySelector("button");
+  made.querySelector(".name").textContent = made.querySelector(".chip").title = file.name;
+  made.querySelector(".size").textContent = size(file.size);
+  button.setAttribute("aria-label", `Remove ${file.name}`);
+  button.addEventListener("click", () => {
+    const at = chosen.indexOf(file);
+    chosen.splice(at, 1);
+    refuse("");
+    showChosen();
+    (all("#chosen button")[Math.min(at, chosen.length - 1)] || field).focus();
+  });
+  return made;
+}
+
+function named(file) { // a pasted picture has a name that says nothing
+  if (!/^image\.\w+$/.test(file.name)) return file;
+  const end = file.name.slice(5), taken = (number) => chosen.some((one) => one.name === `pasted-${number}${end}`);
+  let number = 1;
+  while (taken(number)) number += 1;
+  return new File([file], `pasted-${number}${end}`, { type: file.type, lastModified: file.lastModified });
+}
+
+function paste(event) {
+  const { files, types } = event.clipboardData, other = event.target.closest("input, textarea, [contenteditable]");
+  const text = types.includes("text/plain") && (types.includes("text/html") || types.includes("text/rtf")); // with a picture of it
+  if (!files.length || text || (other && other !== field)) return;
+  event.preventDefault();
+  for (const file of files) attach([named(file)]);
+}
+
+function drag(event) {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault(); // else the browser leaves the page to show the file
+  const here = event.type !== "dragleave" && byId("main").contains(event.target);
+  event.dataTransfer.dropEffect = here ? "copy" : "none";
+  byId("drop").hidden = !here || event.type === "drop";
+  if (event.type !== "drop" || !here) return;
+  const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+  const folders = items.filter((item) => item.webkitGetAsEntry?.()?.isDirectory);
+  attach(items.filter((item) => !folders.includes(item)).map((item) => item.getAsFile()));
+  if (folders.length) refuse("A folder cannot be attached: choose the files in it.");
+  field.focus({ preventScroll: true });
+}
+
+/* ---------- sending ---------- */
+
+let sent = null; // what is on its way: {text, files}
+
+function submitted(event) {
+  if (event.target !== form || event.submitter?.matches("[data-stop]")) return;
+  if (!sent && (field.value.trim() || chosen.length)) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (sent) return;
+  refuse("Write something first.");
+  field.focus();
+}
+
+function pressed(event) {
+  if (event.key !== "Enter" || event.shiftKey || matchMedia("(pointer: coarse)").matches) return;
+  if (event.isComposing || event.keyCode === 229) return; // the key ends a word of an input method: Safari says so by 229 alone
+  event.preventDefault();
+  const send = form.querySelector("[data-send]");
+  if (!send) refuse("This turn has not ended: your message stays here. Wait for the end of the turn, or stop it.", "runs");
+  else if (!send.disabled) form.requestSubmit(send);
+}
+
+function progress({ detail }) {
+  const whole = sent && sent.files.reduce((sum, file) => sum + file.size, 0);
+  if (!whole || whole < 500_000 || detail.total < whole) return; // the answer comes with progress too
+  const line = byId("sending");
+  line.hidden = false;
+  line.querySelector("progress").value = (100 * detail.loaded) / detail.total;
+  const words = `Sending ${size(whole)}…`, says = line.querySelector("[role=status]");
+  if (says.textContent !== words) says.textContent = words;
+}
+
+function over({ detail }) {
+  if (detail.elt !== form) return;
+  const { text, files } = sent, { status } = detail.xhr, away = status < 300 && detail.xhr.getResponseHeader("HX-Redirect");
+  if (!away) sent = null; // else the page goes to where the message is
+  byId("sending").hidden = true;
+  byId("chosen").inert = false;
+  if (status === 413) refuse("Not sent: this is more than the site takes at once. Remove a file, or send them one by one.");
+  if (status < 200 || status > 299) return;
+  chosen.splice(0, chosen.length, ...chosen.filter((file) => !files.includes(file)));
+  showChosen();
+  if (field.value === text) field.value = "";
+  sessionStorage.setItem(kept, field.value);
+  refuse("");
+  grow(field);
+  toEnd();
+  if (!matchMedia("(pointer: coarse)").matches) field.focus({ preventScroll: true });
+}
+
+async function unreadable(files) {
+  const gone = [];
+  for (const file of files) await file.slice(0, 1).arrayBuffer().catch(() => gone.push(file.name));
+  if (gone.length) refuse(`Not sent: ${gone.join(", ")} changed since it was attached, or is gone. Remove it and attach it again.`);
+}
+
+if (form) {
+  byId("main").append(byId("drop")); // over the whole thread
+  field.value ||= sessionStorage.getItem(kept) || "";
+  grow(field);
+  attach(picker.files); // a browser may remember them over a reload
+  field.addEventListener("input", () => { sessionStorage.setItem(kept, field.value); refuse(""); });
+  field.addEventListener("keydown", pressed);
+  picker.addEventListener("change", () => { attach(picker.files); field.focus(); });
+  document.addEventListener("paste", paste);
+  for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
+  document.addEventListener("submit", submitted, true);
+  form.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (detail.elt !== form) return;
+    sent = { text: field.value, files: [...chosen] };
+    byId("chosen").inert = true;
+  });
+  form.addEventListener("htmx:xhr:progress", progress);
+  form.addEventListener("htmx:afterRequest", over);
+  form.addEventListener("htmx:sendError", ({ detail }) => { if (detail.elt === form) unreadable(chosen); });
+  byId("sending").querySelector("button").addEventListener("click", () => htmx.trigger(form, "htmx:abort"));
+  addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // under a new key
+  sendable();
+}

@@ -1,0 +1,204 @@
+"""Which pages are looked at, and how one gets to each. Names are those of the files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.agentsite.processes import ROOT
+from tests.browser.screenshots.camera import Camera
+
+View = Callable[[Camera], Page]
+
+
+def at(path: str) -> View:
+    """A page by its address."""
+    return lambda camera: camera.goes(path)
+
+
+def outside(path: str) -> View:
+    """A page that somebody sees who is not signed in."""
+
+    def view(camera: Camera) -> Page:
+        camera.stranger.goto(f"{camera.site.url}{path}")
+        return camera.stranger
+
+    return view
+
+
+def chat(conversation: str, more: str = "", *, scrolled_to: str = "") -> View:
+    """A conversation, at its end or where a part of it comes into view."""
+
+    def view(camera: Camera) -> Page:
+        page = camera.opens(conversation, f"{more}#now")
+        expect(page.locator(".exchange").first).to_be_visible()
+        if scrolled_to:
+            page.locator(scrolled_to).first.evaluate("element => element.scrollIntoView({block: 'start'})")
+        return page
+
+    return view
+
+
+def steps_open(camera: Camera) -> Page:
+    """What a turn did, opened."""
+    page = camera.opens("invoices")
+    page.locator(".steps > summary").first.click()
+    page.locator(".step > summary").nth(1).click()
+    page.locator(".thread").first.evaluate("element => element.scrollIntoView()")
+    return page
+
+
+def conversation_menu(camera: Camera) -> Page:
+    """What one does with a conversation."""
+    page = camera.opens("backup")
+    page.locator("#menu-button").click()
+    return page
+
+
+def menu_open(camera: Camera) -> Page:
+    """The menu in the foot of the list."""
+    page = camera.goes("/")
+    page.locator(".me > button").click()
+    return page
+
+
+def signs_in_wrong(camera: Camera) -> Page:
+    page = camera.stranger
+    page.goto(f"{camera.site.url}/login/")
+    page.get_by_label("User name").fill(f"jonas-{camera.name}")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    return page
+
+
+def locked_out(camera: Camera) -> Page:
+    page = camera.stranger
+    for _ in range(6):
+        if page.get_by_text("Too many tries").count():
+            break
+        signs_in_wrong(camera)
+    expect(page.get_by_role("heading", name="Too many tries")).to_be_visible()
+    return page
+
+
+def new_key(camera: Camera) -> Page:
+    page = camera.goes("/account/")
+    page.get_by_label("Name", exact=True).fill("Nightly report")
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.get_by_text("it is not shown again")).to_be_visible()
+    return page
+
+
+def offline(camera: Camera) -> Page:
+    """A page whose socket is closed as soon as it opens."""
+    page = camera.page
+    page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close())
+    camera.opens("backup")
+    expect(page.locator("#offline")).to_be_visible()
+    return page
+
+
+def approval(camera: Camera) -> Page:
+    """The oldest approval in the admin."""
+    page = camera.goes("/admin/conversations/approval/")
+    page.locator("#result_list tbody a").first.click()
+    expect(page.locator(".approval")).to_be_visible()
+    return page
+
+
+def together(camera: Camera) -> Page:
+    """Several in the admin."""
+    page = camera.goes("/admin/conversations/approval/")
+    links = page.locator("#result_list tbody th a").evaluate_all("all => all.map(one => one.pathname)")
+    ids = ",".join(re.findall(r"\d+", " ".join(links))[:3])
+    return camera.goes(f"/admin/conversations/approval/together/?ids={ids}")
+
+
+def demo(camera: Camera) -> Page:
+    """A first page where the demo model answers."""
+    camera.page.goto(f"{camera.demo_url}/new/")
+    return camera.page
+
+
+def unproven(camera: Camera) -> Page:
+    """A form that does not prove that it came from the site."""
+    page = camera.goes("/account/")
+    page.evaluate("document.querySelectorAll('[name=csrfmiddlewaretoken]').forEach(each => each.remove())")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Nothing was sent")).to_be_visible()
+    return page
+
+
+def forbidden(camera: Camera) -> Page:
+    """What somebody sees who may not: Jonas, who is forgotten again."""
+    page = camera.stranger
+    page.goto(f"{camera.site.url}/login/?next=/admin/auth/user/")
+    page.get_by_label("User name").fill("jonas")
+    page.get_by_label("Password").fill(camera.site.password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="You may not do this")).to_be_visible()
+    page.context.clear_cookies()
+    return page
+
+
+def broken(camera: Camera) -> Page:
+    """What is shown where the site itself fails: a file that needs nothing of it."""
+    page, address = camera.page, f"{camera.site.url}/broken/"
+    page.route(address, lambda route: route.fulfill(status=500, path=ROOT / "templates" / "500.html"))
+    page.goto(address)
+    return page
+
+
+PAGES: dict[str, View] = {
+    "chat-streaming": chat("notes"),
+    "chat-command": chat("invoices"),
+    "chat-answer": chat("invoices", scrolled_to=".exchange"),
+    "chat-steps": steps_open,
+    "chat-edit": chat("invoices", scrolled_to=".ask"),
+    "chat-batch": chat("export"),
+    "chat-diff": chat("retry"),
+    "chat-chart": chat("chart", scrolled_to=".exchange"),
+    "chat-table": chat("chart"),
+    "chat-attached": chat("customers", scrolled_to=".exchange"),
+    "chat-delete": lambda camera: camera.opens("backup", "delete/"),
+    "chat-menu": conversation_menu,
+    "chat-sheet": lambda camera: camera.opens("export", "decide/?all=approve"),
+    "chat-interrupted": chat("zone"),
+    "chat-decided": chat("photos"),
+    "chat-failed": chat("customers"),
+    "chat-stopped": chat("stopped"),
+    "chat-document": chat("backup", scrolled_to=".exchange"),
+    "empty": at("/new/"),
+    "empty-demo": demo,
+    "list": at("/"),
+    "list-menu": menu_open,
+    "list-archived": at("/?archived=1"),
+    "search": at("/?q=the"),
+    "search-nothing": at("/?q=zebra"),
+    "account": at("/account/"),
+    "account-key": new_key,
+    "password-change": at("/account/password/"),
+    "not-found": at("/no/such/page/"),
+    "login": outside("/login/"),
+    "login-wrong": signs_in_wrong,
+    "login-locked": locked_out,
+    "password-reset": outside("/password/"),
+    "password-sent": outside("/password/sent/"),
+    "password-link-dead": outside("/password/MQ/no-such/"),
+    "forbidden": forbidden,
+    "unproven": unproven,
+    "broken": broken,
+    "admin-start": at("/admin/"),
+    "admin-approvals": at("/admin/conversations/approval/"),
+    "admin-approval": approval,
+    "admin-together": together,
+    "admin-conversations": at("/admin/conversations/conversation/"),
+    "admin-prompts": at("/admin/conversations/prompt/"),
+    "admin-system-prompts": at("/admin/agents/systemprompt/"),
+    "admin-keys": at("/admin/conversations/apikey/"),
+    "admin-skills": at("/admin/agents/skill/"),
+    "chat-offline": offline,  # the last: from then on no socket of its window opens
+}

@@ -1,0 +1,75 @@
+"""`manage.py agents`: what a site has for its agents, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from agents import discovery
+from agents.models import Skill
+from tests.agentsite.processes import run, variables
+
+
+def printed(*options: str) -> str:
+    out = StringIO()
+    call_command("agents", *options, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def _skills(db: None) -> None:
+    Skill.objects.create(name="numbers", description="d", body="b", tools=["csv.summary", "gone.tool"])
+    Skill.objects.create(name="old", description="d", body="b", tools=["files.read"], enabled=False)
+
+
+@pytest.mark.usefixtures("_skills")
+def test_programs_get_every_tool_plugin_and_skill(settings: Any) -> None:
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "sk-secret", "https://me:pw@models.example/v1?key=1"
+    found = json.loads(printed("--json"))
+    tools = {tool["name"]: tool for tool in found["tools"]}
+    assert list(tools) == [tool.name for tool in discovery.installed().tools]
+    assert tools["csv.summary"] == {
+        "name": "csv.summary",
+        "title": "Sum up a CSV file",
+        "risk": "read",
+        "gate": "no",
+        "plugin": "",
+        "skills": ["numbers"],
+        "owner": "agents.plugins.tables.tools",
+    }
+    assert tools["shell.run"]["gate"] == "yes"
+    assert tools["skills.activate"]["plugin"] == "skills"
+    assert tools["files.read"]["skills"] == []  # only a skill that is enabled holds a tool
+    assert found["plugins"][-1] == {"name": "skills", "order": 1000, "owner": "agents.plugins.skills.plugin"}
+    assert found["skills"][0] == {
+        "name": "numbers",
+        "enabled": True,
+        "tools": ["csv.summary", "gone.tool"],
+        "missing": ["gone.tool"],
+    }
+    assert (found["model"]["api"], found["model"]["server"]) == ("responses", "https://models.example/v1")
+
+
+@pytest.mark.usefixtures("_skills")
+def test_people_get_lines_that_fit_a_terminal(settings: Any) -> None:
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "", ""
+    text = printed()
+    assert max(map(len, text.splitlines())) <= 100
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "csv.summary Sum up a CSV file read no numbers" in lines
+    assert lines[lines.index("csv.summary Sum up a CSV file read no numbers") - 1] == "agents.plugins.tables.tools"
+    assert "numbers enabled csv.summary, gone.tool (not installed)" in lines
+    assert "old off files.read" in lines
+    assert "server the demo model that `manage.py serve` starts" in lines
+
+
+def test_before_the_first_migration_it_says_what_to_do(tmp_path: Path) -> None:
+    ended = run("manage.py", "agents", environment=variables(tmp_path))
+    assert ended.returncode == 1
+    assert "run `manage.py migrate`" in ended.stderr
+    assert "Traceback" not in ended.stderr
