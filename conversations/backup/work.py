@@ -100,8 +100,8 @@ def _to_its_end() -> Iterator[None]:
         yield
     except Exception as error:
         raise BackupFailed(
-            f"The restore did not come to its end: {error}. Nothing runs here until it has: put that right, then"
-            " restore the archive again, with --replace."
+            f"The restore did not come to its end: {error}. No turn of the backup runs until it has: put that"
+            " right, then restore the archive again, with --replace."
         ) from error
 
 

@@ -300,10 +300,17 @@ def test_a_disk_too_small_for_the_files_changes_nothing(
 ) -> None:
     """Workspaces on a disk of their own: their content is there before the database is touched."""
     folder = workspace(settings, site.ended(ann, says("Hello.")).conversation)
+    (folder.parent / "other").mkdir()
     told("backup", archive)
     (folder / "later").write_text("x")
+    (folder.parent / "other").rmdir()
     site.ended(ann, says("Later."))
-    monkeypatch.setattr("conversations.backup.exchange.shutil.move", full)
+    moves = iter([shutil.move, full])
+
+    def move(new: Path, place: Path) -> None:
+        next(moves)(new, place)
+
+    monkeypatch.setattr("conversations.backup.exchange.shutil.move", move)
     with pytest.raises(CommandError, match="No space left"):
         told("restore", archive, replace=True)
     assert (Conversation.objects.count(), (folder / "later").exists()) == (2, True)
@@ -475,14 +482,14 @@ OUT = member("1/out", "a/b/c/d/up/../../..")
 """Word for word inside; by way of the other, outside of the restore's folder."""
 
 
-def test_nothing_is_made_through_a_link_of_an_archive(archive: Path, settings: Settings, tmp_path: Path) -> None:
+def test_nothing_is_made_through_a_link_of_an_archive(archive: Path, tmp_path: Path) -> None:
     """CP39: an archive that somebody made, with a link below another link that leads out."""
     told("backup", archive)
     crafted(archive, UP, OUT, member("1/out/planted", "x"))
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(CommandError, match="cannot be read to its end"):
         told("restore", archive, replace=True)
-    assert [path for path in tmp_path.rglob("planted") if path.is_symlink()] == []
-    assert list(Path(settings.AGENTSITE_WORKSPACES).iterdir()) == []
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_link_that_leads_out_by_way_of_another_is_left_out(archive: Path, settings: Settings) -> None:
