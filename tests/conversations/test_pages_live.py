@@ -305,7 +305,7 @@ def test_the_line_says_that_it_works_and_then_what_it_did(client: Client, owner:
     story.ends()
     text = opened(client, story).turns.text()
     assert "working" not in text
-    assert "3 steps: listed ., listed ., listed ." in text
+    assert "3 steps: listed the workspace, listed the workspace, listed the workspace" in text
 
 
 def test_after_a_form_the_page_is_told_what_a_push_would(client: Client, owner: User) -> None:

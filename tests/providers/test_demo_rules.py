@@ -440,3 +440,18 @@ def test_long_nonsense_is_answered_at_once(text: str) -> None:
     begun = time.monotonic()
     assert ask(text).text
     assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("write a.txt: one and write b.txt: two", {"a.txt": "one", "b.txt": "two"}),
+        ('write "one" to a.txt and write "two" to b.txt', {"a.txt": "one", "b.txt": "two"}),
+        ("write a.txt: milk and bread and write b.txt: two", {"a.txt": "milk and bread", "b.txt": "two"}),
+        ("write a.txt: milk and list the files", {"a.txt": "milk and list the files"}),
+    ],
+)
+def test_a_text_goes_on_to_the_next_one(text: str, written: dict[str, str]) -> None:
+    """A text of the person's own ends with its quotes or where the next begins; other requests may be part of it."""
+    expected = [("files_write", {"path": path, "content": f"{content}\n"}) for path, content in written.items()]
+    assert calls(ask(text)) == expected

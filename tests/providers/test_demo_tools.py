@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, TypeVar
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from agents.discovery import installed
 from agents.engine.round import Round
@@ -15,15 +17,23 @@ from agents.providers.demo.rules import answer
 from agents.providers.demo.sentences import SENTENCES, Sentence
 from agents.skills import SHIPPED, read_skill, skill_files
 
+T = TypeVar("T")
 SENTENCE_OF = {sentence.tool: sentence for sentence in SENTENCES}
 HERE = "agents/providers/demo/sentences.py"
+
+
+class Services(PlainServices):
+    """With a database, which a plugin may look into."""
+
+    async def look_up(self, function: Callable[..., T], *args: Any) -> T:
+        return await sync_to_async(function)(*args)
 
 
 async def pushed(tools: Iterable[Tool]) -> AsyncIterator[Tool]:
     """The tools that the shipped plugins bring along only when a round begins."""
     known = list(tools)
     for plugin in installed().plugins:
-        round = Round(1, "1", input="help", base="", tools=known, view=View(), services=PlainServices())
+        round = Round(1, "1", input="help", base="", tools=known, view=View(), services=Services())
         await round.prepared([plugin()])
         for tool in round.tools:
             if tool not in known:

@@ -43,15 +43,15 @@ LONG = (*REST, "data", "command")
 
 @dataclass(frozen=True)
 class Task:
-    """One request: the sentence that fits it, and its words."""
+    """One request: the sentence that fits it, and its words.
+
+    `takes_rest`: it has text of the person's own with no quotes around it, which goes on to the end, or to where the
+    next such request begins.
+    """
 
     sentence: Sentence
     words: Words
-
-    @property
-    def takes_rest(self) -> bool:
-        """Whether it has text of the person's own, which goes on to the end."""
-        return any(name in self.words for name in REST)
+    takes_rest: bool = False
 
 
 def understand(said: str) -> list[list[Task]]:
@@ -59,10 +59,10 @@ def understand(said: str) -> list[list[Task]]:
     most = MOST_JOINTS if len(said) <= LONGEST else 0
 
     def together(part: str) -> list[Task]:
-        found = _parts(part, AND, task, lambda first: not first.takes_rest, most)
+        found = _parts(part, AND, task, lambda first, others: _may_follow(first, others[0]), most)
         return [each for number, each in enumerate(found) if each not in found[:number]]
 
-    return _parts(said, THEN, together, lambda first: not first[-1].takes_rest, most)
+    return _parts(said, THEN, together, lambda first, others: _may_follow(first[-1], others[0][0]), most)
 
 
 def task(part: str) -> Task | None:
@@ -82,8 +82,13 @@ def is_pronoun(path: str) -> bool:
     return bool(re.fullmatch(IT.replace(" ", r"\s+"), path, re.IGNORECASE))
 
 
+def _may_follow(first: Task, second: Task) -> bool:
+    """Whether the second can be a request of its own, and no more of a text in the first."""
+    return second.takes_rest or not first.takes_rest
+
+
 def _parts(
-    text: str, joint: re.Pattern[str], one: Callable[[str], T | None], may_go_on: Callable[[T], bool], most: int
+    text: str, joint: re.Pattern[str], one: Callable[[str], T | None], may: Callable[[T, list[T]], bool], most: int
 ) -> list[T]:
     """The text cut at joints into parts that `one` makes something of, as many as can be; empty where it cannot."""
     for number, cut in enumerate(joint.finditer(text), start=1):
@@ -93,7 +98,8 @@ def _parts(
         if before.count("`") % 2 or before.count('"') % 2 or before.count("“") != before.count("”"):
             continue  # between quotes
         first = one(before)
-        if first and may_go_on(first) and (others := _parts(text[cut.end() :], joint, one, may_go_on, most - number)):
+        others = _parts(text[cut.end() :], joint, one, may, most - number) if first else []
+        if first and others and may(first, others):
             return [first, *others]
     whole = one(text)
     return [whole] if whole else []
@@ -106,8 +112,10 @@ def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
             continue
         for text in (part, plain):
             match = pattern.fullmatch(text)
-            words = {name: _unquoted(name, value) for name, value in _caught(match) if value.strip()}
-            found = Task(sentence, words)
+            caught = {name: value for name, value in _caught(match) if value.strip()}
+            words = {name: _unquoted(name, value) for name, value in caught.items()}
+            open_ended = any(name in REST and not re.fullmatch(QUOTED, value) for name, value in caught.items())
+            found = Task(sentence, words, open_ended)
             if match and (text == plain or found.takes_rest) and sentence.arguments(words) is not None:
                 return found
     return None
@@ -133,7 +141,7 @@ def _any_tool(match: re.Match[str]) -> Task:
     """A request for a tool by its name, with its arguments as JSON."""
     name, words = match["name"], {"json": match["json"]} if match["json"] else {}
     example = f"use {name} with {match['json'] or '{}'}"
-    return Task(Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` gave:", _given), words)
+    return Task(Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` gave:", _given), words, bool(words))
 
 
 def _given(words: Words) -> dict[str, JSON] | None:

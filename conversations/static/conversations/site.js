@@ -326,6 +326,11 @@ function next() {
   (card || field)?.focus({ preventScroll: true });
 }
 
+/* A form that opens on a card shows its buttons too, not only the field that has the focus. */
+document.addEventListener("htmx:afterSettle", ({ target }) => {
+  target.closest(".ask")?.querySelector(".acts-form > .line")?.scrollIntoView({ block: "nearest" });
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   const to = { a: ".ask .btn.primary", "/": "#q" }[event.key.toLowerCase()];
