@@ -36,7 +36,7 @@ class SkillForm(SkillRow):
 
     class Meta:
         model = Skill
-        fields = ("name", "description", "body", "tools", "enabled")
+        fields = ("name", "description", "tools", "enabled", "body")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,7 +63,7 @@ class SkillAdmin(Listed):
     """Skills. A change counts from an agent's next answer on, also where a skill is active already."""
 
     form = SkillForm
-    fields = ("name", "description", "body", "tools", "enabled")
+    fields = ("name", "description", "tools", "enabled", "body")
     list_display = ("name", "description", "with_tools", "enabled")
     list_filter: ClassVar[tuple[str, ...]] = ("enabled",)
     search_fields = ("name", "description", "body")

@@ -42,7 +42,7 @@ def test_two_gates_in_one_turn_are_approved_in_the_admin(page: Page, site: Site)
     """Text and a proposal, a pause, approval, and the same again, then the summary: one turn (S99)."""
     address = say(page, site, "Look around, then say the day.")
     for command in ("echo two files", "echo it is Friday"):
-        reload_until(page, address, f"Run: {command}")
+        reload_until(page, address, command)
         waiting(page, site, command)
         page.get_by_role("button", name=re.compile("^Approve")).click()
         expect(page.get_by_text("Approved by you")).to_be_visible()
@@ -55,7 +55,7 @@ def test_two_gates_in_one_turn_are_approved_in_the_admin(page: Page, site: Site)
 def test_a_rejection_with_its_reason_reaches_the_model(page: Page, site: Site) -> None:
     """Nothing runs, the reason stands in the chat, and the model goes on without it (S35)."""
     address = say(page, site, "Tidy up.")
-    reload_until(page, address, "Run: rm -rf notes")
+    reload_until(page, address, "rm -rf notes")
     waiting(page, site, "rm -rf notes")
     page.get_by_label("Or say no.").fill("Keep the notes.")
     page.get_by_role("button", name=re.compile("^Reject")).click()
