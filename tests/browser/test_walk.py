@@ -71,7 +71,7 @@ def test_a_file_is_written_as_it_was_shown(page: Page) -> None:
     expect(card.locator(".diff")).to_contain_text("buy milk")
     expect(card).to_contain_text("notes.md")
     card.get_by_role("button", name=re.compile("^Approve")).click()
-    expect(ended(turn)).to_contain_text("is written")
+    expect(ended(turn).locator(".prose").last).to_contain_text("I wrote notes.md")
     turn = say(page, "in notes.md replace milk with bread")
     diff = turn.locator("article.ask .diff")
     expect(diff).to_contain_text("buy milk")
