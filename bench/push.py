@@ -38,7 +38,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     talks = {"text": said, "pause_seconds": options.pause, "calls": [call]}
     rounds = [talks] * max(int(options.seconds / options.round_seconds), 1)
     port = str(free_port())
-    budgets = {"AGENTSITE_MAX_ROUNDS": "1000", "AGENTSITE_TURN_SECONDS": "3600", "PORT": port}
+    # One person has all the sockets here, and the pages two each.
+    sockets = str(options.conversations * options.clients + 2 * options.pages)
+    budgets = {"AGENTSITE_MAX_ROUNDS": "1000", "AGENTSITE_TURN_SECONDS": "3600", "AGENTSITE_STREAMS": sockets}
+    budgets["PORT"] = port
     with (
         support.server([*rounds, {"text": LAST_WORDS}]) as base_url,
         support.site(options.database, base_url, **budgets),
