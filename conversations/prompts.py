@@ -16,10 +16,9 @@ from agents.models import SystemPrompt
 from conversations import wakeup
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
-from conversations.regiving import Regiving
 from conversations.requests import Request
 from conversations.titles import titled
-from conversations.uploads import Giving, Upload
+from conversations.uploads import Giving, Regiving, Upload
 from conversations.workspaces import clear
 
 if TYPE_CHECKING:

@@ -185,6 +185,20 @@ def _logged(name: str) -> Iterator[None]:
         logger.exception("left behind of a file that was not taken: %r", name)
 
 
+@dataclass(frozen=True)
+class Regiving:
+    """The files of an earlier prompt of the conversation: the content and the copy in the workspace are those."""
+
+    earlier: Prompt
+
+    def attach(self, prompt: Prompt) -> list[Attached]:
+        """Store rows that name them with this prompt, in the transaction that stores it."""
+        for row in self.earlier.files.order_by("pk"):
+            row.pk, row.prompt = None, prompt
+            row.save(force_insert=True)
+        return attached([prompt]).get(prompt.pk, [])
+
+
 def attached(prompts: Collection[Prompt]) -> dict[int | None, list[Attached]]:
     """The files that were given with these prompts, by prompt, as their turns' calls record them."""
     found: dict[int | None, list[Attached]] = {}

@@ -48,7 +48,7 @@ class Field:
     def rows(self) -> int:
         """Lines that show all of it, where the browser does not grow the field by itself."""
         wrapped = sum(len(line) // LINE_MOST + 1 for line in self.text.split("\n"))
-        return min(max(wrapped, 2), ROWS_MOST)
+        return min(wrapped, ROWS_MOST)
 
 
 @dataclass
