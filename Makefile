@@ -20,7 +20,8 @@ test: $(DEV) ## Run the tests that need no service, and say what was left out.
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
 test-all: $(DEV) ## Run the rest: PostgreSQL, Redis, the browser, crashes. A missing service is a failure.
-	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "redis or browser or crash" $(ARGS)
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "(redis or browser) and not crash" $(ARGS)
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m crash $(ARGS)
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
 		$(BIN)/python -m pytest -q -n auto tests/conversations tests/api -m "not (redis or browser or crash)" $(ARGS)
 

@@ -11,17 +11,30 @@ from agents.engine.model import model
 from agents.engine.policy import PolicyRegistry
 from agents.engine.provider import Provider
 from agents.engine.turn import agent
+from agents.providers.chat import Chat
+from agents.providers.json_protocol import JsonProtocol
 from agents.providers.responses import Responses
+from agents.providers.server import ModelServer
 
 
 @cache
+def protocols() -> dict[str, Provider]:
+    """The site's model server in both ways that a model may ask for tools (R1), by an agent's word for them.
+
+    `native` speaks the API's own tool calls, `json` has them written as text. They share connections: closing one
+    closes all.
+    """
+    models = {"normal": settings.AGENTSITE_MODEL_NORMAL, "high": settings.AGENTSITE_MODEL_HIGH}
+    if settings.AGENTSITE_MODEL_FALLBACK:
+        models["fallback"] = settings.AGENTSITE_MODEL_FALLBACK
+    server = ModelServer(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL or None, models=models)
+    native = Responses(server) if settings.AGENTSITE_MODEL_API == "responses" else Chat(server)
+    return {"native": native, "json": JsonProtocol(server)}
+
+
 def provider() -> Provider:
-    """The model API that the settings name."""
-    return Responses(
-        settings.OPENAI_API_KEY,
-        settings.OPENAI_BASE_URL or None,
-        models={"normal": settings.AGENTSITE_MODEL_NORMAL, "high": settings.AGENTSITE_MODEL_HIGH},
-    )
+    """The site's model server as the settings say, for agents that do not say."""
+    return protocols()["json" if settings.AGENTSITE_MODEL_API == "json" else "native"]
 
 
 @cache
@@ -32,7 +45,7 @@ def policies() -> PolicyRegistry:
     registry.register("agent", description="Answers, with tools and approvals.")(
         agent(tools=lambda: found.tools, plugins=lambda: [plugin() for plugin in found.plugins])
     )
-    registry.register("model", description="Asks the model once.")(model(provider()))
+    registry.register("model", description="Asks the model once.")(model(provider(), protocols()))
     for tool in found.tools:
         registry.register(tool.name, description=tool.description)(tool)
     return registry

@@ -4,8 +4,12 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from conversations.pages.theme import chosen
+from conversations.space import is_short
 
 
 def site(request: HttpRequest) -> dict[str, object]:
-    """`demo`: the demo model answers, and the page has to say so. `theme`: what was chosen in this browser."""
-    return {"demo": settings.DEMO, "theme": chosen(request)}
+    """What a page has to say of the site: `demo` that the demo model answers, `disk_full` that nothing can be stored.
+
+    `theme`: what was chosen in this browser.
+    """
+    return {"demo": settings.DEMO, "disk_full": is_short(), "theme": chosen(request)}

@@ -40,14 +40,15 @@ def prepare(root: Path, workspaces: Path | None = None) -> DataFolder:
 
 
 def secret_key(folder: Path) -> str:
-    """The key in `folder`/secret.key, made at the first call: 64 random characters, 0600.
+    """The key in `folder`/secret.key, made at the first call: 64 random characters behind a `~`, 0600.
 
+    No sentence ends so: text on its way is held back where its end may begin a secret (conversations.worker.drafts).
     Two processes that start at once get the same key: the file appears whole or not at all, and only once.
     """
     file = folder / "secret.key"
     try:
         if not file.exists():
-            _write_once(file, secrets.token_urlsafe(48))
+            _write_once(file, "~" + secrets.token_urlsafe(48))
         return file.read_text(encoding="ascii").strip()
     except OSError as error:
         raise CannotStart(f"The secret key {file} cannot be used ({error.strerror}): make it readable.") from None

@@ -1,15 +1,19 @@
 """Logs on stderr: a JSON object per line, or, where a person is looking at a terminal, a readable line.
 
 Give `extra={"conversation": ..., "prompt": ..., "path": ...}` to say what a line is about. Never log a payload, a
-message or a header: they carry people's words and keys.
+message or a header: they carry people's words and keys. The site's own secrets are hidden all the same.
 """
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from agents.engine.secrets import HIDDEN, hide
+
+_KEY = re.compile(r"\bagk_\w+")
 # What a line may be about, beside what it says.
 ABOUT = ("conversation", "prompt", "path")
 
@@ -28,7 +32,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _hidden(json.dumps(line, ensure_ascii=False, default=str))
 
 
 class TerminalFormatter(logging.Formatter):
@@ -41,6 +45,15 @@ class TerminalFormatter(logging.Formatter):
         """The readable line, and in brackets what it is about."""
         about = ", ".join(f"{name} {value}" for name, value in _about(record).items())
         return super().formatMessage(record) + (f" ({about})" if about else "")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and the error below it."""
+        return _hidden(super().format(record))
+
+
+def _hidden(line: str) -> str:
+    """The line without the site's secrets, and without anybody's API key."""
+    return _KEY.sub(HIDDEN, hide(line))
 
 
 def _about(record: logging.LogRecord) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 
 from django.contrib.auth import get_user_model
+from django.core.checks import Tags, run_checks
 from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 
@@ -32,13 +33,21 @@ def refuse_taken_port(host: str, port: int) -> None:
 
 
 def prepare_database() -> None:
-    """Bring the database to this version. Raises CannotStart where it does not answer."""
+    """Bring the database to this version. Raises CannotStart where it does not answer, or keeps no ledger safe."""
     try:
         connection.ensure_connection()
         call_command("migrate", interactive=False, verbosity=0)
     except OperationalError as error:
         reason = str(error).strip().splitlines()[0]
         raise CannotStart(f"The database does not answer ({reason}): start it, or correct DATABASE_URL.") from error
+    refuse_unsafe_database()
+
+
+def refuse_unsafe_database() -> None:
+    """Raise CannotStart where the database keeps no ledger safe, and Django's Error where it does not answer."""
+    for found in run_checks(tags=[Tags.database], databases=[connection.alias]):
+        if found.is_serious():
+            raise CannotStart(" ".join(filter(None, (found.msg, found.hint))))
 
 
 def announce_administrator(say: Say) -> None:

@@ -25,7 +25,7 @@ from agentsite.preparation import Say, announce_administrator, prepare_database,
 from conversations.worker.children import Child, Family
 
 START_SECONDS = 60.0  # for a child to listen; a cold start takes 4 to 5 s (measured on two cores)
-STOP_MARGIN_SECONDS = 15.0  # after AGENTSITE_STOP_SECONDS the worker ends its cluster: up to 4.5 s (measured)
+STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker ends its cluster, and has a margin of its own
 
 
 def serve(say: Say) -> None:
@@ -50,7 +50,7 @@ def serve(say: Say) -> None:
 
 
 def _start_children(family: Family, say: Say) -> None:
-    variables = dict(os.environ)
+    variables = _childrens()
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
         variables |= _start_demo(family)
         say("No model is set up, so a small demo model answers. Name a real one by OPENAI_API_KEY or OPENAI_BASE_URL.")
@@ -62,12 +62,17 @@ def _start_children(family: Family, say: Say) -> None:
         say(f"Agentsite is at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C ends it)")
 
 
+def _childrens() -> dict[str, str]:
+    """The variables of this process but for those of the first administrator: what runs there tells its environment."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
+
+
 def _start_demo(family: Family) -> dict[str, str]:
     """Start the demo model on a free port, which it keeps when it starts again; the variables that point to it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "port"
         command = [sys.executable, "-m", "agents.providers.demo"]
-        demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT))
+        demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, _childrens()))
         _wait_until(family, demo, lambda: _read(file).isdigit())
         port = _read(file)
     demo.command = [*command, "--port", port]

@@ -4,6 +4,7 @@ What this module reads is checked here: a value that makes no sense raises `Cann
 """
 
 from datetime import timedelta
+from urllib.parse import unquote, urlsplit
 
 from agentsite import logs
 from agentsite.data import prepare, secret_key
@@ -93,6 +94,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.policy.ContentPolicy",
+    "conversations.space.Honest",
     "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -150,6 +152,7 @@ UNFOLD = {
         },
     },
     "DASHBOARD_CALLBACK": "conversations.admin.start.start",
+    "ENVIRONMENT": "conversations.admin.sidebar.stopped",
     "THEME": "conversations.admin.sidebar.theme",
     "SIDEBAR": {"navigation": "conversations.admin.sidebar.navigation"},
 }  # fmt: skip
@@ -231,13 +234,19 @@ OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", ("https", "http"))
 AGENTSITE_MODEL_NORMAL = env.text("AGENTSITE_MODEL_NORMAL", "demo" if DEMO else "gpt-6.1-terra")
 AGENTSITE_MODEL_HIGH = env.text("AGENTSITE_MODEL_HIGH", "demo" if DEMO else "gpt-6.1-sol")
-AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses",))
+AGENTSITE_MODEL_FALLBACK = env.text("AGENTSITE_MODEL_FALLBACK")  # asked where the turn's own model does not answer
+AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses", "chat", "json"))
 
 # --- What a turn may use -------------------------------------------------------------------------------------------
 
 AGENTSITE_MAX_ROUNDS = env.whole("AGENTSITE_MAX_ROUNDS", 10, least=1)  # model calls of one turn
 AGENTSITE_TURN_SECONDS = env.number("AGENTSITE_TURN_SECONDS", 300, least=1)  # running time; waiting for people is free
 AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=600)  # of a tool that names no limit
+AGENTSITE_PARSE_FAILURES = env.whole("AGENTSITE_PARSE_FAILURES", 3, least=1)  # unreadable answers in a row
+AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # told of earlier turns
+AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # told of one tool's result
+AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # of one person; 0: no limit
+AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # of one person; 0: no limit
 AGENTSITE_UPLOAD_MB = env.whole("AGENTSITE_UPLOAD_MB", 20, least=1, most=1000)  # the largest file a person may attach
 AGENTSITE_APPROVAL_HOURS = env.number("AGENTSITE_APPROVAL_HOURS", 24, least=0.01)  # then an approval expires
 
@@ -273,3 +282,15 @@ Q_CLUSTER = {
     "save_limit": 50,
     **({"redis": REDIS_URL} if REDIS_URL else {"orm": "default", "poll": 0.2}),
 }
+
+# --- What nobody may read --------------------------------------------------------------------------------------------
+
+# Hidden wherever ledgers and logs would say it (agents.engine.secrets). Not the first administrator's password: people
+# choose innocent words for theirs. No process that works for anybody is given it (agentsite.serve).
+AGENTSITE_SECRETS = [
+    SECRET_KEY,
+    OPENAI_API_KEY,
+    EMAIL_HOST_PASSWORD,
+    DATABASES["default"].get("PASSWORD") or "",
+    unquote(urlsplit(REDIS_URL).password or ""),
+]

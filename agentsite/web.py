@@ -12,6 +12,8 @@ from typing import NoReturn
 
 from agentsite.errors import CannotStart
 
+logger = logging.getLogger(__name__)
+
 
 def run() -> NoReturn:
     """Serve until told to stop, then leave: with 0 after a stop, with 2 and one sentence where it cannot start."""
@@ -28,7 +30,10 @@ def run() -> NoReturn:
 
 
 def serve() -> None:
-    """Serve until SIGTERM or SIGINT. Raises CannotStart where a setting makes no sense or the port cannot be opened."""
+    """Serve until SIGTERM or SIGINT.
+
+    Raises CannotStart where a setting makes no sense, the database keeps no ledger safe or the port cannot be opened.
+    """
     # Daphne first: at its import it installs the event loop that everything after it is to use.
     from agentsite.server import PatientServer
 
@@ -40,6 +45,7 @@ def serve() -> None:
     from agentsite.asgi import application
     from conversations.uploads import FILES_MOST, MB
 
+    look_at_database()
     server = PatientServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.HOST, port=settings.PORT),
@@ -49,6 +55,20 @@ def serve() -> None:
     server.run()
     if not server.listening_addresses:
         raise CannotStart(f"Port {settings.PORT} of {settings.HOST} cannot be opened: stop what holds it, or set PORT.")
+
+
+def look_at_database() -> None:
+    """Raise CannotStart where the database keeps no ledger safe. Where it is away, pages are there to say so."""
+    from django.db import Error, connection
+
+    from agentsite.preparation import refuse_unsafe_database
+
+    try:
+        refuse_unsafe_database()
+    except Error:
+        logger.warning("the database does not answer: whether it keeps ledgers safe is not known", exc_info=True)
+    finally:
+        connection.close()  # this thread asks it nothing more
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Whole turns through a model server that nobody here wrote: LiteLLM's proxy, which speaks the Responses API.
+"""Whole turns through a model server that nobody here wrote: LiteLLM's proxy, in each protocol that the site speaks.
 
-    site ── Responses API ──▶ LiteLLM ──▶ its own mock, or the demo model
+    site ── Responses, Chat Completions, JSON over Chat ──▶ LiteLLM ──▶ its own mock, or the demo model
 
 LiteLLM is installed by whoever runs this, in an environment of its own, and named by `--litellm`:
 `uv venv /tmp/litellm && uv pip install --python /tmp/litellm/bin/python 'litellm[proxy]'`.
 It answers by itself where the site asks for the model `mock` (its `mock_response`, a stream that it makes of Chat
-Completions), and hands on what the site asks of the model `demo`: then calls, their results and an approval cross its
-wire too, read and written anew by it. Exits with 1 where a turn does not end as it should.
+Completions) or `chat` (that mock itself), and hands on what the site asks of the model `demo`: then calls, their
+results and an approval cross its wire too, read and written anew by it. Exits with 1 where a turn does not
+end as it should.
 """
 
 from __future__ import annotations
@@ -28,6 +29,15 @@ from bench.processes import free_port
 from bench.visitor import Visitor, said, until
 
 MOCK = "This answer is LiteLLM's own."
+TURNS = (
+    ("responses", "mock"),
+    ("responses", "demo"),
+    ("chat", "chat"),
+    ("chat", "demo"),
+    ("json", "demo"),
+)
+"""Which protocol the site speaks, and which of LiteLLM's models it asks."""
+
 PASSWORD = secrets.token_urlsafe(12)
 
 
@@ -43,34 +53,36 @@ def main() -> None:
         _demo(Path(folder)) as demo,
         _litellm(options.litellm, Path(folder), demo) as (address, key),
     ):
-        good = [_turn(Path(folder), address, key, model) for model in ("mock", "demo")]
+        good = [_turn(Path(folder), address, key, api, model) for api, model in TURNS]
     sys.exit(0 if all(good) else 1)
 
 
-def _turn(folder: Path, address: str, key: str, model: str) -> bool:
-    """Ask the site for a turn with this model, approve what it asks, and tell what came of it."""
+def _turn(folder: Path, address: str, key: str, api: str, model: str) -> bool:
+    """Ask the site for a turn with this model over this protocol, approve what it asks, and tell what came of it."""
     port = str(free_port())
     settings = {
-        "AGENTSITE_DATA": str(folder / f"site-{model}"),
+        "AGENTSITE_DATA": str(folder / f"site-{api}-{model}"),
         "AGENTSITE_ENV_FILE": os.devnull,
         "PORT": port,
         "OPENAI_BASE_URL": f"{address}/v1",
         "OPENAI_API_KEY": key,
+        "AGENTSITE_MODEL_API": api,
         "AGENTSITE_MODEL_NORMAL": model,
         "AGENTSITE_MODEL_HIGH": model,
         "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
     }
     visitor = Visitor(f"http://127.0.0.1:{port}")
-    with _process([sys.executable, "manage.py", "serve"], folder / f"serve-{model}.log", settings):
+    with _process([sys.executable, "manage.py", "serve"], folder / f"serve-{api}-{model}.log", settings):
         until(visitor.answers)
         page = visitor.say(visitor.sign_in("admin", PASSWORD), "run echo through another server")
         turn = visitor.stands_still(page)
         if turn["state"] == "waiting_for_approval":
             turn = visitor.stands_still(visitor.approve(page))
         states = [(output["tool"], output["result"]["type"]) for output in turn["outputs"] if output["type"] == "tool"]
-        print(f"{model}: {turn['state']} after {turn['rounds']} rounds, {states or 'no calls'}, usage {turn['usage']}")
+        came = f"{turn['state']} after {turn['rounds']} rounds, {states or 'no calls'}, usage {turn['usage']}"
+        print(f"{api} {model}: {came}")
         print("    " + said(turn).replace("\n", "\n    "))
-        if model == "mock":
+        if model != "demo":
             return bool(turn["state"] == "completed" and said(turn) == MOCK)
         return bool(turn["state"] == "completed" and states == [("shell.run", "success")])
 

@@ -1,8 +1,12 @@
 """The conversations app."""
 
+from __future__ import annotations
+
 from django.apps import AppConfig
 from django.conf import settings
 from django.db.models.signals import post_migrate, post_save
+
+from agents.engine.secrets import keep_secret
 
 
 class ConversationsConfig(AppConfig):
@@ -12,9 +16,10 @@ class ConversationsConfig(AppConfig):
     label = "conversations"
 
     def ready(self) -> None:
-        """After every migration guard the ledger and see to the default group; check that the guard stands."""
+        """Hide the site's secrets; after every migration guard the ledger and see to the default group."""
         from conversations import checks, guard, members
 
+        keep_secret(settings.AGENTSITE_SECRETS)
         post_migrate.connect(guard.install, sender=self)
         post_migrate.connect(members.make_group, sender=self)  # after auth has made the permissions
         post_save.connect(members.welcome, sender=settings.AUTH_USER_MODEL)

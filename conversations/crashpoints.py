@@ -1,22 +1,31 @@
-"""Named places where the crash harness kills a process. Inert unless `AGENTSITE_CRASH` is set."""
+"""Named places where the crash harness kills or stops a process. Inert unless `AGENTSITE_CRASH` is set."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.engine.ledger import Step
 
 
-def crashpoint(name: str) -> None:
-    """Kill this process, as kill -9 does, at the n-th pass of the point that `AGENTSITE_CRASH=point:n:file` names.
+def crashpoint(name: str, about: Sequence[Step] = ()) -> None:
+    """Kill or stop this process at the n-th pass of the point that `AGENTSITE_CRASH=point:n:KILL|STOP:file` names.
 
-    Every pass of every point is written to `file`, by all processes: one that is started anew is not killed again, and
-    a run that is to be killed nowhere (n = 0) tells which passes there are.
+    Every pass of every point is a line in `file`, with the steps it is `about`, from all processes: one that is started
+    anew is not killed again, and a run that is to be killed nowhere (n = 0) tells which passes there are. A process
+    that stops writes its id to `file.stopped` before.
     """
     if not (asked := os.environ.get("AGENTSITE_CRASH")):
         return
-    point, nth, file = asked.split(":", 2)
+    point, nth, how, file = asked.split(":", 3)
     with Path(file).open("a") as passes:
-        passes.write(f"{name}\n")
-    if name == point and Path(file).read_text().split().count(name) == int(nth):
-        os.kill(os.getpid(), signal.SIGKILL)
+        passes.write(f"{name} {','.join(f'{step.path}:{step.type}' for step in about)}\n")
+    if name != point or sum(line.split()[0] == name for line in Path(file).read_text().splitlines()) != int(nth):
+        return
+    if how == "STOP":
+        Path(f"{file}.stopped").write_text(str(os.getpid()))
+    os.kill(os.getpid(), signal.Signals[f"SIG{how}"])

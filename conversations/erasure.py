@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from conversations.journal import is_held
+from agents.engine.secrets import hide
+from conversations.claims import is_held
 from conversations.listing import tell
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
-from conversations.workspaces import clear
+from conversations.workspaces import clear, root
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models.fields.files import FieldFile
 
 
+AT_ONCE = 500
+"""Workspaces that are looked up by one query: databases take only so many values."""
 REASON_MOST = 500
 """Characters of the reason for which a conversation is deleted, as people and programs give it."""
 
@@ -40,13 +44,17 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         if any(is_held(prompt) for prompt in locked.prompts.values_list("pk", flat=True)):
             raise TurnRuns
         erasure = Erasure.objects.create(  # first: it is what makes the ledger's triggers let go
-            conversation_id=locked.pk, erased_by=by.get_username(), reason=reason, steps=locked.seq, head=locked.head
+            conversation_id=locked.pk,
+            erased_by=by.get_username(),
+            reason=hide(reason),
+            steps=locked.seq,
+            head=locked.head,
         )
         contents = [file.content for file in locked.files.all()]
         Output.objects.filter(conversation=locked).delete()
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()
-        Prompt.objects.filter(conversation=locked).update(continues=None)
+        Prompt.objects.filter(conversation=locked).update(continues=None, repeats=None)
         Prompt.objects.filter(conversation=locked).delete()
         tell(locked.pk, locked.owner_id)
         locked.delete()
@@ -58,3 +66,21 @@ def _remove(contents: list[FieldFile], conversation_id: int) -> None:
     for content in contents:
         content.delete(save=False)
     clear(conversation_id)
+
+
+def sweep(alive: Callable[[], object] = lambda: None) -> int:
+    """Remove workspaces that an erasure left behind, because its process was killed meanwhile or a tool wrote on.
+
+    Returns how many. `alive` is called again and again.
+    """
+    swept, folders = 0, [int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()]
+    for first in range(0, len(folders), AT_ONCE):
+        some = folders[first : first + AT_ONCE]
+        erased = set(Erasure.objects.filter(conversation_id__in=some).values_list("conversation_id", flat=True))
+        there = Conversation.objects.filter(pk__in=erased).values_list("pk", flat=True)  # ids come anew
+        for conversation_id in erased - set(there):
+            alive()
+            clear(conversation_id)
+            swept += 1
+        alive()
+    return swept

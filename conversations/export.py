@@ -73,6 +73,8 @@ def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iter
     """What was said, what came of it, and how it stands."""
     who = called(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
+    if prompt.repeats_id:
+        yield "Asked again; the answer above is the earlier one."
     if prompt.input:
         yield _quote(prompt.input)
     elif prompt.input is None:

@@ -1,7 +1,8 @@
 """The database's own refusal to change or delete steps.
 
 Installed after every migration and not by one: on SQLite a later AlterField remakes the table and silently drops its
-triggers. Steps of a conversation with an `Erasure` row are let go.
+triggers. Steps of a conversation with an `Erasure` row are let go. Of a step with a `Redaction` row the payload may be
+replaced, once, and only by what was announced: that row keeps the sha256 of both.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.models import Erasure, Step
+from conversations.models import Erasure, Redaction, Step
 
 STEPS = Step._meta.db_table
 ERASURES = Erasure._meta.db_table
+REDACTIONS = Redaction._meta.db_table
 MESSAGE = "the ledger is append-only"
 
-SQLITE = {
+KEPT = [field.column for field in Step._meta.concrete_fields if field.column != "payload"]
+"""The columns that no redaction changes."""
+
+SQLITE = {  # SHA256 is Django's own: who comes by another way has none, and is refused
     "ledger_no_update": f"""
         CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}
+        WHEN {" OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in KEPT)} OR NOT EXISTS (
+            SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
+            AND sha256 = SHA256(OLD.payload) AND left_sha256 = SHA256(NEW.payload))
         BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END""",
     "ledger_no_delete": f"""
         CREATE TRIGGER ledger_no_delete BEFORE DELETE ON {STEPS}
@@ -27,14 +35,23 @@ SQLITE = {
         BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END""",
 }
 
-POSTGRES_FUNCTION = f"""
-    CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$
+POSTGRES_BODY = f"""
     BEGIN
         IF TG_OP = 'DELETE' THEN
             IF EXISTS (SELECT 1 FROM {ERASURES} WHERE conversation_id = OLD.conversation_id) THEN RETURN OLD; END IF;
+        ELSIF TG_OP = 'UPDATE' THEN
+            IF ({", ".join(f"NEW.{column}" for column in KEPT)}) IS NOT DISTINCT FROM
+               ({", ".join(f"OLD.{column}" for column in KEPT)})
+                AND EXISTS (SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
+                            AND sha256 = encode(sha256(convert_to(OLD.payload, 'UTF8')), 'hex')
+                            AND left_sha256 = encode(sha256(convert_to(NEW.payload, 'UTF8')), 'hex'))
+            THEN RETURN NEW; END IF;
         END IF;
         RAISE EXCEPTION '{MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
-    END $$"""
+    END """
+POSTGRES_FUNCTION = (
+    f"CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $${POSTGRES_BODY}$$"
+)
 
 POSTGRES = {
     "ledger_no_update": f"CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}"
@@ -52,27 +69,41 @@ def triggers(connection: BaseDatabaseWrapper) -> dict[str, str]:
 
 
 def missing(connection: BaseDatabaseWrapper) -> list[str]:
-    """The names of the triggers that do not stand."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            on = "tgenabled IN ('O', 'A')"  # not disabled, and not for replicas alone
-            cursor.execute(f"SELECT tgname FROM pg_trigger WHERE tgrelid = %s::regclass AND {on}", [STEPS])
-        else:
-            cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [STEPS])
-        standing = {name for (name,) in cursor.fetchall()}
+    """The names of the triggers that do not stand as they must: that are not there, or are others."""
+    standing = _on_postgres(connection) if connection.vendor == "postgresql" else _on_sqlite(connection)
     return [name for name in triggers(connection) if name not in standing]
 
 
+def _on_sqlite(connection: BaseDatabaseWrapper) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [STEPS])
+        return {name for name, sql in cursor.fetchall() if sql.split() == SQLITE.get(name, "").split()}
+
+
+def _on_postgres(connection: BaseDatabaseWrapper) -> set[str]:
+    """Those that are not disabled, and not for replicas alone, where the function they call is ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tgname FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid"
+            " WHERE tgrelid = %s::regclass AND tgenabled IN ('O', 'A') AND tgqual IS NULL AND prosrc = %s",
+            [STEPS, POSTGRES_BODY],
+        )
+        return {name for (name,) in cursor.fetchall()}
+
+
 def install(using: str = "default", **kwargs: Any) -> None:
-    """Put up what is missing. A receiver of `post_migrate`; does nothing while the tables are not there."""
+    """Put up what is missing, in the place of what another version put up. A receiver of `post_migrate`.
+
+    Does nothing while the tables are not there.
+    """
     connection = connections[using]
-    tables = connection.introspection.table_names()
-    if STEPS not in tables or ERASURES not in tables:
+    if not {STEPS, ERASURES, REDACTIONS} <= set(connection.introspection.table_names()):
         return
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(POSTGRES_FUNCTION)
         for name in missing(connection):
+            _drop(cursor, connection, name)
             cursor.execute(triggers(connection)[name])
 
 
@@ -81,5 +112,9 @@ def lift(using: str = "default") -> None:
     connection = connections[using]
     with connection.cursor() as cursor:
         for name in triggers(connection):
-            on = f" ON {STEPS}" if connection.vendor == "postgresql" else ""
-            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
+            _drop(cursor, connection, name)
+
+
+def _drop(cursor: Any, connection: BaseDatabaseWrapper, name: str) -> None:
+    on = f" ON {STEPS}" if connection.vendor == "postgresql" else ""
+    cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")

@@ -12,9 +12,11 @@ from django.db import Error
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, JsonResponse
 
-from conversations.journal import claimable
+from conversations.claims import claimable
+from conversations.killswitch import standing
 from conversations.models import Prompt, Step, Worker
-from conversations.worker.clock import database_time
+from conversations.space import is_short
+from conversations.sql import database_time
 
 QUEUE_MOST = 1000
 """Turns in the queue are counted so far."""
@@ -59,7 +61,10 @@ def waiting_since(prompts: list[int]) -> datetime | None:
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while the database answers and a worker's beat is younger than the setting; 503 with the reason otherwise."""
+    """200 while database and disk take what is new and a worker's beat is young enough; 503 with the reason otherwise.
+
+    `stopped` says whether the kill switch is on: then turns wait, and the site is well all the same.
+    """
     report, ok = _report()
     response = JsonResponse({"ok": ok, **report}, status=200 if ok else 503)
     response._has_been_logged = True  # type: ignore[attr-defined]  # a 503 is how this view says no, not an error
@@ -71,7 +76,8 @@ def _report() -> tuple[dict[str, Any], bool]:
         known = [host for host in hosts() if not host.stopping]
         alive = sum(host.alive for host in known)
         last = min((round(host.beat_seconds, 1) for host in known), default=None)
-        report = {"database": "ok", "workers": alive, "last_beat_seconds": last}
-        return report | {"queue": len(queue())}, bool(alive)
+        full = is_short()
+        report = {"database": "ok", "disk": "full" if full else "ok", "workers": alive, "last_beat_seconds": last}
+        return report | {"queue": len(queue()), "stopped": standing() is not None}, bool(alive) and not full
     except Error:
         return {"database": "unreachable"}, False

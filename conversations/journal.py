@@ -1,49 +1,48 @@
-"""The one place that writes the ledger, and the claim by which a worker may.
+"""The one place that writes the ledger.
 
 Hand-written SQL on Django's connection: measured at 0.2-0.3 ms a record against 1.4 ms through the ORM, which would
 cost a round more than a whole bare client loop. Everything else in the project is ORM.
 
 A record is one transaction. It takes the conversation's row by comparing and setting `seq`: a writer that has not seen
 the last step gets `Behind`. A worker's record also proves its claim: a worker that lost its lease gets `Fenced`.
-Nothing else writes steps or outputs.
+Nothing else writes steps or outputs; `conversations.redaction` alone takes content out of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
+from agents.engine.closing import spent
 from agents.engine.errors import Behind, Fenced
 from agents.engine.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs import Output, ToolOutput
+from agents.engine.provider import USAGE
+from conversations.claims import ALLOWED
 from conversations.crashpoints import crashpoint
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
+from conversations.space import is_full
+from conversations.sql import drop_drafts, held, marks, notifying, now
 from conversations.standing import Standing
 
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
 """The columns of an output that never change."""
 CHANGING = (
-    "data", "result", "tool", "gate", "gate_path", "ask", "reason", "risk", "digest", "asked_at", "expires_at",
-    "decided_by", "decided_at", "via", "note",
+    "data", "result", "tool", "gate", "gate_path", "ask", "reason", "risk", "digest", "who", "asked_at",
+    "expires_at", "decided_by", "decided_at", "via", "note",
 )  # fmt: skip
 WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fields}
 """How many characters a column takes: PostgreSQL refuses more, SQLite does not look."""
-
-
-def now() -> str:
-    """SQL for the time by the database's clock, in seconds since 1970."""
-    if connection.vendor == "postgresql":
-        return "extract(epoch from clock_timestamp())::float8"
-    return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
 @dataclass
@@ -58,30 +57,25 @@ class Place:
 
 def link(head: str, step: Step, prompt: int, payload: str) -> str:
     """The digest of a step, chained to the one before. Over the payload's own sha256, so that it can be redacted."""
-    content = hashlib.sha256(payload.encode()).hexdigest()
+    return link_to_content(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
+
+
+def link_to_content(head: str, step: Step, prompt: int, content: str) -> str:
+    """The same, where no more is left of the payload than its sha256."""
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-CHANNEL = "agentsite"
-"""Where PostgreSQL tells, at each commit, which conversations have new steps or drafts."""
-
-
-def notifying(conversation: str) -> str:
-    """SQL at the end of a statement that changes rows: what listens learns of the conversation in this column.
-
-    Part of a statement that is sent anyway, so it costs no round trip. On SQLite who listens looks for itself.
-    """
-    return f"RETURNING pg_notify('{CHANNEL}', {conversation}::text)" if connection.vendor == "postgresql" else ""
-
-
-def append(place: Place, record: Record, *, fence: int | None = None, drafted: Sequence[str] = ()) -> Place:
+def append(
+    place: Place, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), again: float = 0.0
+) -> Place:
     """Append a record in the transaction that is open, and return where the writer stands after it.
 
     `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
-    go, because the record brings the whole; with the turn's end all of its drafts go. Raises Behind where others
-    appended since `place`, which then stands where they ended; Fenced where the claim has passed to another or its
-    lease ran out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
+    go, because the record brings the whole; with the turn's end all of its drafts go. `again`: seconds for which the
+    claim's lease is taken anew, also where it ran out, if nobody else has the turn. Raises Behind where others appended
+    since `place`, which then stands where they ended; Fenced where the claim has passed to another or its lease ran
+    out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
     """
     steps = record.steps
     head, rows = place.head, []
@@ -94,10 +88,12 @@ def append(place: Place, record: Record, *, fence: int | None = None, drafted: S
     standing = Standing().after(steps)
     with connection.cursor() as cursor:
         _take(cursor, place, steps[-1], head, standing)
-        _write_prompt(cursor, place.prompt, standing, steps, fence)
-        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({_marks(10)})", rows)
+        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, again=again)
+        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({marks(10)})", rows)
+        if usage := [_usage_row(place, step, used) for step in steps if (used := spent(step)) is not None]:
+            cursor.executemany(_USAGE, usage)
         if drafted or standing.ended:
-            _drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
+            drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
         if record.outputs:
             cursor.executemany(_UPSERT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:
@@ -135,7 +131,9 @@ def _missed(cursor: Any, place: Place) -> NoReturn:
     raise Behind(missed, place.seq)
 
 
-def _write_prompt(cursor: Any, prompt: int, standing: Standing, steps: Sequence[Step], fence: int | None) -> None:
+def _write_prompt(
+    cursor: Any, prompt: int, standing: Standing, steps: Sequence[Step], *, fence: int | None, again: float
+) -> None:
     changes = [f"{name} = {name} + %s" for name in standing.counts]
     values: list[Any] = list(standing.counts.values())
     if standing.state:
@@ -145,36 +143,44 @@ def _write_prompt(cursor: Any, prompt: int, standing: Standing, steps: Sequence[
         changes.append("ended_at = %s")
         values.append(_time(steps[-1].time))
     if standing.releases:
-        changes += [f"running_seconds = running_seconds + {_held()}", "lease_until = 0"]
+        changes += [f"running_seconds = running_seconds + {held()}", "lease_until = 0"]
+    elif again:
+        changes.append(f"lease_until = {now()} + %s")
+        values.append(again)
     if standing.progress:
         changes.append("strikes = 0")
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        where += f" AND fence = %s AND lease_until > {now()}"
+        lapsed = f" OR (lease_until > 0 AND state IN ('queued', 'running') AND {ALLOWED})" if again else ""
+        where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
     if cursor.rowcount == 0:
         raise Fenced(f"prompt {prompt} is another worker's now")
 
 
-def _drop_drafts(cursor: Any, prompt: int, paths: Sequence[str] | None) -> None:
-    """Take away the drafts of a prompt at these paths; None: all of them."""
-    at = "" if paths is None else f" AND path IN ({_marks(len(paths))})"
-    cursor.execute(f"DELETE FROM conversations_draft WHERE prompt_id = %s{at}", [prompt, *(paths or ())])
-
-
-def _held() -> str:
-    """SQL for the seconds since the claim of a prompt whose lease is held; 0 otherwise."""
-    return f"CASE WHEN lease_until > 0 THEN {now()} - claimed_at ELSE 0 END"
-
-
 def _step_row(place: Place, step: Step, payload: str, digest: str) -> tuple[Any, ...]:
     attempt = step.payload.get("attempt") if step.type == "action_start" else None
-    time = _time(step.time)
+    at = _time(step.time)
+    return place.conversation, step.id, place.prompt, step.path, step.actor, step.type, attempt, payload, at, digest
+
+
+USED = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
+"""The columns of an answer's usage, whose user is the conversation's owner."""
+
+
+def _usage_row(place: Place, step: Step, used: dict[str, int]) -> tuple[Any, ...]:
     return (
-        place.conversation, step.id, place.prompt, step.path, step.actor, step.type, attempt, payload, time, digest
-    )  # fmt: skip
+        place.conversation,
+        place.prompt,
+        step.path,
+        valid_text(str(step.payload["model"]))[:200],
+        _time(step.time),
+        *(used.get(name, 0) for name in USAGE),
+        step.payload.get("cost_nano_usd"),
+        place.conversation,
+    )
 
 
 def _output_row(place: Place, output: Output) -> tuple[Any, ...]:
@@ -199,6 +205,7 @@ def output_columns(output: Output) -> dict[str, Any]:
                 "reason": gate.reason,
                 "risk": gate.risk,
                 "digest": gate.digest,
+                "who": gate.who,
                 "asked_at": gate.requested_at or None,
                 "expires_at": gate.expires_at or None,
                 "decided_by": gate.decided_by,
@@ -215,12 +222,12 @@ def _time(iso: str | None) -> Any:
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso)) if iso else None
 
 
-def _marks(count: int) -> str:
-    return ", ".join(["%s"] * count)
-
-
+_USAGE = (
+    f"INSERT INTO conversations_usage ({', '.join(USED)}, user_id)"
+    f" VALUES ({marks(len(USED))}, (SELECT owner_id FROM conversations_conversation WHERE id = %s))"
+)
 _UPSERT = (
-    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({_marks(len(PLACED + CHANGING))})"
+    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({marks(len(PLACED + CHANGING))})"
     f" ON CONFLICT (prompt_id, position) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in CHANGING)}"
 )
 
@@ -234,95 +241,8 @@ def read_steps(prompt: int, after: int = 0) -> list[Step]:
     ]
 
 
-# The claim
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A prompt that this worker may run until its lease ends, unless it renews it."""
-
-    prompt: int
-    fence: int
-    strikes: int
-
-
-CLAIMABLE = """
-    SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
-    WHERE p.state IN ('queued', 'running') AND p.lease_until < {now}
-      AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = 'queued' AND NOT EXISTS (
-          SELECT 1 FROM conversations_prompt q
-          WHERE q.conversation_id = p.conversation_id AND q.state = 'queued' AND q.id < p.id)))
-    ORDER BY p.id LIMIT %s"""
-
-
-def claimable(most: int) -> list[int]:
-    """Prompts that could be claimed now, oldest first, at most `most`."""
-    with connection.cursor() as cursor:
-        cursor.execute(CLAIMABLE.format(now=now()), [most])
-        return [row[0] for row in cursor.fetchall()]
-
-
-def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
-    """Take a prompt: fence +1, a lease, and the conversation's slot if it is free. None where another was faster.
-
-    The running time of a worker that was lost counts up to the last renewal of its lease; it is a strike. The drafts
-    that it left go: what they say is said again, or is none of this claim's.
-    """
-    lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE conversations_conversation SET active_prompt_id = %s"
-            " WHERE id = (SELECT conversation_id FROM conversations_prompt WHERE id = %s)"
-            " AND (active_prompt_id IS NULL OR active_prompt_id = %s)",
-            [prompt, prompt, prompt],
-        )
-        if cursor.rowcount == 0:
-            return None
-        cursor.execute(
-            "UPDATE conversations_prompt SET fence = fence + 1, worker = %s,"
-            f" running_seconds = running_seconds + {lost},"
-            " strikes = CASE WHEN lease_until > 0 THEN strikes + 1 ELSE strikes END,"
-            f" claimed_at = {now()}, lease_until = {now()} + %s"
-            f" WHERE id = %s AND state IN ('queued', 'running') AND lease_until < {now()} RETURNING fence, strikes",
-            [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
-        )
-        row = cursor.fetchone()
-        if row is None:
-            transaction.set_rollback(True)
-            return None
-        _drop_drafts(cursor, prompt, None)
-        return Claim(prompt, *row)
-
-
-def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
-    """Prolong these leases by one UPDATE; returns the prompts that are still held."""
-    pairs = [(claim.prompt, claim.fence) for claim in claims]
-    if not pairs:
-        return set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_prompt SET lease_until = {now()} + %s WHERE lease_until > {now()}"
-            f" AND (id, fence) IN (VALUES {', '.join(['(%s, %s)'] * len(pairs))}) RETURNING id",
-            [lease_seconds, *(value for pair in pairs for value in pair)],
-        )
-        return {row[0] for row in cursor.fetchall()}
-
-
-def release(claim: Claim) -> None:
-    """Give a prompt back, to be claimed by anyone at once."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {_held()}, lease_until = 0"
-            " WHERE id = %s AND fence = %s AND lease_until > 0",
-            [claim.prompt, claim.fence],
-        )
-
-
-def is_held(prompt: int) -> bool:
-    """Whether a worker holds this prompt now."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM conversations_prompt WHERE id = %s AND lease_until > {now()}", [prompt])
-        return cursor.fetchone() is not None
+def _nothing(*_: object) -> None:
+    pass
 
 
 @dataclass
@@ -330,22 +250,39 @@ class PromptJournal:
     """The engine's journal of one claimed prompt. `write` runs a function in the thread that owns the connection.
 
     `close_drafts` is told of the paths whose results a record brings, before the record is written: from then on no
-    draft may be written there. It returns those that have one.
+    draft may be written there. It returns those that have one. `before` is called before each record, in that thread.
+
+    What a full disk kept from being recorded is tried again by `write`. If the lease ran out meanwhile, it is taken
+    again with the record, for `lease_seconds`; `retaken` is told since when, by the monotonic clock.
     """
 
     place: Place
     fence: int
     write: Any = field(repr=False)
     close_drafts: Callable[[Sequence[str]], Sequence[str]]
+    before: Callable[[], object] = field(default=_nothing, repr=False)
+    retaken: Callable[[float], object] = field(default=_nothing, repr=False)
+    lease_seconds: float = 0.0
+    _waited: bool = False
 
     async def record(self, record: Record) -> None:
         """See agents.engine.journal.Journal."""
         drafted = self.close_drafts([step.path for step in record.steps if step.type == "action_result"])
+        crashpoint("before_record", record.steps)
         await self.write(self._record, record, drafted)
 
     def _record(self, record: Record, drafted: Sequence[str]) -> None:
-        with transaction.atomic():
-            place = append(self.place, record, fence=self.fence, drafted=drafted)
-            crashpoint("before_commit")
-        crashpoint("after_commit")
+        at, again = time.monotonic(), self.lease_seconds if self._waited else 0.0
+        try:
+            self.before()
+            with transaction.atomic():
+                place = append(self.place, record, fence=self.fence, drafted=drafted, again=again)
+                crashpoint("before_commit", record.steps)
+        except Exception as error:
+            self._waited = self._waited or is_full(error)
+            raise
+        crashpoint("after_commit", record.steps)
         self.place = place  # only once it is committed
+        if again:
+            self._waited = False
+            self.retaken(at)

@@ -12,6 +12,7 @@ from django.db import transaction
 from agents.engine.journal import Record
 from agents.engine.ledger import Step
 from agents.engine.outputs import Outputs
+from agents.engine.secrets import hide_in
 from agents.engine.view import View
 from conversations.journal import Place, append, read_steps
 from conversations.models import Conversation, Prompt
@@ -26,11 +27,11 @@ class Turn:
     view: View
 
     def append(self, steps: Iterable[Step]) -> None:
-        """Record these steps, numbered and dated now, with the outputs they change."""
+        """Record these steps, numbered and dated now, without the site's secrets, with the outputs they change."""
         outputs = Outputs(self.view.steps)
         placed, changed = [], {}
         for number, step in enumerate(steps, self.place.seq + 1):
-            new = replace(step, id=number, time=datetime.now(UTC).isoformat())
+            new = replace(step, payload=hide_in(step.payload), id=number, time=datetime.now(UTC).isoformat())
             placed.append(new)
             self.view.add(new)
             if output := outputs.add(new):

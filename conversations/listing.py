@@ -13,8 +13,9 @@ from django.dispatch import Signal
 from django.utils import timezone
 
 from agents.engine.ledger import valid_text
-from conversations.journal import CHANNEL
+from agents.engine.secrets import hide
 from conversations.models import Conversation
+from conversations.sql import CHANNEL
 
 TITLE_MOST = 200
 """Characters of a title."""
@@ -28,7 +29,7 @@ class BadTitle(ValueError):
 
 def rename(conversation: Conversation, title: str) -> None:
     """Give it this title, on one line. Raises BadTitle for an empty one and for more than TITLE_MOST characters."""
-    cleaned = " ".join(valid_text(title).split())
+    cleaned = hide(" ".join(valid_text(title).split()))
     if not cleaned:
         raise BadTitle("A title has at least one character.")
     if len(cleaned) > TITLE_MOST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conversations.models import Account
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 
 LOOKS_SECONDS = 30.0
 """A page in view says so every 10 s; after three that were not heard nobody looks any more."""

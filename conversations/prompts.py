@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
 from agents.engine.attached import Attached
-from agents.engine.closing import close
 from agents.engine.ledger import JSON, Step, valid_text
+from agents.engine.secrets import hide
 from agents.models import SystemPrompt
-from conversations import wakeup
+from conversations import killswitch, quotas, wakeup
+from conversations.crashpoints import crashpoint
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
+from conversations.redaction import message_gone
 from conversations.requests import Request
+from conversations.space import told
+from conversations.stopping import stop
 from conversations.titles import titled
 from conversations.uploads import Giving, Regiving, Upload
 from conversations.workspaces import clear
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
 INPUT_MOST = 200_000
 """Characters of one message. More is a file."""
-STOPPED = "Stopped before it was done."
 
 
 class TurnInProgress(Exception):
@@ -41,10 +42,21 @@ class BadInput(ValueError):
     """What was said cannot be taken; the message says why and what to do."""
 
 
+class Deactivated(Exception):
+    """This account was deactivated, so nothing was taken. An administrator can activate it again."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
 def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt | None = None) -> Conversation:
-    """A new, empty conversation. `system_prompt` None: the site's default, as it is when a turn starts."""
+    """A new, empty conversation. `system_prompt` None: the site's default, as it is when a turn starts.
+
+    Raises Deactivated.
+    """
     with transaction.atomic():
-        conversation = Conversation.objects.create(owner=owner, title=title[:200], system_prompt=system_prompt)
+        _hold_back_others(owner.pk)
+        conversation = Conversation.objects.create(owner=owner, title=hide(title)[:200], system_prompt=system_prompt)
         clear(conversation.pk)
     return conversation
 
@@ -80,7 +92,9 @@ def start_prompt(
     `key`: the sender's own name for the request; the same again, from the same person, gives the first one's prompt.
     `files` go with what was said, which may then be empty.
     Raises TurnInProgress where a person's message finds the slot taken, BadInput for an empty or overlong text,
-    KeyReused for a key that was sent with something else.
+    KeyReused for a key that was sent with something else, OverQuota where the owner's turns or tokens are used up,
+    SiteStopped while the kill switch is on, and Deactivated for an owner who may not use the site any more. What the
+    system starts queues then, and is not counted.
     """
     if by or text is not None:
         text = checked(text, files)
@@ -111,7 +125,7 @@ def continue_prompt(
     """Go on with a turn that failed or was stopped: a new prompt without input, with a budget of its own (R5).
 
     The model is told that it is to go on, and reads what the turn came to in its history. `tier` None: as before.
-    Raises Prompt.DoesNotExist where the turn is not this person's, TurnInProgress, BadInput, KeyReused.
+    Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = Request.of(by, key, "continue", old.pk, tier)
@@ -121,27 +135,25 @@ def continue_prompt(
 
 
 def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
-    """Try a turn that failed or was stopped again: a new one with the same message, files and tier. The old one stays.
+    """Ask a turn that has ended again: a new one with the same message, files and tier, which `repeats` the old one.
 
-    Raises Prompt.DoesNotExist where the turn is not this person's, TurnInProgress, BadInput, KeyReused.
+    The old one stays, and the model reads it: what was done in it was done. One that completed is asked again only
+    while it is the conversation's last: later ones were said in answer to it.
+    Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = Request.of(by, key, "again", old.pk)
     more = {"input": old.input, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
 
     def start() -> Prompt:
-        if not old.ended:
-            raise TurnInProgress(old.pk)
-        if old.state == State.COMPLETED or old.input is None:
-            raise BadInput("Only a message whose turn failed or was stopped can be tried again: send it anew.")
-        return _begin(_new(request, old.conversation, **more), Regiving(old))
+        return _begin(_new(request, old.conversation, repeats=old, **more), Regiving(old))
 
     return request.once(start)
 
 
 def _once(request: Request, start: Callable[[Giving], Prompt], files: Sequence[Upload] = ()) -> Prompt:
     """What `start` makes of the files, or what it made when this request came first: then these are not kept."""
-    with Giving(files) as giving:
+    with told(), Giving(files) as giving:
         prompt = request.once(lambda: start(giving))
         giving.keep(prompt)
     return prompt
@@ -156,16 +168,23 @@ def _new(request: Request, conversation: Conversation, **fields: Any) -> Prompt:
 def _begin(prompt: Prompt, giving: Giving | Regiving) -> Prompt:
     """Store a new prompt with its files and its root call, under the conversation's lock."""
     with transaction.atomic():
+        if attended := _attended(prompt):
+            _hold_back_others(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
-        if _attended(prompt) and conversation.active_prompt_id:
+        if attended and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
         if prompt.continues:
             _check_continued(prompt.continues)
+        if prompt.repeats:
+            _check_repeated(prompt.repeats)
+        if attended:
+            killswitch.refuse_while_on()
+            quotas.check(conversation.owner_id)
         prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
         prompt.save(force_insert=True)
         attached = giving.attach(prompt)
         changes: dict[str, Any] = {"updated_at": timezone.now()}
-        if _attended(prompt):
+        if attended:
             # Who speaks has read what was said: also without a script that says so.
             changes |= {"active_prompt": prompt, "archived_at": None, "seen_seq": conversation.seq + 1}
             if not conversation.title and (begun := prompt.input or (attached[0].name if attached else "")):
@@ -173,8 +192,19 @@ def _begin(prompt: Prompt, giving: Giving | Regiving) -> Prompt:
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
             turn.append([_root_call(prompt, conversation, attached)])
+        crashpoint("before_start")
         transaction.on_commit(wakeup.wake)
     return prompt
+
+
+def _hold_back_others(owner: int) -> None:
+    """Let what this person starts begin one after the other until the transaction ends: each counts those before it.
+
+    The lock that leaves rows which name this person alone. Raises Deactivated: their request came when they might
+    still use the site, and whoever erases them would leave what it adds.
+    """
+    if not User.objects.select_for_update(no_key=True).get(pk=owner).is_active:
+        raise Deactivated
 
 
 def _attended(prompt: Prompt) -> bool:
@@ -191,14 +221,32 @@ def _check_continued(old: Prompt) -> None:
         raise BadInput("This turn came to its end: send a message instead.")
     if not old.fence:  # the model knows nothing of it
         raise BadInput("This turn was stopped before it began: send its message again.")
-    said_since = Prompt.objects.filter(conversation_id=old.conversation_id, number__gt=old.number)
-    if said_since.filter(~Q(fence=0) | ~Q(state=State.CANCELLED)).exists():
+    if _went_on_after(old):
         raise BadInput("The conversation went on after this turn: send a message instead.")
 
 
+def _check_repeated(old: Prompt) -> None:
+    """Raise BadInput where this turn cannot be asked again."""
+    old.refresh_from_db()
+    if not old.ended:
+        raise TurnInProgress(old.pk)
+    if old.input is None:
+        raise BadInput("Nobody said anything in this turn: send a message instead.")
+    if Prompt.objects.filter(message_gone(), pk=old.pk).exists():
+        raise BadInput("The message of this turn was taken out of the record: write it anew.")
+    if old.state == State.COMPLETED and _went_on_after(old):
+        raise BadInput("The conversation went on after this turn: send its message anew.")
+
+
+def _went_on_after(old: Prompt) -> bool:
+    """Whether a later turn of the conversation came further than to be stopped before it began."""
+    said_since = Prompt.objects.filter(conversation_id=old.conversation_id, number__gt=old.number)
+    return said_since.filter(~Q(fence=0) | ~Q(state=State.CANCELLED)).exists()
+
+
 def checked(text: str | None, files: Sequence[Upload] = ()) -> str:
-    """The text as it is kept; it may be empty where there are files. Raises BadInput."""
-    cleaned = valid_text(text or "").replace("\r\n", "\n").strip()
+    """The text as it is kept, without the site's secrets; it may be empty where there are files. Raises BadInput."""
+    cleaned = hide(valid_text(text or "").replace("\r\n", "\n").strip())
     if not (cleaned or files):
         raise BadInput("Write something first.")
     if len(cleaned) > INPUT_MOST:
@@ -214,6 +262,8 @@ def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[At
         payload["system"] = system.text
     if prompt.continues_id:
         payload["continues"] = prompt.continues_id
+    if prompt.repeats_id:
+        payload["repeats"] = prompt.repeats_id
     by = f"user:{prompt.asked_by_id}" if _attended(prompt) else "system"
     return Step(by, "action_call", {"policy": prompt.policy, "payload": payload, "origin": prompt.origin})
 
@@ -224,10 +274,9 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
     Stopping a turn that has ended changes nothing.
     """
     with locked_turn(prompt_id) as turn:
-        if not turn.prompt.ended and not turn.view.cancelled():
-            turn.append([Step(f"user:{by.pk}", "cancel", {"reason": reason})])
-            if not _held(turn):
-                turn.append(close(turn.view, State.CANCELLED, "cancelled", STOPPED))
+        if not turn.view.cancelled():
+            stop(turn, f"user:{by.pk}", hide(reason), held=_held(turn))
+        crashpoint("before_cancel")
         transaction.on_commit(wakeup.wake)
     turn.prompt.refresh_from_db()
     return turn.prompt

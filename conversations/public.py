@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.conf import settings
 from django.urls import reverse
@@ -12,10 +11,11 @@ from agents.engine.ledger import JSON
 from agents.engine.outputs import Approval, FileOutput, Output, ToolOutput, reading_order
 from conversations.models import Conversation, File, Prompt, Step
 from conversations.models import Output as OutputRow
+from conversations.spending import NOTHING, Spent, of_conversations, of_prompts, spent_json
 
 APPROVAL = (
-    "state", "ask", "reason", "risk", "digest", "facts", "requested_at", "expires_at", "decided_by", "decided_at",
-    "via", "note",
+    "state", "ask", "reason", "risk", "digest", "who", "facts", "requested_at", "expires_at", "decided_by",
+    "decided_at", "via", "note",
 )  # fmt: skip
 """What is told of a gate, in the names of the engine."""
 
@@ -65,26 +65,9 @@ def files_of(entries: Iterable[Output]) -> dict[int, File]:
     return File.objects.in_bulk({entry.file for entry in entries if isinstance(entry, FileOutput)})
 
 
-def usage_json(prompt: Prompt) -> dict[str, JSON]:
-    """What a prompt used so far: tokens, and the models that answered. Its price is not known."""
-    return {
-        "input_tokens": prompt.input_tokens,
-        "cached_tokens": prompt.cached_tokens,
-        "output_tokens": prompt.output_tokens,
-        "reasoning_tokens": prompt.reasoning_tokens,
-        "total_tokens": prompt.input_tokens + prompt.output_tokens,
-        "cost_usd": None,
-        "models": _models(prompt),
-    }
-
-
-def _models(prompt: Prompt) -> list[JSON]:
-    """The models that answered: the end of a turn says so, before it each answer does."""
-    results = prompt.steps.filter(type="action_result")
-    if end := results.filter(path="").order_by("seq").first():
-        return list(end.content.get("usage", {}).get("models", []))
-    answers = results.filter(payload__contains='"model":').values_list("payload", flat=True)
-    return sorted({str(model) for answer in answers if (model := json.loads(answer).get("model"))})
+def usage_json(prompt: int) -> dict[str, JSON]:
+    """What a prompt used so far: tokens, what they cost where that is known, and the models that answered."""
+    return spent_json(of_prompts([prompt]).get(prompt, NOTHING))
 
 
 def rounds_granted(prompt: Prompt) -> int:
@@ -115,6 +98,7 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
         "origin": prompt.origin,
         "visible": prompt.visible,
         "continues": prompt.continues_id,
+        "repeats": prompt.repeats_id,
         "created_at": prompt.created_at.isoformat(),
         "ended_at": prompt.ended_at.isoformat() if prompt.ended_at else None,
     }
@@ -130,13 +114,23 @@ def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
         **prompt_head(prompt),
         "rounds": {"used": prompt.rounds, "granted": granted},
         "outputs": outputs_json(prompt.pk),
-        "usage": usage_json(prompt),
+        "usage": usage_json(prompt.pk),
         "seq": last or 0,
     }
 
 
 def conversation_json(conversation: Conversation) -> dict[str, JSON]:
     """One conversation. `active_prompt` is the turn that runs or waits, `page` where people see it."""
+    return conversations_json([conversation])[0]
+
+
+def conversations_json(conversations: Sequence[Conversation]) -> list[dict[str, JSON]]:
+    """Several, with what each used: looked up once for all."""
+    spent = of_conversations([conversation.pk for conversation in conversations])
+    return [_conversation(each, spent.get(each.pk, NOTHING)) for each in conversations]
+
+
+def _conversation(conversation: Conversation, spent: Spent) -> dict[str, JSON]:
     chosen = conversation.system_prompt
     return {
         "id": conversation.pk,
@@ -147,6 +141,7 @@ def conversation_json(conversation: Conversation) -> dict[str, JSON]:
         "seq": conversation.seq,
         "created_at": conversation.created_at.isoformat(),
         "updated_at": conversation.updated_at.isoformat(),
+        "usage": spent_json(spent),
         "page": conversation.get_absolute_url(),
     }
 

@@ -37,9 +37,11 @@ class Standing:
             self._fold_root(step)
         elif step.type == "action_call" and is_round(step):
             self._count("rounds", 1)
-        used = spent(step) or {}
-        for name in USAGE:
-            self._count(name, used.get(name, 0))
+        if (used := spent(step)) is not None:
+            for name in USAGE:
+                self._count(name, used.get(name, 0))
+            price = step.payload.get("cost_nano_usd")
+            self._count("unpriced" if price is None else "cost_nano_usd", 1 if price is None else price)
 
     def _fold_root(self, step: Step) -> None:
         if step.type in ("action_start", "resume"):

@@ -83,7 +83,7 @@ def _first_sentence(line: str) -> str:
         sentence = line[: end.start()]
         if not sentence.lower().endswith(_SHORTENED):
             return sentence
-    return line.rstrip(":")
+    return line.rstrip(": ")
 
 
 def _cut(title: str) -> str:

@@ -20,8 +20,10 @@ from django.core.files.uploadedfile import UploadedFile
 from agents.engine.attached import Attached
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON
+from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from agents.plugins.files.status import explained
+from conversations import contents
 from conversations.models import File, Prompt
 from conversations.workspaces import folder_of, root
 
@@ -75,12 +77,13 @@ def uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
 
 
 def cleaned(name: str) -> str:
-    """A name as it is kept: visible characters alone, no slash, no dot in front, 200 bytes; "file" where none is left.
+    """A name as it is kept: visible characters alone, no slash, no dot in front, 200 bytes, none of the site's secrets;
+    "file" where nothing is left.
 
     What cannot be seen, or turns text round, could make one name look like another.
     """
     plain = "".join(each for each in unicodedata.normalize("NFC", name) if each.isprintable())
-    plain = plain.replace("/", "_").replace("\\", "_").strip().lstrip(". ")
+    plain = hide(plain).replace("/", "_").replace("\\", "_").strip().lstrip(". ")
     suffix = PurePosixPath(plain).suffix
     if len(suffix.encode()) > _SUFFIX_BYTES:
         suffix = ""
@@ -137,7 +140,7 @@ class Giving:
     def _store(self, upload: Upload) -> None:
         row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
         self._rows.append(row)
-        row.content.save(upload.sha256, upload.content, save=False)
+        contents.store(row, upload.content)
         with row.content.open("rb") as content:
             self._parts.append(Box(root()).part(content.chunks()))
 

@@ -5,7 +5,7 @@ from django.urls import path
 
 from conversations.accounts import views as accounts
 from conversations.health import healthz
-from conversations.pages import chat, decide, files, keep, sheet, theme
+from conversations.pages import chat, decide, files, inspector, keep, sheet, theme
 
 urlpatterns = [
     path("", chat.home, name="home"),
@@ -14,6 +14,7 @@ urlpatterns = [
     path("c/", chat.start, name="start"),
     path("c/<int:pk>/", chat.conversation, name="conversation"),
     path("c/<int:pk>/prompts/", chat.say, name="say"),
+    path("prompts/<int:pk>/", inspector.inspector, name="inspector"),
     path("prompts/<int:pk>/cancel/", chat.stop, name="stop"),
     path("prompts/<int:pk>/continue/", chat.go_on, name="continue"),
     path("prompts/<int:pk>/again/", chat.again, name="again"),
@@ -22,6 +23,7 @@ urlpatterns = [
     path("c/<int:pk>/put-back/", keep.bring_back, name="put-back"),
     path("c/<int:pk>/delete/", keep.delete, name="delete"),
     path("c/<int:pk>/export/", keep.export, name="export"),
+    path("c/<int:pk>/usage/", keep.usage, name="usage"),
     path("c/<int:pk>/decide/", sheet.sheet, name="sheet"),
     path("approvals/<int:pk>/decide/", decide.decide, name="decide"),
     path("approvals/<int:pk>/card/", decide.card, name="card"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from django.conf import settings
 from django.db import connection
 
 SERVICES = ("postgres", "redis", "browser", "crash")  # markers; pyproject.toml says what each needs
@@ -20,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("AGENTSITE_REQUIRE_SERVICES") == "1",
         help="also run what needs PostgreSQL, Redis or a browser, or takes long; a missing service is a failure",
     )
+
+
+def pytest_configure() -> None:
+    """Passwords are hashed as ever, only less often: people are made in almost every test."""
+    settings.PASSWORD_HASHERS = ["tests.hashing.Quick"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

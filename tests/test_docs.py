@@ -17,9 +17,10 @@ TEXT = "\n".join(PAGES.values())
 SETTINGS = ROOT / "docs" / "settings.md"
 EXAMPLE = ROOT / ".env.example"
 TESTS_ONLY = {"AGENTSITE_CRASH"}
+AGENTS = ("agents", "agents/engine", "agents/providers")
 CONVERSATIONS = (
     "conversations",
-    *(f"conversations/{room}" for room in ("backup", "pages", "push", "verification", "worker")),
+    *(f"conversations/{room}" for room in ("approvals", "backup", "pages", "push", "verification", "worker")),
 )
 ENDS = ("", ".py")
 
@@ -99,7 +100,15 @@ def test_what_the_architecture_names_is_there() -> None:
     owners = text.partition("\n## Who owns what\n")[2].partition("\n## ")[0]
     look = text.partition("\n## Where to look first\n")[2]
     named = {*re.findall(r"`([a-z_/.]+)`", owners), *re.findall(r"`(\w+/[\w/.]+)`", look)} - {"openai", "/healthz"}
-    rooms = [ROOT / room for room in ("", "agents", "agents/engine", "agentsite", "bench", *CONVERSATIONS)]
+    rooms = [ROOT / room for room in ("", *AGENTS, "agentsite", "bench", *CONVERSATIONS)]
     missing = [name for name in named if not any((room / f"{name}{end}").exists() for room in rooms for end in ENDS)]
     assert missing == []
     assert len(named) > 60  # they are found at all
+
+
+def test_what_the_page_of_promises_names_is_there() -> None:
+    """Each sentence has a test, or a command that shows it."""
+    lines = re.findall(r"^\| I(\d+) \|.*\|(.*)\|$", (ROOT / "docs" / "reliability.md").read_text(), re.MULTILINE)
+    assert [int(number) for number, _ in lines] == list(range(1, 13))
+    shown = {path for _, where in lines for path in re.findall(r"`([\w/]+\.py)`", where)}
+    assert [path for path in shown if not (ROOT / path).is_file()] == []

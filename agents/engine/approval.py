@@ -11,6 +11,7 @@ from agents.engine.change import Change
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.schema import schema_digest
+from agents.engine.secrets import hide, hide_in
 from agents.engine.view import View, join
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 NO_REASON = "Proposed by planning model."
 """Why a person is asked about a call that says nothing of itself."""
+
+
+ANOTHER = "another"
+"""Who must decide a gate with four eyes: another than whoever asked for the turn."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,14 @@ class Gatekeeper(Protocol):
         """What stands for this call. What it uses up must be used up in the record that tells of the decision."""
         ...
 
+    async def holds(self, tool: Tool, by: str) -> str | None:
+        """Why this call may not start now, whatever was decided; None where it may.
+
+        `by`: the actor that approved it, "" where nobody had to. Whoever owns the conversation must still be there, and
+        whoever approved must still be somebody who may (C13).
+        """
+        ...
+
 
 class AskEverybody:
     """No rules, no grants: every gate waits for a person."""
@@ -45,6 +58,10 @@ class AskEverybody:
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
         """Leave it to a person."""
         return Verdict()
+
+    async def holds(self, tool: Tool, by: str) -> str | None:
+        """Nobody loses a permission here."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -63,17 +80,19 @@ class Decision:
 class Shown:
     """What a person is shown of a call besides its input, and the digest that binds all of it.
 
-    `change` may be too large to be shown: then the facts name it, and it is not part of `recorded`.
+    `change` is what the tool said, `told` the same as it is shown: without the site's secrets, and None where it is too
+    large to be shown, so that the facts name it.
     """
 
     facts: list[str]
     change: Change | None
+    told: dict[str, JSON] | None
     digest: str
 
     @property
     def recorded(self) -> dict[str, JSON]:
         """As it stands in a gate, or in the decision of one. `change` is there where it is shown."""
-        return {"facts": self.facts, **({"change": told} if (told := _told(self.change)) else {})}
+        return {"facts": self.facts, **({"change": self.told} if self.told else {})}
 
 
 def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> Shown:
@@ -84,8 +103,8 @@ def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> Shown:
     """
     change, remarks = _change(tool, call)
     call.change = change  # so that what it says of itself need not work it out again
-    holds = facts(tool, call) + remarks
-    return Shown(holds, change, shown_digest(tool.name, payload, schema_digest(tool.input), holds, _told(change)))
+    holds, told = facts(tool, call) + remarks, _told(change)
+    return Shown(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
 
 
 def shown_digest(
@@ -107,7 +126,7 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
     except ToolError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever else a tool raises, the person is asked
-        return None, [f"Not shown as a diff: {error}"]
+        return None, [hide(f"Not shown as a diff: {error}")]
     if change and change.too_large:
         sizes = f"{len(change.before or ''):,} characters before, {len(change.after):,} after"
         return change, [f"Not shown as a diff: too large ({sizes}; SHA-256 {digest(change.model_dump())[:16]})."]
@@ -115,7 +134,7 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
 
 
 def _told(change: Change | None) -> dict[str, JSON] | None:
-    return change.model_dump() if change and not change.too_large else None
+    return hide_in(change.model_dump()) if change and not change.too_large else None
 
 
 def decision_at(view: View, gate: str) -> Decision | None:
@@ -176,16 +195,17 @@ def gate_payload(tool: Tool, payload: dict[str, JSON], looks: Shown, reason: str
         "digest": looks.digest,
         "schema": schema_digest(tool.input),
         **looks.recorded,
+        **({"who": ANOTHER} if tool.four_eyes else {}),
         "expires_at": expires_at,
     }
 
 
 def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
-    """What holds about a call besides its input, as the tool says it: "Not sandboxed"."""
+    """What holds about a call besides its input, as the tool says it, without the site's secrets: "Not sandboxed"."""
     try:
-        return [str(fact) for fact in tool.facts(call)] if tool.facts else []
+        return [hide(str(fact)) for fact in tool.facts(call)] if tool.facts else []
     except Exception as error:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
-        return [f"What else holds of this call is unknown: {error}"]
+        return [hide(f"What else holds of this call is unknown: {error}")]
 
 
 def approved_as(view: View, gate: str) -> dict[str, JSON]:
@@ -219,6 +239,7 @@ def interrupted_payload(
         "digest": named,
         "schema": schema_digest(tool.input),
         **({"change": change} if change else {}),
+        **({"who": ANOTHER} if tool.four_eyes else {}),
         "expires_at": expires_at,
     }
 

@@ -42,15 +42,21 @@ def end(view: View, state: str, stop_reason: str) -> Step:
 
 
 def usage_of(view: View) -> dict[str, JSON]:
-    """The tokens of all answers of the turn, and the models that gave them (S39)."""
+    """The tokens of all answers of the turn, what they cost, and the models that gave them (S39).
+
+    `cost_nano_usd` is None where the price of an answer is not known.
+    """
     totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
     models: set[str] = set()
+    prices: list[int | None] = []
     for step in view.steps:
         if (used := spent(step)) is not None:
             for name in USAGE:
                 totals[name] += used.get(name, 0)
             models.add(str(step.payload["model"]))
-    return totals | {"models": sorted(models)}
+            prices.append(step.payload.get("cost_nano_usd"))
+    cost = None if None in prices else sum(price for price in prices if price is not None)
+    return totals | {"cost_nano_usd": cost, "models": sorted(models)}
 
 
 def spent(step: Step) -> dict[str, int] | None:

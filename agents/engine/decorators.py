@@ -9,7 +9,7 @@ from agents.engine.ledger import Ledger, Step
 from agents.engine.policy import Action, Policy, records_itself
 
 if TYPE_CHECKING:
-    from agents.engine.runtime import Context, Decorator
+    from agents.engine.context import Context, Decorator
 
 
 def calls(steps: list[Step]) -> list[Step]:

@@ -14,24 +14,34 @@ from agents.engine.approval import (
     Shown,
     approved_as,
     ask,
-    card_digest,
     decision_at,
     expires,
     gate_payload,
-    interrupted_payload,
     requirement,
     shown,
     shown_digest,
 )
-from agents.engine.errors import Suspended, ToolError
-from agents.engine.ledger import JSON, Step, action_error, action_result, copy_json, digest, valid_text
+from agents.engine.errors import Fenced, Suspended, ToolError
+from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
+from agents.engine.runtime import Abandoned
 from agents.engine.schema import parse, schema_digest
+from agents.engine.secrets import hide_in
+from agents.engine.services import PlainServices
+from agents.engine.starting import (
+    answered_card,
+    barred,
+    interrupted,
+    left_alone,
+    unless_barred,
+    unless_interrupted,
+)
 from agents.engine.tools import Risk, Tool, ToolCall
-from agents.engine.view import join
+from agents.engine.view import View, join
 
 if TYPE_CHECKING:
+    from agents.engine.context import Context
     from agents.engine.policy import Action
-    from agents.engine.runtime import Context, Run
+    from agents.engine.runtime import Run
 
 _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="tool")
 """Where tools that are plain functions run: bounded, so that a stuck one cannot take the process with it."""
@@ -43,46 +53,50 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     Raises Suspended where a person must decide first. What runs is what was approved: where anything about it is
     another by now, the result is `changed_since`, and where the tool itself is, `tool_changed`.
     """
-    run, payload = ctx.run, action.payload
+    run, asked_at = ctx.run, join(ctx.path, "human")
+    payload = hide_in(action.payload)  # as it is recorded and shown, so it runs
+    decision = decision_at(run.view, asked_at)
+    if decision is None and run.view.call(asked_at):
+        raise Suspended  # somebody is asked, and has not answered
+    if decision and decision.input is not None:
+        payload = decision.input
     if why := tool.problem(payload):
-        return [action_error("runtime", "invalid_input", why)]
-    decision = decision_at(run.view, join(ctx.path, "human"))
+        return [unable(run.view, ctx.path, action_error("runtime", "invalid_input", why))]
     began = bool(run.view.at(ctx.path, "action_start"))  # then it was free, or approved: no rule asks about the past
     if decision is None and not began:
         try:
-            steps = await gate(tool, payload, ctx.path, run, set())
+            steps = await gate(tool, payload, ctx.path, ctx, set())
         except ToolError as error:
             return [action_error("runtime", error.code, error.message)]
         run.stage(*steps)
-        decision = decision_at(run.view, join(ctx.path, "human"))
+        decision = decision_at(run.view, asked_at)
         if steps and decision is None:
             raise Suspended
     if decision and decision.decision != "approve":
         return [refusal(decision)]
-    if decision and decision.input is not None:
-        payload = decision.input
-        if why := tool.problem(payload):
-            return [action_error("runtime", "invalid_input", why)]
-    if answered := await _unless_interrupted(tool, payload, ctx):
+    if answered := await unless_interrupted(tool, payload, ctx) or await unless_barred(tool, ctx):
         return [answered]
     return await _as_approved(tool, payload, action, ctx)
 
 
-async def gate(tool: Tool, payload: dict[str, JSON], path: str, run: Run, changing: set[str]) -> list[Step]:
+async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
     """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate.
 
     `changing`: what the gates opened before it, for calls that run before it, would change; this one's is added,
-    unless a rule denies it. Raises ToolError for a call that cannot work: nobody is asked about it.
+    unless a rule denies it. Raises ToolError for a call that cannot work, or may not start: nobody is asked about it.
     """
+    run = ctx.run
     call = new_call(tool, payload, path, run)
     reason = await requirement(tool, call)
     if reason is None:
         return []
+    if denied := await barred(tool, path, "", ctx):
+        raise ToolError(denied.payload["message"], denied.payload["code"])
     looks = shown(tool, payload, call)
     if looks.change and looks.change.path in changing:
         what = looks.change.path
         raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
-    until = expires(run.services, run.limits.approval_hours)
+    until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
     asked = ask(path, gate_payload(tool, payload, looks, reason, until))
     verdict = await run.gatekeeper.decide(tool, call)
     if looks.change and verdict.verdict != "deny":
@@ -113,51 +127,32 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Run, attempt:
     )
 
 
+def unable(view: View, path: str, why: Step) -> Step:
+    """The result of a call that its tool cannot do (any more): what a person said of it goes first (S35).
+
+    `why` is the error of one of which nobody said anything, and which never began.
+    """
+    began = len(view.at(path, "action_start"))
+    decision, card = decision_at(view, join(path, "human")), decision_at(view, join(path, f"card{began}"))
+    told = why.payload["message"]
+    if began and card:
+        return answered_card(card, f"The tool changed meanwhile. {told}")
+    if began:  # the tool was there, and took it, when the call began
+        return interrupted(f"Nobody knows whether it ran: check before you ask again. {told}")
+    if decision and decision.decision == "approve":
+        changed = "The tool changed after this call was approved, so nothing ran."
+        return action_error("runtime", "tool_changed", f"{changed} {told}")
+    return refusal(decision) if decision else why
+
+
 def refusal(decision: Decision) -> Step:
     """The result of a call that nobody will do."""
     if decision.decision == "expired":
         return action_error("runtime", "expired", decision.reason or "Nobody answered in time, so this was not done.")
+    if decision.decision == "cancelled":
+        return action_error("runtime", "cancelled", decision.reason or "Called off before anybody decided it.")
     code = {"reject": "rejected"}.get(decision.decision, decision.decision)
     return action_error("runtime", code, decision.reason or "Rejected by a person.")
-
-
-async def _unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
-    """The result of a call that began, cannot run again by itself, and was not told to; None if it may begin now.
-
-    Raises Suspended while the owner has not said what became of it; where nobody is there, the model is told.
-    """
-    run = ctx.run
-    starts = run.view.at(ctx.path, "action_start")
-    if not starts or tool.idempotent:
-        return None
-    card = f"card{len(starts)}"
-    named = card_digest(starts[-1].payload.get("digest", ""), card)
-    decision = decision_at(run.view, join(ctx.path, card))
-    if decision is None:
-        if run.services.unattended:
-            return interrupted("Nobody knows whether it ran: check before you ask for it again.")
-        if not run.view.call(join(ctx.path, card)):
-            change = approved_as(run.view, join(ctx.path, "human")).get("change")
-            until = expires(run.services, run.limits.approval_hours)
-            asked = interrupted_payload(tool, payload, named, change, until)
-            if why := starts[-1].payload.get("reason"):  # it only may have begun: the site was restored since
-                asked["reason"] = why
-            run.stage(ask(ctx.path, asked, card))
-        raise Suspended
-    if decision.decision != "run_again":
-        return interrupted(INTERRUPTED.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
-    return None if decision.digest == named else interrupted("The tool changed meanwhile.")
-
-
-INTERRUPTED = {
-    "it_ran": "It was interrupted before its output was recorded. The owner says it ran.",
-    "it_did_not": "It was interrupted. The owner says it did not run.",
-}
-
-
-def interrupted(message: str) -> Step:
-    """The result of a call that began, and whose end nobody saw."""
-    return action_error("runtime", "interrupted", message)
 
 
 async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
@@ -204,17 +199,25 @@ async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action
     call = new_call(tool, payload, ctx.path, run, attempt)
     call.change = looks.change
     limit = tool.time_limit or run.limits.tool_seconds
+    if not run.services.may_begin():
+        raise Fenced  # it stood still since it recorded the start, and its lease is as good as gone
     try:
         output = plain(await run.effect(_invoke(tool, call), limit))
         steps = [*await _emitted(call), *_state(tool, call, run)]
-    except TimeoutError:
-        if not inspect.iscoroutinefunction(tool.function) and not tool.idempotent:
-            return await run_tool(tool, action, ctx)  # its thread may still run: ask what became of it
-        return [action_error(f"tool:{tool.name}", "timeout", f"Stopped after {limit:g} seconds, its limit.")]
+    except TimeoutError as late:
+        goes_on = isinstance(late, Abandoned) or not inspect.iscoroutinefunction(tool.function)
+        if goes_on and not tool.idempotent:
+            run.stage(left_alone(ctx.path, limit))
+            return await run_tool(tool, action, ctx)  # ask what became of it
+        why = "Not waited for any longer than" if goes_on else "Stopped after"
+        more = " It may still be running." if goes_on else ""
+        return [action_error(f"tool:{tool.name}", "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
     except ToolError as error:
         return [action_error(f"tool:{tool.name}", error.code, error.message)]
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
         return [action_error(f"tool:{tool.name}", "exception", f"{type(error).__name__}: {error}")]
+    finally:
+        call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # what goes on finds no site
     return [*steps, action_result(f"tool:{tool.name}", output)]
 
 
@@ -259,7 +262,7 @@ def plain(value: object) -> JSON:
     """A tool's return value as JSON of valid text. Raises TypeError for what JSON cannot say."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
-    return copy_json(_valid_text(value), "the result")
+    return copy_json(_valid_text(value), "the result", DEEPEST)
 
 
 def _valid_text(value: object) -> object:

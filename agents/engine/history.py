@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agents.engine.attached import Attached, said_messages
@@ -15,9 +16,13 @@ from agents.engine.view import join
 if TYPE_CHECKING:
     from agents.engine.provider import Provider
     from agents.engine.runtime import Run
+    from agents.engine.services import PastTurn
 
 BYTES_A_TOKEN = 4
 """A rough measure of English text in JSON; it errs on the side of sending less."""
+
+RESULT_LEAST = 200
+"""Characters of a result below which cutting it shorter tells the model nothing any more."""
 
 
 class History:
@@ -54,17 +59,33 @@ class History:
             self._digest.update(chunk)
 
     async def _opening(self, provider: Provider) -> list[bytes]:
-        """Earlier prompts, the oldest dropped whole while they are over the budget (R13), then the input."""
-        run, chunks = self._run, []
-        if not self._path:
-            for past in await run.services.history():
-                chunks.append(provider.encode(turn_messages(past, self._ids, run.limits)))
+        """Earlier prompts, the oldest dropped whole while they are over the budget (R13), then the input.
+
+        The last one is what this turn takes up, and stays: where it alone is over the budget, with shorter results.
+        """
+        run, chunks, last = self._run, list[bytes](), None
+        for past in () if self._path else await run.services.history():
+            if chunk := provider.encode(turn_messages(past, self._ids, run.limits)):
+                chunks.append(chunk)
+                last = past
         room = run.limits.history_tokens * BYTES_A_TOKEN
-        while chunks and sum(map(len, chunks)) > room:
+        while len(chunks) > 1 and sum(map(len, chunks)) > room:
             chunks.pop(0)
+        if last and len(chunks[-1]) > room:
+            chunks = [self._shortened(last, provider, room)]
         if self._said:
             chunks.append(provider.encode(self._said))
         return chunks
+
+    def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
+        """A prompt with its results cut ever shorter, until it fits or they are as short as they get."""
+        limits = self._run.limits
+        while True:
+            limits = replace(limits, result_characters=limits.result_characters // 2)
+            self._ids = CallIds()  # it is the only one that is told of
+            chunk = provider.encode(turn_messages(past, self._ids, limits))
+            if len(chunk) <= room or limits.result_characters <= RESULT_LEAST:
+                return chunk
 
     def _round(self, number: int) -> list[Message]:
         run, path = self._run, join(self._path, number)

@@ -23,21 +23,30 @@ def digest(value: JSON) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def copy_json(value: object, where: str = "payload") -> JSON:
-    """A copy that shares no dict or list. Raises TypeError, naming the place, for what JSON cannot say exactly."""
+DEEPEST = 100
+"""Levels of lists and objects within each other, of what a model or a tool says: walks over it go down one by one."""
+
+
+def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10) -> JSON:
+    """A copy that shares no dict or list. Raises TypeError, naming the place, for what JSON cannot say exactly.
+
+    And for more than so many `levels` of lists and dicts; a step wraps a few of its own around what was said.
+    """
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise TypeError(f"{where}: {value!r} is not JSON")
         return value
+    if isinstance(value, list | dict) and not levels:
+        raise TypeError(f"{where[:50]}: nested too deep")
     if isinstance(value, list):
-        return [copy_json(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return [copy_json(item, f"{where}[{index}]", levels - 1) for index, item in enumerate(value)]
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise TypeError(f"{where}: the key {key!r} is not a string")
-        return {key: copy_json(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: copy_json(item, f"{where}.{key}", levels - 1) for key, item in value.items()}
     raise TypeError(f"{where}: a {type(value).__name__} is not JSON")
 
 

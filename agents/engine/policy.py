@@ -13,7 +13,7 @@ from agents.engine.ledger import JSON, Ledger, Step
 from agents.engine.schema import problem, schema_of
 
 if TYPE_CHECKING:
-    from agents.engine.runtime import Context
+    from agents.engine.context import Context
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,13 @@ USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 """The counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
 
 
+CUT_BY = {
+    "length": "cut off at the model's output limit",
+    "content_filter": "cut off by the model's content filter",
+}
+"""By what an answer was cut, by its `finish`. An answer with any other finish is whole."""
+
+
 @dataclass(frozen=True)
 class ToolDefinition:
     """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input."""
@@ -24,7 +31,10 @@ class ToolDefinition:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a model. `history` holds what `Provider.encode` made of each finished round, oldest first."""
+    """One question to a model. `history` holds what `Provider.encode` made of each finished round, oldest first.
+
+    It begins with a user's message: many servers refuse one that begins with the model's, and all refuse an empty one.
+    """
 
     tier: str
     system: str
@@ -41,17 +51,26 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """A call the model asks for, under its wire name. `raw` is set where the arguments are no JSON object."""
+    """A call the model asks for, under its wire name. `raw` is set where the arguments are no JSON object.
+
+    `terminate`: the model says that this call, if it succeeds, is the last of the turn; in the JSON protocol only.
+    """
 
     name: str
     arguments: dict[str, JSON]
     call_id: str = ""
     raw: str | None = None
+    terminate: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer. `items` is opaque to us: sent back in later requests where the API asks for it (reasoning)."""
+    """A whole answer.
+
+    `items` is opaque to us: sent back in later requests where the API asks for it (reasoning). `reasoning` is what the
+    model tells of its reasoning. `cost_nano_usd` is in billionths of a US dollar; None where no price is known.
+    `unreadable` says why the answer cannot be read, where it cannot (a parse failure): then `text` is all of it, raw.
+    """
 
     text: str = ""
     calls: tuple[ToolRequest, ...] = ()
@@ -59,6 +78,9 @@ class Answer:
     model: str = ""
     finish: str = "stop"
     items: tuple[JSON, ...] = ()
+    reasoning: str = ""
+    cost_nano_usd: int | None = None
+    unreadable: str = ""
 
 
 class Provider(Protocol):

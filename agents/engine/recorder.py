@@ -10,6 +10,7 @@ from agents.engine.errors import Behind, Cancelled, Halt
 from agents.engine.journal import Journal, Record
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import Output, Outputs
+from agents.engine.secrets import hide_in
 from agents.engine.services import Services
 from agents.engine.view import View
 
@@ -39,10 +40,11 @@ class Recorder:
         self._lock = asyncio.Lock()
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Take steps into the turn; they are recorded with the next flush."""
+        """Take steps into the turn; they are recorded with the next flush. The site's own secrets stay out of them."""
         for step in steps:
             self.last_id += 1
-            placed = replace(step, id=self.last_id, time=self.services.now().isoformat())
+            said = hide_in(step.payload)
+            placed = replace(step, payload=said, id=self.last_id, time=self.services.now().isoformat())
             self._staged.append(placed)
             self.view.add(placed)
             if changed := self.outputs.add(placed):

@@ -3,111 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import reduce
+from typing import Any, TypeVar
 
 from agents.engine.approval import AskEverybody, Gatekeeper
 from agents.engine.closing import close
+from agents.engine.context import Context, Decorator
 from agents.engine.errors import Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.journal import Journal, MemoryJournal
-from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result, copy_json
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
 from agents.engine.limits import Limits
 from agents.engine.outputs import Outputs
 from agents.engine.policy import Action, Policy, PolicyRegistry, records_itself
 from agents.engine.recorder import Recorder
+from agents.engine.secrets import hide_in
 from agents.engine.services import PlainServices, Services
 from agents.engine.tools import Tool
 from agents.engine.view import View, asked_for, join, parent
 
-if TYPE_CHECKING:
-    from agents.engine.turn import Turn
+logger = logging.getLogger(__name__)
 
-Decorator = Callable[[Policy], Policy]
 T = TypeVar("T")
 
 PATH_MOST = 200
 """Characters of a path, which every journal can keep."""
 
+GRACE_SECONDS = 8.0
+"""What reaches outside may take to end when it is told to; nothing waits for it any longer.
 
-class Context:
-    """What a policy sees of its run: it calls others and reads its own ledger. `turn` is the agent's it belongs to."""
+More than the site's own tools need, of which a command takes longest, up to 7 s; and less than the 10 s within which
+the kill switch has ended all that runs.
+"""
 
-    def __init__(self, run: Run, path: str, action: Action, turn: Turn | None = None) -> None:
-        self.run, self.path, self.action, self.turn = run, path, action, turn
-        self.halt: Halt | None = None
-        self._task = asyncio.current_task()
-        self._ordinal = 0
 
-    @property
-    def services(self) -> Services:
-        """The outside, as far as policies may reach it."""
-        return self.run.services
-
-    def call(
-        self, action: Action, decorators: Sequence[Decorator] = (), *, key: str | None = None, hold: bool = False
-    ) -> Coroutine[Any, Any, list[Step]]:
-        """Call a policy and return what it came to; its last step is the `action_result`.
-
-        The call is named by `key`, else by its ordinal, taken now and not when it is awaited. A call that the ledger
-        holds is not done again. Errors of the callee that are data (ToolError, refused input) come back as data.
-        `hold`: the result is recorded together with what this policy does next. Raises RuntimeError for an unkeyed
-        call from another task.
-        """
-        if key is None:
-            if asyncio.current_task() is not self._task:
-                raise RuntimeError("calls made side by side need keys, or ctx.gather")
-            self._ordinal += 1
-            key = str(self._ordinal)
-        return self._guarded(partial(self.run.perform, join(self.path, key), action, self, decorators, hold=hold))
-
-    def invoke(
-        self, call: Step, policy: Policy | None = None, allowed: Iterable[str] | None = None
-    ) -> Coroutine[Any, Any, list[Step]]:
-        """Do a call that an answer asked for, at its own path, by `policy` or the registry's of that name.
-
-        A name outside `allowed` gives an error result (S117).
-        """
-        action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
-        if allowed is not None and action.policy not in allowed:
-            offered = ", ".join(sorted(allowed)) or "none"
-            return self.refuse(call, "not_offered", f"{action.policy!r} is not offered here. There are: {offered}.")
-        return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
-
-    def refuse(self, call: Step, code: str, message: str) -> Coroutine[Any, Any, list[Step]]:
-        """End a call that an answer asked for with an error, without doing it."""
-        return self._guarded(partial(self.run.refuse, call, code, message))
-
-    async def gather(self, *calls: Awaitable[T]) -> list[T]:
-        """Await calls side by side; results in call order. One that waits for a person lets the others end first."""
-        tasks = [asyncio.ensure_future(call) for call in calls]
-        try:
-            if tasks:
-                await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            raise
-        errors = [error for task in tasks if (error := task.exception())]
-        for error in sorted(errors, key=lambda e: isinstance(e, Suspended)):
-            raise error
-        return [task.result() for task in tasks]
-
-    def get_ledger(self) -> Ledger:
-        """This policy's own steps: what it said, its calls, and the calls its rounds asked for."""
-        return Ledger(tuple(self.run.view.own(self.path)))
-
-    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """A context that has stopped starts nothing more, whatever its policy catches."""
-        halted = self.halt
-        if halted is not None:
-            raise halted
-        try:
-            return await work()
-        except Halt as halt:
-            self.halt = self.halt or halt
-            raise
+class Abandoned(TimeoutError):
+    """What was to end goes on: it did not when it was told to."""
 
 
 class Run:
@@ -140,7 +73,7 @@ class Run:
         self.draining = False
         self._noted: set[str] = set()
         self._acting: set[asyncio.Task[Any]] = set()
-        self._effects: set[asyncio.Task[Any]] = set()
+        self._effects: set[asyncio.Future[None]] = set()  # one for each that goes on, done where it is to end
 
     @property
     def view(self) -> View:
@@ -271,7 +204,7 @@ class Run:
                 f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
             )
         path = call.path
-        if self.view.result(path) or path in self._noted or call.payload["payload"] == action.recorded():
+        if self.view.result(path) or path in self._noted or call.payload["payload"] == hide_in(action.recorded()):
             return
         self._noted.add(path)
         message = "The payload differs from the recorded one; the call goes on with the new one."
@@ -339,24 +272,31 @@ class Run:
         return await asyncio.shield(task)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
-        """Do what reaches outside. Raises what stopped the turn, or TimeoutError after `limit` seconds."""
-        task = asyncio.ensure_future(work)
-        self._effects.add(task)
+        """Do what reaches outside. Raises what stopped the turn, or TimeoutError after `limit` seconds.
+
+        Work that does not end when it is told to is left alone after GRACE_SECONDS: then the error is Abandoned, and
+        whatever it comes to is nobody's any more.
+        """
+        task, told = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self._effects.add(told)
         try:
-            async with asyncio.timeout(limit):
-                return await task
-        except asyncio.CancelledError:
-            if self.recorder.stopped and task.cancelled():
-                raise self.recorder.stopped from None
-            raise
+            await asyncio.wait({task, told}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._effects.discard(task)
+            self._effects.discard(told)
+            told.cancel()
+            await _ended(task)
+        if task.done() and not task.cancelled():
+            return task.result()
+        if self.recorder.stopped:
+            raise self.recorder.stopped
+        raise TimeoutError if task.done() else Abandoned
 
     def stop(self, halt: Halt) -> None:
         """Start nothing more, and end what reaches outside now."""
         self.recorder.stopped = self.recorder.stopped or halt
-        for task in self._effects:
-            task.cancel()
+        for told in self._effects:
+            if not told.done():
+                told.set_result(None)
 
     async def _settled(self) -> None:
         """Wait until nothing of this turn runs any more, and let its results be recorded."""
@@ -366,6 +306,28 @@ class Run:
             for task in rest:
                 if not task.cancelled():
                     task.exception()  # whoever awaited it has seen it; others end with the turn
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """End it, if it does so within GRACE_SECONDS; else keep it until it does by itself."""
+    if task.done():
+        return
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE_SECONDS)
+    if not task.done():
+        logger.warning("left alone, as it did not end when it was told to: %s", task.get_coro())
+        _abandoned.add(task)
+        task.add_done_callback(_forgotten)
+
+
+def _forgotten(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen, or asyncio would tell the log that nobody cared
+
+
+_abandoned: set[asyncio.Task[Any]] = set()
+"""What was left alone and goes on: the loop itself keeps no task that nobody holds."""
 
 
 def is_round(step: Step) -> bool:

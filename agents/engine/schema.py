@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from agents.engine.ledger import JSON, canonical, digest
+
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""What pydantic says of a key that a model, or a dataclass, does not know."""
 
 
 @cache
@@ -15,7 +21,14 @@ def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
     """The JSON Schema of `model`'s input. Unknown keys are refused, so that nothing shown is silently dropped."""
     schema: dict[str, JSON] = model.model_json_schema()
     schema.pop("title", None)
-    return schema | {"additionalProperties": False}
+    if named := schema.get("$defs"):
+        schema["$defs"] = {name: _closed(each) for name, each in named.items()}
+    return _closed(schema)
+
+
+def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """An object of named properties takes no others, unless it says so itself."""
+    return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 @cache
@@ -29,20 +42,77 @@ def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
 
     Raises pydantic's ValidationError.
     """
-    return model.model_validate_json(canonical(payload), strict=True)
+    return _read(model, payload)[0]
 
 
 def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str, str]]:
     """What is wrong with `payload` as input: the place ("tags.0"; "" for the whole) and why. Empty if it is valid."""
     try:
-        parse(model, payload)
+        dropped = _read(model, payload)[1]
     except ValidationError as error:
         return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
-    names = {field.alias or name for name, field in model.model_fields.items()}
-    unknown = sorted(set(payload) - names)
-    return [(", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}")] if unknown else []
+    found = [(place, "not known") for place in sorted(dropped) if place not in payload]
+    if unknown := sorted(place for place in dropped if place in payload):
+        names = {str(_given_as(name, field)[0]) for name, field in model.model_fields.items()}
+        found.append((", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}"))
+    return found
 
 
 def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
     """Why `payload` is no valid input, in one line; None if it is valid (S22, S52)."""
     return "; ".join(f"{place or 'input'}: {why}" for place, why in problems(model, payload)) or None
+
+
+def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, set[str]]:
+    """The input, and the places of what it drops of `payload`: keys that nobody knows, at any depth."""
+    said = canonical(payload)
+    try:
+        return model.model_validate_json(said, strict=True, extra="forbid"), set()
+    except ValidationError as error:
+        read = model.model_validate_json(said, strict=True)
+        unknown = [e["loc"] for e in error.errors() if e["type"] in UNKNOWN]
+        return read, {".".join(map(str, place)) for place in unknown if not _holds(read, place)}
+
+
+def _holds(value: Any, place: tuple[int | str, ...]) -> bool:
+    """Whether an input holds what was given at this place: a key that the model there allows, though it has no field.
+
+    The input itself is looked at: what it would be dumped as may leave out and rename.
+    """
+    part, *rest = place
+    if not rest:
+        return part in _more(value)
+    inside = list(_inside(value, part)) or [value]  # a part that leads nowhere names the branch of a union
+    return any(_holds(each, tuple(rest)) for each in inside)
+
+
+def _inside(value: Any, part: int | str) -> Iterator[Any]:
+    """What `part` of a place may stand for in this value. The key of a dict may have been read as a number, a date."""
+    if isinstance(value, RootModel):
+        yield from _inside(value.root, part)
+    elif isinstance(value, BaseModel):
+        named = type(value).model_fields.items()
+        yield from (getattr(value, name) for name, field in named if part in _given_as(name, field))
+        yield from _inside(value.model_extra, part)
+    elif isinstance(value, Mapping):
+        yield from (each for key, each in value.items() if str(key) == str(part))
+    elif isinstance(value, list | tuple) and isinstance(part, int):
+        yield from value[part : part + 1]
+    elif is_dataclass(value):
+        yield from (getattr(value, each.name) for each in fields(value) if each.name == part)
+
+
+def _more(value: Any) -> Mapping[Any, Any]:
+    """What a value holds by keys that its type does not name."""
+    if isinstance(value, RootModel):
+        return _more(value.root)
+    if isinstance(value, BaseModel):
+        return value.model_extra or {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _given_as(name: str, field: FieldInfo) -> list[str | int]:
+    """The names under which an input may give a field; the first is the one that its schema shows."""
+    alias = field.validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
+    return [*(each.path[0] if isinstance(each, AliasPath) else each for each in choices), name]

@@ -61,8 +61,27 @@ class Services(Protocol):
         """How long this turn has run so far, over all its pauses; waiting for a person does not count."""
         ...
 
+    def may_begin(self) -> bool:
+        """Whether an effect may still begin: this worker's lease has time left.
+
+        Asked last of all. A process that stood still since it recorded the start must not begin it beside another
+        worker's card.
+        """
+        ...
+
+    async def over_quota(self) -> str | None:
+        """Why no model may be asked for this person now; None where one may (C19)."""
+        ...
+
     async def history(self) -> Sequence[PastTurn]:
         """The finished prompts before this one, oldest first."""
+        ...
+
+    async def result_of(self, prompt: int, path: str) -> str:
+        """All that a call of this conversation came to, as text: what a model reads of it may have been cut.
+
+        The call is named by its prompt and path. Raises ToolError where there is no such result.
+        """
         ...
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
@@ -100,9 +119,21 @@ class PlainServices:
         """Nobody counts."""
         return 0.0
 
+    def may_begin(self) -> bool:
+        """There are no leases."""
+        return True
+
+    async def over_quota(self) -> str | None:
+        """Nobody counts."""
+        return None
+
     async def history(self) -> Sequence[PastTurn]:
         """There were none."""
         return ()
+
+    async def result_of(self, prompt: int, path: str) -> str:
+        """Nothing is kept."""
+        raise ToolError("Results are not kept here.", code="unavailable")
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
         """Call it here."""

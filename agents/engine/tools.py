@@ -20,9 +20,9 @@ from agents.engine.schema import problem, schema_of
 
 if TYPE_CHECKING:
     from agents.engine.change import Change
+    from agents.engine.context import Context
     from agents.engine.plugin import Plugin
     from agents.engine.policy import Action
-    from agents.engine.runtime import Context
     from agents.engine.services import Services
 
 Input = TypeVar("Input", bound=BaseModel)
@@ -91,8 +91,9 @@ Requirement = bool | str | Callable[[Any], Any] | None
 class Tool:
     """A tool and what its author declares. It is a policy: `agents.engine.effect` runs it.
 
-    `time_limit` is in seconds; None leaves it to the site's setting. `facts` and `change` run in the worker's loop:
-    both must be quick, as nothing else of the worker goes on meanwhile.
+    `time_limit` is in seconds, `approval_hours` how long a person is waited for; None leaves both to the site's
+    settings. `four_eyes`: whoever asked for the turn may not approve the call, superusers not excepted. `facts` and
+    `change` run in the worker's loop: both must be quick, as nothing else of the worker goes on meanwhile.
     """
 
     records_itself: ClassVar[bool] = True
@@ -106,6 +107,8 @@ class Tool:
     approval: Requirement = None
     idempotent: bool = False
     time_limit: float | None = None
+    approval_hours: float | None = None
+    four_eyes: bool = False
     plugin: type[Plugin] | None = None
     title: str = ""
     says: Callable[[Any], str] | None = None
@@ -138,6 +141,8 @@ def tool(
     idempotent: bool | None = None,
     category: str = "",
     time_limit: float | None = None,
+    approval_hours: float | None = None,
+    four_eyes: bool = False,
     plugin: type[Plugin] | None = None,
     title: str = "",
     says: Callable[[Any], str] | None = None,
@@ -150,9 +155,10 @@ def tool(
 
     risk: what it can do; undeclared counts as DESTRUCTIVE. approval: when a person must agree first; undeclared
     means always unless the risk is READ (R18). idempotent: whether it may run again after a crash; READ tools may
-    unless they say otherwise. time_limit: seconds, at most 600. plugin: whose state it reads and changes; such a
-    tool runs alone. title, says, justify, preview: how people are told of a call ("Run a command"; "ran ls"; why it is
-    asked; the shape of its input: command, diff, mail, request).
+    unless they say otherwise. time_limit: seconds, at most 600. approval_hours: how long a person is waited for.
+    four_eyes: whoever asked for the turn may not be the one who approves. plugin: whose state it reads and changes;
+    such a tool runs alone. title, says, justify, preview: how people are told of a call ("Run a command"; "ran ls"; why
+    it is asked; the shape of its input: command, diff, mail, request).
 
     facts, change: functions of the ToolCall, asked when a person is and again when the call is about to start, which
     it does only if they say the same. facts: what holds about it, e.g. "Not sandboxed". change: what it would change,
@@ -169,6 +175,8 @@ def tool(
             raise RegistryError(f"{name!r} is the name of a policy of the engine, not of a tool")
         if time_limit is not None and not 0 < time_limit <= TIME_LIMIT_MOST:
             raise RegistryError(f"{name}: a time limit is between 0 and {TIME_LIMIT_MOST:.0f} seconds")
+        if approval_hours is not None and approval_hours <= 0:
+            raise RegistryError(f"{name}: people need some time to answer, not {approval_hours:g} hours")
         declared = risk or Risk.DESTRUCTIVE
         return Tool(
             name=name,
@@ -180,6 +188,8 @@ def tool(
             approval=approval if approval is not None else declared is not Risk.READ,
             idempotent=declared is Risk.READ if idempotent is None else idempotent,
             time_limit=time_limit,
+            approval_hours=approval_hours,
+            four_eyes=four_eyes,
             plugin=plugin,
             title=title or name,
             says=says,

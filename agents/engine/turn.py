@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from agents.engine.approval import decision_at, requirement
 from agents.engine.attached import Attached
+from agents.engine.batch import run_batch
+from agents.engine.clock import Clock
 from agents.engine.closing import end
 from agents.engine.decorators import calls
-from agents.engine.effect import gate, interrupted, new_call
-from agents.engine.errors import Suspended, ToolError
 from agents.engine.history import History
 from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.limits import Limits
+from agents.engine.model import PARSE_FAILURE
 from agents.engine.plugin import Plugin
 from agents.engine.policy import Action, Policy, records_itself
+from agents.engine.projection import GO_ON, NOBODY_SPOKE
+from agents.engine.provider import CUT_BY
 from agents.engine.round import Round
-from agents.engine.tools import Risk, Tool
+from agents.engine.tools import Tool
 from agents.engine.view import join
 
 if TYPE_CHECKING:
-    from agents.engine.runtime import Context
+    from agents.engine.context import Context
+
+logger = logging.getLogger(__name__)
 
 PROMPT = (
     "You are a helpful assistant. Some of your tools wait for a person's approval; you need not ask for it yourself."
 )
 
 WRAP_UP = "Only {left} more answers are left in this turn, this one included: come to an end and say where you stand."
-GO_ON = "Your last turn ended before its work was done, and the person asks you to go on: take it up where it stopped."
-"""Told in a turn that continues another: nobody said anything new in it."""
+ONCE_MORE = "The person asks for another answer to the same message. What was said to it before stands above."
+"""Told in a turn that repeats another."""
+
+LIMITS = ("max_rounds", "timeout", "parse_failures", "quota")
+"""What may stop a turn that could go on."""
+
+NO_ANSWER = {
+    "context_overflow": "The conversation has grown longer than the model can read",
+    "empty_answer": "The model answered nothing, also when it was asked again",
+    "incomplete": "The model's answer was cut off before it said anything",
+}
+"""Errors of a model that a person can do something about, in that person's words."""
 
 
 def agent(
@@ -38,12 +54,22 @@ def agent(
     plugins: Callable[[], Iterable[Plugin]] = tuple,
     prompt: str = PROMPT,
     rounds: int | None = None,
+    seconds: float | None = None,
+    parse_failures: int | None = None,
+    protocol: Literal["native", "json"] | None = None,
 ) -> Policy:
-    """An agent with these tools and plugins, asked for anew each turn. `rounds`: its budget, else the site's.
+    """An agent with these tools and plugins, asked for anew each turn.
+
+    `rounds`, `seconds` (of running time) and `parse_failures` (in a row) are its budget, `protocol` how its model asks
+    for calls; each as the site has it where it is left out (R1, R3). The time of an agent that another policy calls
+    begins with its first round, and ends with its caller's at the latest.
 
     Its payload: `text` (what was said; none in a turn that the system started), `files` (what was given with it),
-    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one goes on with).
+    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one goes on with), `repeats` (the turn whose
+    message this one answers once more).
     """
+    own = {"rounds": rounds, "seconds": seconds, "parse_failures": parse_failures}
+    budget: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
 
     @records_itself
     async def policy(action: Action, ctx: Context) -> list[Step]:
@@ -51,32 +77,55 @@ def agent(
 
         A round that stands in the ledger costs a look-up; work goes on at the first call without a result.
         """
-        limit = rounds or ctx.run.limits.rounds
+        limits = replace(ctx.run.limits, **budget)
         if not ctx.path:
-            ctx.run.rounds_granted = limit
-        turn = ctx.turn = Turn(ctx, list(tools()), _ordered(plugins()), action.payload.get("system") or prompt, limit)
-        for number in range(1, limit + 1):
+            ctx.run.rounds_granted = limits.rounds
+        base = action.payload.get("system") or prompt
+        turn = ctx.turn = Turn(ctx, list(tools()), _ordered(plugins()), base, limits=limits, protocol=protocol)
+        for number in range(1, limits.rounds + 1):
             answer = await ctx.call(Action("model", {"round": number}), key=str(number), hold=True)
-            if answer[-1].failed:
-                return failed(ctx, answer[-1].payload["code"], answer[-1].payload["message"])
-            asked = calls(answer)
-            if not asked:
-                return [finish(ctx, "text", answer)]
+            if why := turn.over(answer[-1]):
+                return failed(ctx, why)
+            if not (asked := calls(answer)):
+                if answer[-1].failed:
+                    continue  # it could not be read: the model is told so
+                return _answered(ctx, _words(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
             await run_batch(asked, turn, number)
-        return failed(ctx, "max_rounds", f"Stopped after {limit} rounds, the limit of one turn.")
+            if last := _last_of_all(ctx, asked):
+                return [finish(ctx, "terminate", last.payload.get("output"))]
+        return failed(ctx, _stopped("max_rounds", f"Stopped after {limits.rounds} rounds, the limit of one turn."))
 
     return policy
 
 
 class Turn:
-    """What an agent's rounds share: its tools and plugins, its budget, and its history."""
+    """What an agent's rounds share: its tools and plugins, its budget, its protocol, and its history.
 
-    def __init__(self, ctx: Context, tools: list[Tool], plugins: list[Plugin], prompt: str, limit: int) -> None:
-        self.ctx, self.tools, self.plugins, self.prompt, self.limit = ctx, tools, plugins, prompt, limit
+    `unread` is how many answers in a row could not be read, `clock` its running time.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        tools: list[Tool],
+        plugins: list[Plugin],
+        prompt: str,
+        *,
+        limits: Limits,
+        protocol: str | None,
+    ) -> None:
+        self.ctx, self.tools, self.plugins, self.prompt = ctx, tools, plugins, prompt
+        self.limits, self.protocol, self.unread = limits, protocol, 0
+        self.clock = Clock(ctx.run, ctx.path, limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = ctx.action.payload.get("text")
         self.tier: str = ctx.action.payload.get("tier", "normal")
-        self.history = History(ctx.run, ctx.path, self.input, () if ctx.path else Attached.of(ctx.action.payload))
+        given = () if ctx.path else Attached.of(ctx.action.payload)
+        self.history = History(ctx.run, ctx.path, self.input or (None if given else self._unsaid()), given)
         self._round: Round | None = None
+
+    def _unsaid(self) -> str:
+        """What stands where nobody said anything: many model servers want a message of the user to answer."""
+        return GO_ON if self.ctx.action.payload.get("continues") else NOBODY_SPOKE
 
     async def prepared(self, number: int) -> Round:
         """Round `number` with its tools and context; prepared once, on first need, never for a round that is done."""
@@ -91,10 +140,10 @@ class Turn:
                 view=run.view,
                 services=run.services,
             )
-            if self.ctx.action.payload.get("continues"):
-                round.context.append(GO_ON)
-            left = self.limit - number + 1
-            if left <= run.limits.wrap_up < self.limit:
+            if self.ctx.action.payload.get("repeats"):
+                round.context.append(ONCE_MORE)
+            left = self.limits.rounds - number + 1
+            if left <= self.limits.wrap_up < self.limits.rounds:
                 round.context.append(WRAP_UP.format(left=left))
             await round.prepared(self.plugins)
             self._round = round
@@ -104,141 +153,72 @@ class Turn:
         """The tools of round `number` by name."""
         return await (await self.prepared(number)).prepared(self.plugins)
 
+    def over(self, result: Step) -> Step | None:
+        """The error that ends the turn with this answer; None where it goes on (S51)."""
+        if not result.failed:
+            self.unread = 0
+            return None
+        if result.payload["code"] != PARSE_FAILURE:
+            return result
+        self.unread += 1
+        if self.unread < self.limits.parse_failures:
+            return None
+        # What was wrong with them is told to the model, in words that quote it: no raw call is shown to people.
+        return _stopped(
+            "parse_failures", f"Stopped, because {self.unread} answers of the model in a row could not be read."
+        )
 
-async def run_batch(asked: list[Step], turn: Turn, number: int) -> None:
-    """Give every call of one answer its result. Raises Suspended when a person must decide first.
 
-    In call order; neighbours that only read run side by side. From the first gate on nothing runs until every gate is
-    decided (R6).
+def _last_of_all(ctx: Context, asked: list[Step]) -> Step | None:
+    """The result that ends the turn: of a call that the model said is its last one, and that worked (R12)."""
+    results = [ctx.run.view.result(call.path) for call in asked if call.payload.get("terminate") is True]
+    return next((result for result in results if result and not result.failed), None)
+
+
+def _words(answer: list[Step]) -> str:
+    return "\n\n".join(step.payload["text"] for step in answer if step.type == "text")
+
+
+def _answered(ctx: Context, words: str, cut: str | None) -> list[Step]:
+    """The end of a turn by the model's last words; where they were `cut`, a text says so to whoever reads them.
+
+    It is completed all the same: all that was said is there, and the person may ask for the rest.
     """
-    ctx = turn.ctx
-    todo = _without_result(ctx, asked)
-    tools = await turn.tools_of(number) if todo else {}
-    while todo := _without_result(ctx, todo):  # asking ends those that cannot work
-        free = await _before_a_gate(ctx, todo, tools)
-        for group in _side_by_side(free, tools):
-            await ctx.gather(*(settle(ctx, call, tools) for call in group))
-        if todo := todo[len(free) :]:
-            await _ask(ctx, todo, tools)
-            await settle(ctx, todo.pop(0), tools)
+    if cut is None:
+        return [finish(ctx, "text", words)]
+    told = f"The answer was {cut}."
+    if ctx.path:
+        return [finish(ctx, "text", f"{words}\n[{told}]")]
+    return [_notice(told), finish(ctx, "text", words)]
 
 
-def _without_result(ctx: Context, asked: list[Step]) -> list[Step]:
-    return [call for call in asked if not ctx.run.view.result(call.path)]
+def _notice(told: str) -> Step:
+    return Step("system", "text", {"text": told, "role_hint": "system"})
 
 
-async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
-    """One call to its result: refused, rejected, or run once with what was approved."""
-    if why := _problem(ctx, call, tools):
-        ctx.run.stage(*_closed_gate(ctx, call))
-        await ctx.refuse(call, why.payload["code"], why.payload["message"])
-    else:
-        await ctx.invoke(call, tools[call.payload["policy"]])
-
-
-def _problem(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
-    """The error of a call that nobody needs to decide: no such tool, or input that it does not take (S22, S27)."""
-    name, raw = call.payload["policy"], call.payload.get("raw")
-    tool = tools.get(name)
-    if tool is None:
-        there_are = ", ".join(sorted(tools)) or "none"
-        why = action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
-    elif raw is not None:
-        why = action_error("runtime", "invalid_input", f"The arguments are no JSON object: {raw[:200]!r}")
-    elif problem := tool.problem(call.payload["payload"]):
-        why = action_error("runtime", "invalid_input", problem)
-    else:
-        return None
-    if _began(ctx, call):  # the tool was there, and took it, when the call began
-        return interrupted(f"Nobody knows whether it ran: check before you ask again. {why.payload['message']}")
-    return why
-
-
-def _began(ctx: Context, call: Step) -> bool:
-    return bool(ctx.run.view.at(call.path, "action_start"))
-
-
-async def _before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> list[Step]:
-    """The calls before the first one that has a gate or needs one."""
-    free: list[Step] = []
-    for call in todo:
-        if not _problem(ctx, call, tools) and not _began(ctx, call):
-            tool = tools[call.payload["policy"]]
-            waits = ctx.run.view.call(join(call.path, "human")) or await requirement(
-                tool, new_call(tool, call.payload["payload"], call.path, ctx.run)
-            )
-            if waits:
-                break
-        free.append(call)
-    return free
-
-
-def _side_by_side(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
-    """`free` in order, neighbours that may run together in one group."""
-    groups: list[list[Step]] = []
-    together = False
-    for call in free:
-        tool = tools.get(call.payload["policy"])
-        reads = tool is not None and tool.risk is Risk.READ and tool.plugin is None
-        if reads and together:
-            groups[-1].append(call)
-        else:
-            groups.append([call])
-        together = reads
-    return groups
-
-
-async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Ask every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
-
-    Raises Suspended while a gate is undecided. Returns where none is (any more).
-    """
-    steps, deferred, changing = list[Step](), list[Step](), set[str]()
-    for call in todo:
-        if why := _problem(ctx, call, tools):
-            steps += [*_closed_gate(ctx, call), replace(why, path=call.path)]
-        elif not ctx.run.view.call(join(call.path, "human")):
-            tool = tools[call.payload["policy"]]
-            try:
-                opened = await gate(tool, call.payload["payload"], call.path, ctx.run, changing)
-            except ToolError as error:
-                opened = [replace(action_error("runtime", error.code, error.message), path=call.path)]
-            steps += opened
-            if not opened and not ctx.run.view.at(call.path, "action_deferred"):
-                deferred.append(Step("runtime", "action_deferred", path=call.path))
-    ctx.run.stage(*(step for step in steps if not ctx.run.view.result(step.path)))
-    if any(_undecided(ctx, call) for call in todo):
-        ctx.run.stage(*deferred)
-        raise Suspended
-
-
-def _closed_gate(ctx: Context, call: Step) -> list[Step]:
-    """The end of a gate whose call cannot run any more."""
-    decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
-    gate = join(call.path, "human")
-    return [Step("system", "action_result", decided, path=gate)] if _undecided(ctx, call) else []
-
-
-def _undecided(ctx: Context, call: Step) -> bool:
-    gate = join(call.path, "human")
-    return ctx.run.view.call(gate) is not None and decision_at(ctx.run.view, gate) is None
-
-
-def finish(ctx: Context, stop_reason: str, answer: list[Step]) -> Step:
-    """The end of a turn that came to its answer; of a sub-agent's, its last words are what its caller gets."""
+def finish(ctx: Context, stop_reason: str, output: JSON) -> Step:
+    """The end of a turn that came to its answer; of a sub-agent's, `output` is what its caller gets."""
     if not ctx.path:
         return end(ctx.run.view, "completed", stop_reason)
-    words = "\n\n".join(step.payload["text"] for step in answer if step.type == "text")
-    return Step("runtime", "action_result", {"output": words, "stop_reason": stop_reason})
+    return Step("runtime", "action_result", {"output": output, "stop_reason": stop_reason})
 
 
-def failed(ctx: Context, code: str, message: str) -> list[Step]:
-    """The end of a turn that a limit or the model stopped: a text that says so, and the result (R2)."""
+def _stopped(code: str, message: str) -> Step:
+    return action_error("runtime", code, message)
+
+
+def failed(ctx: Context, why: Step) -> list[Step]:
+    """The end of a turn that a limit or the model stopped: a text that says so, and the result (R2).
+
+    `why` is the error: of the `runtime` where a limit stopped it, else the model's.
+    """
+    code, message = why.payload["code"], why.payload["message"]
+    logger.warning("a turn was stopped: %s", code, extra={"prompt": ctx.services.prompt, "path": ctx.path})
     if ctx.path:
         return [action_error("runtime", code, message)]
-    reason = code if code in ("max_rounds", "timeout", "parse_failures") else "model_error"
-    notice = Step("system", "text", {"text": message, "role_hint": "system"})
-    return [notice, end(ctx.run.view, "failed", reason)]
+    limit = why.actor == "runtime" and code in LIMITS
+    told = f"{NO_ANSWER[code]} ({code}): {message}" if code in NO_ANSWER else message
+    return [_notice(told), end(ctx.run.view, "failed", code if limit else "model_error")]
 
 
 def _ordered(plugins: Iterable[Plugin]) -> list[Plugin]:

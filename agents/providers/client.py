@@ -44,11 +44,12 @@ class Clients:
             max_retries=0,
             timeout=self._timeout,
             # HTTP_PROXY is about the world outside: a proxy cannot reach our own loopback.
-            http_client=DefaultAsyncHttpxClient(trust_env=not _is_loopback(self._base_url)),
+            http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
         )
 
 
-def _is_loopback(base_url: str | None) -> bool:
+def is_loopback(base_url: str | None) -> bool:
+    """Whether the address leads to this machine."""
     host = urlsplit(base_url or "").hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -24,12 +24,21 @@ from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
 
 from agents.engine.errors import ProviderError
 from agents.engine.ledger import JSON
+from agents.engine.secrets import SHORTEST
+from agents.providers.values import as_object, as_objects, as_text
 
 MESSAGE_CHARACTERS = 500
 """How much of a server's own words is kept: enough for any error of an API, too little for a whole page of HTML."""
 
-_OVERFLOW = re.compile(r"context[ _](length|window|size)", re.IGNORECASE)
-"""How OpenAI, vLLM and llama.cpp word it; OpenAI's code `context_length_exceeded` matches too."""
+_OVERFLOW = re.compile(
+    r"context[ _-]?(length|window|size|limit)"
+    r"|(prompt|input|conversation|request) is too long"
+    r"|maximum (number of tokens allowed|model length|input length)"
+    r"|reduce the length of the (messages|prompt|input)"
+    r"|inputs?\W* must have less than \d+ tokens",
+    re.IGNORECASE,
+)
+"""How model servers and the gateways before them word it; OpenAI's code `context_length_exceeded` matches too."""
 
 _PASSING = {
     "rate_limit_exceeded": "rate_limited",
@@ -66,19 +75,33 @@ def stream_broken(why: str) -> ProviderError:
     return ProviderError(f"The answer broke off: {why}", code="stream_broken", retryable=True)
 
 
+def nothing() -> ProviderError:
+    """The model gave neither text nor calls."""
+    return ProviderError("The model answered nothing.", code="empty_answer", retryable=True)
+
+
+def nothing_said(why: str) -> ProviderError:
+    """The answer was cut before anything in it was whole."""
+    return ProviderError(f"The answer was cut before it said anything: {why or 'no reason'}.", code="incomplete")
+
+
 def told(body: JSON) -> ProviderError:
     """For an error that the server described, `{code, message}`, after it had begun to answer."""
-    code, message = _words(body)
-    if _OVERFLOW.search(f"{code} {message}"):
+    code, whole = _words(body)
+    message = whole[:MESSAGE_CHARACTERS]
+    if _OVERFLOW.search(f"{code} {whole}"):
         return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
     known = "server_error" if re.fullmatch(r"5\d\d", code) else _PASSING.get(code or "server_error")
     return ProviderError(message or "The model failed.", code=known or "refused", retryable=known is not None)
 
 
 def without_key(error: ProviderError, api_key: str) -> ProviderError:
-    """The same error, with the key taken out of what the server said: some repeat what they were sent."""
+    """The same error, with the key taken out of what the server said: some repeat what they were sent.
+
+    A short one (`ollama`, `EMPTY`) is no secret, and a part of many a word.
+    """
     return ProviderError(
-        error.message.replace(api_key, "[key]") if api_key else error.message,
+        error.message.replace(api_key, "[key]") if len(api_key) >= SHORTEST else error.message,
         code=error.code,
         retryable=error.retryable,
         wait_seconds=error.wait_seconds,
@@ -87,26 +110,36 @@ def without_key(error: ProviderError, api_key: str) -> ProviderError:
 
 def _from_status(error: APIStatusError) -> ProviderError:
     status = error.status_code
-    code, message = _words(error.body)
-    message = f"HTTP {status}: {message}" if message else f"HTTP {status}"
+    code, whole = _words(error.body)
+    message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
     wait = _wait_seconds(error)
     if status == 429 and code != "insufficient_quota":  # an empty purse does not fill by waiting
         return ProviderError(message, code="rate_limited", retryable=True, wait_seconds=wait)
     if status == 408:
         return ProviderError(message, code="timeout", retryable=True, wait_seconds=wait)
+    if _OVERFLOW.search(f"{code} {whole}"):  # also as a 500: it would be too long again
+        return ProviderError(message, code="context_overflow")
     if status >= 500:
         return ProviderError(message, code="server_error", retryable=True, wait_seconds=wait)
-    overflow = _OVERFLOW.search(f"{code} {message}")
-    return ProviderError(message, code="context_overflow" if overflow else "refused")
+    return ProviderError(message, code="refused")
 
 
 def _words(body: JSON) -> tuple[str, str]:
-    """The code and the message of an error body; empty where it has none or is no JSON object."""
+    """The code and the message of an error body, or the text that stands instead of one; "" for what it has not.
+
+    FastAPI, in which many model servers are written, gives a text as `detail`, or a list of what is wrong.
+    """
     if not isinstance(body, dict):
-        return "", ""
-    code, message = body.get("code"), body.get("message")
-    code = str(code) if isinstance(code, str | int) else ""
-    return code, (message[:MESSAGE_CHARACTERS] if isinstance(message, str) else "")
+        text = as_text(body)
+        return "", "" if text.startswith("<") else text  # a web page says nothing that one could read
+    code = body.get("code")
+    message = as_text(body.get("message")) or as_text(body.get("error")) or _detail(body.get("detail"))
+    return (str(code) if isinstance(code, str | int) else ""), message
+
+
+def _detail(detail: JSON) -> str:
+    wrong = (f"{each.get('loc')}: {each.get('msg')}" for each in as_objects(detail))
+    return as_text(detail) or as_text(as_object(detail).get("message")) or "; ".join(wrong)
 
 
 def _cause(error: Exception) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 
-from agents.engine.ledger import JSON, digest
+from agents.engine.ledger import JSON
 from agents.engine.messages import AssistantMessage, CallRequest, Message, UserMessage
+from agents.providers.values import arguments_text, dumps, fit_call_id, fit_name
 
-NAME_CHARACTERS = 64
-"""The longest name of a tool that the API takes; a call id may be as long."""
+CALL_ID_CHARACTERS = 64
+"""The longest id of a call that the API takes."""
 
-_CALL_ID = re.compile(rf"[\x21-\x7e]{{1,{NAME_CHARACTERS}}}")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _REASONING = ("type", "id", "summary", "content", "encrypted_content")
 """What the API takes back of a reasoning item; it refuses the `status` that some servers add."""
 
@@ -21,11 +18,6 @@ _REASONING = ("type", "id", "summary", "content", "encrypted_content")
 def encode(messages: Sequence[Message]) -> bytes:
     """The messages' items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
     return b",".join(dumps(item) for message in messages for item in _items(message))
-
-
-def dumps(value: JSON) -> bytes:
-    """Compact JSON in UTF-8. Half a surrogate pair, which a model can produce and an API refuses, becomes `?`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
 def _items(message: Message) -> Iterator[dict[str, JSON]]:
@@ -65,13 +57,9 @@ def _said(text: str, phase: JSON = None) -> dict[str, JSON]:
 
 
 def _called(call: CallRequest) -> dict[str, JSON]:
-    # A name that the model made up may hold anything; the API would refuse the whole history for it, for ever.
-    name = _NOT_IN_NAMES.sub("_", call.name)[:NAME_CHARACTERS] or "_"
-    # Sorted, so that arguments give the same bytes before and after they were stored.
-    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    name, arguments = fit_name(call.name), arguments_text(call.arguments)
     return {"type": "function_call", "call_id": _call_id(call.call_id), "name": name, "arguments": arguments}
 
 
 def _call_id(call_id: str) -> str:
-    """The id itself, or its digest where the API would not take it."""
-    return call_id if _CALL_ID.fullmatch(call_id) else digest(call_id)
+    return fit_call_id(call_id, CALL_ID_CHARACTERS)

@@ -10,6 +10,7 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.forms import PasswordChangeForm, PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import transaction
 from django.http import HttpRequest
 
 from conversations.accounts.letters import written
@@ -82,11 +83,15 @@ class Details(Styled, UserForm):
     def save(self, commit: bool = True) -> User:
         """What was changed here, and whether mails are wanted. A changed address is told to the old one.
 
-        Nothing else of the person is written: they may have been deactivated since the form was read.
+        Nothing else of the person is written, and nothing at all where they were deactivated since the form was read:
+        they may have been erased.
         """
         user = self.instance
-        user.save(update_fields=[name for name in self.changed_data if name in self.Meta.fields])
-        Account.objects.update_or_create(user=user, defaults={"mail": self.cleaned_data["mail"]})
+        with transaction.atomic():
+            if not User.objects.select_for_update(no_key=True).get(pk=user.pk).is_active:
+                return user
+            user.save(update_fields=[name for name in self.changed_data if name in self.Meta.fields])
+            Account.objects.update_or_create(user=user, defaults={"mail": self.cleaned_data["mail"]})
         if self.old_address and self.old_address != user.email:
             send_soon(written(self.old_address, "Your e-mail address was changed", "mail/address.txt", {"user": user}))
         return user

@@ -34,7 +34,10 @@ _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn that waits, as a mail describes it. `asked_by` is empty where the reader asked."""
+    """A turn that waits, as a mail describes it. `asked_by` is empty where the reader asked.
+
+    `another`: the reader asked, and somebody else must decide.
+    """
 
     title: str
     asked_by: str
@@ -46,6 +49,7 @@ class Turn:
     since: str
     until: str
     link: str
+    another: bool
 
 
 def waiting(telling: Telling) -> EmailMessage | None:
@@ -56,8 +60,10 @@ def waiting(telling: Telling) -> EmailMessage | None:
     if not waits:
         return None
     turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
-    subject = f"Waiting for you: {turns[0].title}" if len(waits) == 1 else f"{len(waits)} turns wait for you"
-    context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns)}
+    for_another = all(turn.another for turn in turns)
+    whom = "somebody else" if for_another else "you"
+    subject = f"Waiting for {whom}: {turns[0].title}" if len(waits) == 1 else f"{len(waits)} turns wait for {whom}"
+    context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
     return written(telling.person.email, subject, "mail/waiting.txt", {**context, "name": called(telling.person)})
 
 
@@ -90,6 +96,7 @@ def _turn(wait: Wait, reader: User) -> Turn:
         since=_moment(wait.since),
         until=_moment(min(card.row.expires_at for card in (first, *rest) if card.row.expires_at)),
         link=_link(_page(first, own)),
+        another=all(card.may and not card.allow for card in (first, *rest)),
     )
 
 

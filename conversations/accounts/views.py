@@ -16,6 +16,7 @@ from django.urls import reverse, reverse_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations import quotas
 from conversations.accounts import throttle
 from conversations.accounts.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
 from conversations.accounts.letters import written
@@ -25,6 +26,7 @@ from conversations.api.keys import by_public_id, make_key, public_id
 from conversations.models import ApiKey, Scope
 from conversations.pages.chat import PersonRequest
 from conversations.pages.sidebar import sidebar
+from conversations.spending import DAY, MONTH, of_person
 
 CONSOLE = "django.core.mail.backends.console.EmailBackend"
 
@@ -182,10 +184,18 @@ def _page(
         "made": made,
         "text": text,
         "can_send": can_send(),
+        "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
         "elsewhere": True,  # neither a conversation nor a new one
     }
     return render(request, "conversations/account.html", context, status=status)
+
+
+def _usage(user: User) -> dict[str, Any]:
+    """What this person's conversations used, and the limits that stand; 0: none."""
+    today = of_person(user.pk, DAY)
+    spans = (("Last 24 hours", today), ("Last 30 days", of_person(user.pk, MONTH)))
+    return {"spans": spans, "today": today, "limits": quotas.limits(user.pk)}
 
 
 def _may(key: ApiKey) -> str:

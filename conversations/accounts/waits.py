@@ -11,11 +11,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from conversations.models import Notice, Prompt, State, Step
+from agents.engine.approval import ANOTHER
+from conversations.models import Notice, Output, Prompt, State, Step
 from conversations.presence import LOOKS_SECONDS
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 AT_ONCE = 500
@@ -51,7 +52,7 @@ def tellings(but: Collection[int] = ()) -> list[Telling]:
 
 
 def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
-    """Each wait with somebody who is to be told of it: its owner, or, where they may not decide, staff who may."""
+    """Each wait with somebody who is to be told of it: its owner; staff where the owner may not decide all."""
     now = database_time()
     waiting = _waiting(datetime.fromtimestamp(now, UTC) - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
     deciders = User.objects.with_perm("conversations.decide_own_approval", backend=BACKEND)
@@ -61,7 +62,8 @@ def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
         yield prompt.conversation.owner, _wait(prompt)
 
     staff = User.objects.with_perm("conversations.decide_approval", backend=BACKEND).filter(is_staff=True)
-    others = waiting.exclude(conversation__owner__in=deciders.values("pk"))
+    four_eyes = Exists(Output.objects.pending().filter(prompt=OuterRef("pk"), who=ANOTHER))
+    others = waiting.filter(four_eyes | ~Q(conversation__owner__in=deciders.values("pk")))
     for person in _reachable(staff, now).exclude(pk__in=but):
         for prompt in others.exclude(conversation__owner=person).exclude(_told(person.pk))[:AT_ONCE]:
             yield person, _wait(prompt)

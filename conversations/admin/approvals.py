@@ -41,7 +41,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def value(self) -> str:
         """What was asked for, else what waits."""
-        return super().value() or Gate.PENDING
+        return _state(super().value())
 
     def choices(self, changelist: ChangeList) -> Any:
         """Without Django's own "All", which would stand for what is waiting."""
@@ -62,9 +62,19 @@ class RiskFilter(admin.SimpleListFilter):
         """The risks that a tool can declare."""
         return [("read", "Reads"), *RISKS.items()]
 
+    def value(self) -> str | None:
+        """What was asked for; None, which is all, where that is no risk."""
+        asked = super().value()
+        return asked if asked in dict(self.lookup_choices) else None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Approval]) -> QuerySet[Approval]:
         """Those with the risk."""
         return queryset.filter(risk=self.value()) if self.value() else queryset
+
+
+def _state(asked: str | None) -> str:
+    """The state that an address asks for; what waits where it names none."""
+    return asked if asked in (*Gate.values, "all") else Gate.PENDING
 
 
 @admin.register(Approval)
@@ -111,10 +121,11 @@ class ApprovalAdmin(ReadOnly):
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """What waits first, the longest wait on top; then the newest."""
-        if request.GET.get("state", Gate.PENDING) == Gate.PENDING:
+        state = _state(request.GET.get("state"))
+        if state == Gate.PENDING:
             return ("asked_at", "pk")
         pending_first = Case(When(gate=Gate.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
-        return (pending_first, "-asked_at", "-pk") if request.GET.get("state") == "all" else ("-asked_at", "-pk")
+        return (pending_first, "-asked_at", "-pk") if state == "all" else ("-asked_at", "-pk")
 
     @admin.action(description="Look at the selected ones and decide")
     def decide_together(self, request: HttpRequest, queryset: QuerySet[Approval]) -> HttpResponseRedirect:

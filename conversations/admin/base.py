@@ -46,7 +46,9 @@ class Listed(Pages):
     """A table whose addresses and forms may name any rows."""
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """The list; where a number of its address fits into no column, as with any other nonsense there."""
+        """The list; where a number or a text of its address fits into no column, as with any other nonsense there."""
+        if any("\x00" in text for texts in request.GET.lists() for text in texts[1]):
+            raise IncorrectLookupParameters("NUL")
         try:
             return super().get_changelist_instance(request)
         except OverflowError as error:

@@ -4,36 +4,104 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from conversations.admin.base import Listed
+from conversations.admin.confirm import Question, confirm
+from conversations.admin.detail import person
+from conversations.erasure import TurnRuns
+from conversations.leaving import LastAdministrator, erase_user
+from conversations.models import Quota
 
 if TYPE_CHECKING:  # as in base.py
     UserPages = DjangoUserAdmin[User]
+    Inline = admin.StackedInline[Quota, User]
 else:
+    from unfold.admin import StackedInline as Inline
+
     UserPages = DjangoUserAdmin
+
+ERASING = (
+    "Name, e-mail, password, sessions, keys and settings go. It cannot be undone.",
+    "What they decided for others stays, by a person without a name, and so do the numbers of what they used.",
+    "Backups that were taken before still hold it all.",
+)
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
+class QuotaInline(Inline):
+    """How much one person may ask."""
+
+    model = Quota
+    verbose_name = verbose_name_plural = "Quota"
+
+
 @admin.register(User)
 class UserAdmin(UserPages, Listed):
-    """People, and what they may do."""
+    """People, what they may do, and how much."""
+
+    inlines = (QuotaInline,)
 
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "last_login")
 
+    actions = ("erase_one",)
+
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Nobody is deleted."""
         return False
+
+    def get_urls(self) -> list[URLPattern]:
+        """And the page on which a person is erased."""
+        view = self.admin_site.admin_view(self.erase)
+        return [path("<int:pk>/erase/", view, name="auth_user_erase"), *super().get_urls()]
+
+    def has_erase_permission(self, request: HttpRequest) -> bool:
+        """Administrators alone: with the person go all their conversations."""
+        return request.user.is_active and request.user.is_superuser
+
+    @admin.action(description="Erase this person…", permissions=["erase"])
+    def erase_one(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
+        """To the page that asks, of one person."""
+        found = list(users[:2])
+        if len(found) == 1:
+            return redirect("admin:auth_user_erase", found[0].pk)
+        messages.error(request, "One person at a time.")
+        return None
+
+    def erase(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Asks for a reason, and erases a person with all their conversations."""
+        if not self.has_erase_permission(request):
+            raise PermissionDenied
+        user = get_object_or_404(User, pk=pk)
+        name, count = user.get_username(), user.conversations.count()
+
+        def do(reason: str) -> str:
+            erased = erase_user(user, person(request), reason)
+            self.log_change(request, user, "Erased.")
+            return f"{name} is erased, with {erased} conversation{'' if erased == 1 else 's'}."
+
+        question = Question(
+            f"Erase {name}",
+            f"Erase {name} with {count} conversation{'' if count == 1 else 's'}, and all that was said and made there?",
+            ERASING,
+            "Erase",
+            reverse("admin:auth_user_changelist"),
+        )
+        return confirm(request, self, question, do, (TurnRuns, LastAdministrator))
 
 
 @admin.register(Group)

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.admin.base import ReadOnly, link_to, link_to_list, whole
-from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+from conversations.admin.confirm import Question, confirm
+from conversations.admin.detail import person
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Step, Verification
+from conversations.redacted import is_redacted
+from conversations.redaction import NotRedacted, redact
 from conversations.shown.faithful import first_line, visible
+
+REDACT = "conversations.redact"
+"""The permission to take the content out of steps."""
+REDACTING = (
+    "What was said goes, from the step, from the page, from searches and from what models will read of it. That it was"
+    " said stays: kinds, names of tools, decisions, codes, times and numbers. It cannot be undone.",
+    "With a call go its approvals and their decisions; with a message, its files and the turns that ask it again.",
+    "Backups and the files of the workspace keep what they have, and so does whoever answered for the model.",
+)
 
 
 class Record(ReadOnly):
     """A table of the record. Links lead from a conversation to its prompts, and from those to their steps."""
 
     @admin.display(description="Conversation")
-    def of_conversation(self, obj: Prompt | Step | Output | File) -> SafeString:
+    def of_conversation(self, obj: Prompt | Step | Output | File | Redaction) -> SafeString:
         """A link to the conversation."""
         return link_to(obj.conversation)
 
@@ -80,8 +98,9 @@ class PromptAdmin(Record):
     search_fields = ("=conversation__id", "input", "asked_by__username")
     fields = (
         "of_conversation", "number", "whole_input", "origin", "asked_by", "policy", "tier", "visible", "continues",
-        "state", "stop_reason", "rounds", "running_seconds", "input_tokens", "cached_tokens", "output_tokens",
-        "reasoning_tokens", "created_at", "ended_at", "worker", "fence", "strikes", "its_outputs", "its_steps",
+        "repeats", "state", "stop_reason", "rounds", "running_seconds", "input_tokens", "cached_tokens",
+        "output_tokens", "reasoning_tokens", "cost_nano_usd", "created_at", "ended_at", "worker", "fence", "strikes",
+        "its_outputs", "its_steps",
     )  # fmt: skip
 
     @admin.display(description="Said")
@@ -136,8 +155,51 @@ class StepAdmin(Record):
     search_help_text = "The number of a conversation"
     fields = (
         "of_conversation", "of_prompt", "seq", "path_shown", "actor", "type", "attempt", "time", "whole_payload",
-        "digest",
+        "digest", "taken_out",
     )  # fmt: skip
+
+    def get_urls(self) -> list[URLPattern]:
+        """And the page on which a step is redacted."""
+        view = self.admin_site.admin_view(self.redact)
+        return [path("<int:pk>/redact/", view, name="conversations_step_redact"), *super().get_urls()]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """With a way to redact it, for whoever may."""
+        fields = super().get_fields(request, obj)
+        open_ = obj is not None and request.user.has_perm(REDACT) and not is_redacted(obj.payload)
+        return [*fields, "to_redact"] if open_ else fields
+
+    def redact(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Asks for a reason, and takes the content out of this step and of what repeats it."""
+        if not (self.has_view_permission(request) and request.user.has_perm(REDACT)):
+            raise PermissionDenied
+        step = get_object_or_404(Step, pk=pk)
+
+        def do(reason: str) -> str:
+            done = redact(step.conversation, [step.seq], person(request), reason)
+            told = f"Redacted: {_steps(done.seqs)}."
+            return f"{told} The same text stands in {_steps(done.copies)}: look there too." if done.copies else told
+
+        question = Question(
+            f"Redact step {step.seq}",
+            f"Take the content out of step {step.seq} of {step.conversation} ({step.type} at {step.path or '.'})?",
+            REDACTING,
+            "Redact",
+            reverse("admin:conversations_step_change", args=[pk]),
+        )
+        return confirm(request, self, question, do, (NotRedacted,))
+
+    @admin.display(description="Redacted")
+    def taken_out(self, obj: Step) -> SafeString | str:
+        """Who took its content out, when and why."""
+        row = Redaction.objects.filter(conversation=obj.conversation_id, seq=obj.seq).first()
+        return visible(f"by {row.redacted_by}, {row.redacted_at:%Y-%m-%d %H:%M}: {row.reason}") if row else "-"
+
+    @admin.display(description="Content")
+    def to_redact(self, obj: Step) -> SafeString:
+        """The way to the page that asks."""
+        address = reverse("admin:conversations_step_redact", args=[obj.pk])
+        return format_html('<a class="link" href="{}">Redact this step…</a>', address)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Without the payloads, which the list does not show."""
@@ -168,6 +230,32 @@ class FileAdmin(Record):
     def shown_name(self, obj: File) -> SafeString:
         """The name."""
         return visible(obj.name)
+
+
+def _steps(seqs: Sequence[int]) -> str:
+    return f"step{'s' if len(seqs) > 1 else ''} {', '.join(map(str, seqs))}"
+
+
+@admin.register(Redaction)
+class RedactionAdmin(Record):
+    """What was taken out of steps, when and by whom."""
+
+    list_display = ("seq", "of_conversation", "redacted_by", "redacted_at", "reason")
+    list_select_related = ("conversation",)
+    search_fields = ("=conversation__id", "redacted_by")
+
+
+@admin.register(Verification)
+class VerificationAdmin(Record):
+    """What came of checking all ledgers."""
+
+    list_display = ("started_at", "ended_at", "nightly", "conversations", "steps", "count")
+    fields = ("started_at", "beat_at", "ended_at", "nightly", "conversations", "steps", "count", "what")
+
+    @admin.display(description="Problems")
+    def what(self, obj: Verification) -> SafeString:
+        """The first of them, a line each."""
+        return whole(obj.problems)
 
 
 @admin.register(Erasure)

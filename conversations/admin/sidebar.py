@@ -12,6 +12,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from conversations.approvals.permissions import shown_to
+from conversations.killswitch import standing
 from conversations.models import Output
 from conversations.pages.theme import chosen
 
@@ -24,6 +25,8 @@ RECORD = (
     ("Steps", "list_alt", "conversations", "step"),
     ("Files", "draft", "conversations", "file"),
     ("Erasures", "delete_history", "conversations", "erasure"),
+    ("Redactions", "ink_eraser", "conversations", "redaction"),
+    ("Checks", "fact_check", "conversations", "verification"),
 )
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
@@ -31,6 +34,7 @@ SETTINGS = (
     ("API keys", "key", "conversations", "apikey"),
 )
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
+SWITCH = (("Kill switch", "emergency_home", "conversations", "killswitch"),)
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -41,7 +45,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     start = {"title": "Start", "icon": "home", "link": reverse("admin:index")}
     chat = {"title": "Back to the chat", "icon": "arrow_back", "link": reverse("home"), "active": _is_elsewhere}
     return [
-        {"items": [start, approvals, chat]},
+        {"items": [start, approvals, *_visible(SWITCH, request), chat]},
         {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
         {"title": "Settings", "separator": True, "items": _visible(SETTINGS, request)},
         {"title": "People", "separator": True, "items": _visible(PEOPLE, request)},
@@ -52,6 +56,11 @@ def waiting(staff: User | AnonymousUser) -> str:
     """How many of the approvals this person is shown wait, as far as a badge counts; "" while none does."""
     count = shown_to(staff, Output.objects.pending())[: BADGE_MOST + 1].count()
     return f"{BADGE_MOST}+" if count > BADGE_MOST else str(count or "")
+
+
+def stopped(request: HttpRequest) -> list[str] | None:
+    """What stands at the top of every page of the admin while the kill switch is on."""
+    return ["All work is stopped", "danger"] if standing() else None
 
 
 def stylesheet(request: HttpRequest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,13 +16,15 @@ from django.utils import timezone
 
 from agents.engine.outputs import TextOutput
 from conversations.admin.sidebar import waiting
+from conversations.approvals.fatigue import rates
 from conversations.approvals.permissions import shown_to
 from conversations.health import Host, hosts, queue, waiting_since
-from conversations.models import Gate, Output, Prompt, State
+from conversations.models import Conversation, Gate, Output, Prompt, State, Verification
 from conversations.pages.status import FAILURES
 from conversations.shown.faithful import first_line
 from conversations.shown.gate import Card, card
 from conversations.shown.people import names_of
+from conversations.verification.all import LATE, broke_off
 
 ROWS_MOST = 6
 """Rows of each list."""
@@ -38,6 +41,49 @@ class Failed:
     prompt: Prompt
     why: str
     address: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The last check of all ledgers that came to its end. `since`: when there was something to check, first of all.
+
+    `broke_off`: whether that of a night did not come to its end, since then.
+    """
+
+    last: Verification | None
+    since: datetime | None
+    broke_off: bool
+
+    @property
+    def late(self) -> bool:
+        """Whether the check of a night has failed to come."""
+        before = self.last.started_at if self.last else self.since
+        return before is not None and timezone.now() - before > LATE
+
+    @property
+    def kind(self) -> str:
+        """How it looks: ok, late or bad."""
+        if self.last and self.last.count:
+            return "bad"
+        return "late" if self.late or self.broke_off else "ok"
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """The first problems, each with the address of the steps it is about."""
+        lines = self.last.problems.splitlines() if self.last else []
+        return [(line, _steps_of(line)) for line in lines[:ROWS_MOST]]
+
+
+def _steps_of(line: str) -> str:
+    found = re.match(r"conversation (\d+), ", line)
+    return f"{reverse('admin:conversations_step_changelist')}?conversation__id__exact={found[1]}" if found else ""
+
+
+def checked() -> Checked:
+    """What came of the last check."""
+    last = Verification.objects.exclude(ended_at=None).order_by("-pk").first()
+    first = Conversation.objects.order_by("pk").values_list("created_at", flat=True).first()
+    return Checked(last, None if last else first, broke_off())
 
 
 @dataclass(frozen=True)
@@ -79,6 +125,8 @@ def start(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "failed": failed(request.user),
         "work": work(),
         "decided": decided(gates, request.user),
+        "rates": rates(request.user) if request.user.has_perm("conversations.decide_approval") else [],
+        "checked": checked() if request.user.has_perm("conversations.view_step") else None,
     }
 
 

@@ -13,11 +13,11 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from conversations.admin.detail import loaded, person, told
-from conversations.approvals.many import TOGETHER_MOST, Verdict, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
 from conversations.ids import row_ids
 from conversations.models import Approval
 from conversations.pages.cards import TEXT_MOST
-from conversations.pages.sheet import Row
+from conversations.pages.sheet import Marks, Row, mixed, risks
 from conversations.shown.gate import Card, cards
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
     """GET shows the approvals named by `ids`; POST decides those that got a verdict, each for itself.
 
-    409 with what was marked and typed where one was refused.
+    409 with what was marked and typed where one was refused; 400 where several risks were to be approved together.
     """
     if not pages.has_view_permission(request):
         raise PermissionDenied
@@ -36,8 +36,14 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
         messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
         return redirect("admin:conversations_approval_changelist")
     if request.method != "POST":
-        return _page(request, pages, keys, [Row(card) for card in loaded(request, *keys)])
-    refused = {verdict.output_id: str(verdict.refused) for verdict in _decided(request, keys) if verdict.refused}
+        marks = Marks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
+        return _page(request, pages, keys, [Row(card, marks.of(card)) for card in loaded(request, *keys)])
+    try:
+        verdicts = _decided(request, keys)
+    except MixedRisk as several:
+        messages.error(request, mixed(several))
+        return _page(request, pages, keys, [_after(request, card, "") for card in loaded(request, *keys)], status=400)
+    refused = {verdict.output_id: str(verdict.refused) for verdict in verdicts if verdict.refused}
     if not refused:
         return redirect(_address(keys))
     rows = [_after(request, card, refused.pop(card.row.pk, "")) for card in loaded(request, *keys)]
@@ -82,6 +88,7 @@ def _page(
         "title": "Decide together",
         "address": _address(keys),  # a form that comes back refused stands where it can be looked at anew
         "rows": rows,
+        "risks": risks(row.card for row in rows),
         "open": sum(row.card.decidable for row in rows),
         "refused": status != 200,
         "reason": _reason(request),

@@ -80,7 +80,10 @@ class DecideTogether(View):
 
     @described("Decide several", shapes.Verdicts, request=Decisions)
     def post(self, request: Request) -> Response:
-        """Decide at most 20 approvals, each for itself: the answer is 200, with a verdict for each in their order."""
+        """Decide at most 20 approvals, each for itself: the answer is 200, with a verdict for each in their order.
+
+        Those that are approved must be of one risk: otherwise nothing is decided (400 `mixed_risk`).
+        """
         wanted = read(request, Decisions).root
         shown = set(_gates(request).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
         asked = [Wanted(d.id, d.decision, d.digest, d.reason, d.input, d.answer) for d in wanted if d.id in shown]

@@ -12,13 +12,13 @@ from conversations.api import shapes
 from conversations.api.bodies import ChangedConversation, Erase, NewConversation, read
 from conversations.api.describe import CONVERSATIONS, described
 from conversations.api.errors import Invalid, Refused
-from conversations.api.paging import page_of
+from conversations.api.paging import page_together
 from conversations.api.views import View
 from conversations.erasure import TurnRuns, erase
 from conversations.listing import archive, put_back, rename
 from conversations.models import Conversation
 from conversations.prompts import start_conversation
-from conversations.public import conversation_json
+from conversations.public import conversation_json, conversations_json
 from conversations.search import search
 
 NO_KEY = "A conversation alone takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
@@ -32,7 +32,7 @@ class Conversations(View):
     @described("List conversations", shapes.ConversationPage, parameters=CONVERSATIONS)
     def get(self, request: Request) -> Response:
         """The conversations you own, those that something was last said in first."""
-        return page_of(request, _listed(request).order_by("-updated_at", "-pk"), conversation_json)
+        return page_together(request, _listed(request).order_by("-updated_at", "-pk"), conversations_json)
 
     @described("Start a conversation", {201: shapes.Conversation}, request=NewConversation)
     def post(self, request: Request) -> Response:

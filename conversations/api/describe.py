@@ -13,7 +13,7 @@ from conversations.models import Gate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SIZE = OpenApiParameter("page_size", int, description="How many on a page: 50 unless given, 200 at most.")
+SIZE = OpenApiParameter("page_size", int, description="How many on a page: 50 unless given, 1 to 200.")
 LIST = (OpenApiParameter("page", int, description="Which page; 1 is the first."), SIZE)
 CONVERSATIONS = (
     OpenApiParameter(
@@ -27,6 +27,7 @@ CONVERSATIONS = (
     *LIST,
 )
 STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 for none."), SIZE)
+MOMENT = (OpenApiParameter("at", int, description="The seq of a step; the last one unless given."),)
 APPROVALS = (
     OpenApiParameter("state", str, enum=[*Gate.values, "all"], default="pending", description="Where they stand."),
     *LIST,

@@ -20,10 +20,12 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.killswitch import SiteStopped
 from conversations.listing import BadTitle
 from conversations.models import Gate
-from conversations.prompts import BadInput, TurnInProgress
+from conversations.prompts import BadInput, Deactivated, TurnInProgress
 from conversations.public import gate_json
+from conversations.quotas import OverQuota
 from conversations.requests import KeyReused
 from conversations.uploads import BadFile
 
@@ -99,7 +101,7 @@ def _decision(error: DecisionRefused) -> Refused:
     if error.code == "invalid_input":
         fields = {f"input.{place}".rstrip("."): list(why) for place, why in error.details.items()}
         return Refused(400, "invalid_input", str(error), fields=fields)
-    status = {"forbidden": 403, "not_found": 404}.get(error.code, 400)
+    status = {"forbidden": 403, "four_eyes": 403, "not_found": 404}.get(error.code, 400)
     return Refused(status, error.code, str(error), **error.details)
 
 
@@ -134,6 +136,9 @@ def _of_framework(error: exceptions.APIException) -> Refused:
 _MEANINGS: dict[type[Exception], Callable[[Any], Refused]] = {
     Refused: lambda error: error,
     TurnInProgress: lambda error: Refused(409, "turn_in_progress", str(error), prompt=error.prompt),
+    OverQuota: lambda error: Refused(429, "over_quota", str(error)),
+    Deactivated: lambda error: Refused(403, "forbidden", str(error)),
+    SiteStopped: lambda error: Refused(503, "stopped", str(error)),
     KeyReused: lambda error: Refused(409, "idempotency_conflict", str(error), prompt=error.prompt),
     BadInput: lambda error: Invalid({"input": [str(error)]}),
     BadTitle: lambda error: Invalid({"title": [str(error)]}),

@@ -31,8 +31,8 @@ USED_EVERY = timedelta(minutes=1)
 def make_key(user: User, name: str, scopes: Iterable[str], days: int | None = None) -> tuple[ApiKey, str]:
     """A new key and its text, which nothing can show again. `days` None: it never expires.
 
-    Reading is part of each scope. Raises ValueError for no name, an unknown scope, days that are not positive, or where
-    the person has KEYS_MOST already.
+    Reading is part of each scope. Raises ValueError for no name, an unknown scope, days that are not positive, where
+    the person has KEYS_MOST already, or was deactivated.
     """
     name = valid_text(name).strip()[:100]
     if not name:
@@ -43,7 +43,9 @@ def make_key(user: User, name: str, scopes: Iterable[str], days: int | None = No
     if days is not None and not 1 <= days <= 36_500:
         raise ValueError("A key lasts from 1 to 36,500 days; leave the days out for one that does not expire.")
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)  # so that of two requests at once the second counts the first
+        # Under the lock: of two requests at once the second counts the first, and none comes after an erasure.
+        if not User.objects.select_for_update().get(pk=user.pk).is_active:
+            raise ValueError("This account was deactivated.")
         if _living().filter(user=user).count() >= KEYS_MOST:
             raise ValueError(f"There are {KEYS_MOST} keys already: revoke one that is not needed first.")
         made: tuple[ApiKey, str] = ApiKey.objects.create(

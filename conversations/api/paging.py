@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -30,16 +30,23 @@ class Pages(PageNumberPagination):  # type: ignore[misc]
 
 def page_of(request: Request, rows: QuerySet[M], shown: Callable[[M], dict[str, JSON]]) -> Response:
     """A page of these rows, which have an order, each as `shown` tells it."""
-    number(request, "page_size", SIZE, SIZE_MOST)
+    return page_together(request, rows, lambda found: [shown(row) for row in found])
+
+
+def page_together(
+    request: Request, rows: QuerySet[M], shown: Callable[[Sequence[M]], list[dict[str, JSON]]]
+) -> Response:
+    """The same, where `shown` tells all rows of the page at once."""
+    _size(request)
     pages = Pages()
     found = pages.paginate_queryset(rows, request)
-    response: Response = pages.get_paginated_response([shown(row) for row in found])
+    response: Response = pages.get_paginated_response(shown(found))
     return response
 
 
 def steps_page(request: Request, steps: QuerySet[Step], shown: Callable[[Step], dict[str, JSON]]) -> Response:
     """A page of steps by seq: those after `?after=`, so that a page stays what it is while the ledger grows."""
-    after, size = number(request, "after", 0), number(request, "page_size", SIZE, SIZE_MOST)
+    after, size = number(request, "after", 0), _size(request)
     found = list(steps.filter(seq__gt=after).order_by("seq")[: size + 1])
     before = steps.filter(seq__lte=after).order_by("-seq").values_list("seq", flat=True)
     links: dict[str, Any] = {"next": None, "previous": None}
@@ -48,6 +55,14 @@ def steps_page(request: Request, steps: QuerySet[Step], shown: Callable[[Step], 
     if before.exists():
         links["previous"] = _link(request, before[size : size + 1].first() or 0)
     return Response({"count": steps.count(), **links, "results": [shown(step) for step in found[:size]]})
+
+
+def _size(request: Request) -> int:
+    """How many on a page. Raises Invalid, for none too: a page without rows has no end that a next one begins after."""
+    size = number(request, "page_size", SIZE, SIZE_MOST)
+    if not size:
+        raise Invalid({"page_size": ["Write a whole number, 1 or more."]})
+    return size
 
 
 def _link(request: Request, after: int) -> str:

@@ -22,11 +22,12 @@ from conversations.api.bodies import (
     read,
     request_key,
 )
-from conversations.api.describe import IDEMPOTENCY, LIST, STEPS, described
+from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, described
 from conversations.api.errors import Refused
-from conversations.api.paging import page_of, steps_page
+from conversations.api.paging import number, page_of, steps_page
 from conversations.api.views import StartingView, View
 from conversations.models import Conversation, Origin, Prompt
+from conversations.moments import Moment, moment_json
 from conversations.prompts import BadInput, again_prompt, cancel_prompt, continue_prompt, start_prompt, start_unsaid
 from conversations.public import prompt_head, prompt_json, rounds_granted, step_json
 
@@ -50,6 +51,9 @@ class Prompts(StartingView):
     )
     def post(self, request: Request, pk: int) -> Response:
         """Start a turn. 409 `turn_in_progress` while another one runs or waits; `prompt` is its id.
+
+        429 `over_quota` where your turns at a time or your tokens of the day are used up, 503 `stopped` while an
+        administrator has stopped all work; nothing was taken then.
 
         With an Idempotency-Key the same request again, also at the same moment, gives the same prompt with the same
         status; the key with another request is 409 `idempotency_conflict`. Files are a part of the request.
@@ -84,6 +88,16 @@ class Steps(View):
         return steps_page(request, _mine(request).get(pk=pk).steps.all(), step_json)
 
 
+class Outputs(View):
+    """What came of a prompt, at any moment of it."""
+
+    @described("Get a prompt's outputs at a moment", shapes.Moment, parameters=MOMENT)
+    def get(self, request: Request, pk: int) -> Response:
+        """What had come of a turn after its last step up to `at`, in reading order, and how it stood then."""
+        at = number(request, "at", 0) if "at" in request.query_params else None
+        return Response(moment_json(Moment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
+
+
 class Cancel(View):
     """The end of a turn by hand."""
 
@@ -108,9 +122,12 @@ class Continue(StartingView):
 class Again(StartingView):
     """The turn once more."""
 
-    @described("Try a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
+    @described("Ask a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
-        """Try a turn that failed or was stopped again: a new prompt with the same message, files and tier."""
+        """Ask a turn that has ended again: a new prompt with the same message, files and tier, which `repeats` it.
+
+        A turn that completed is asked again while it is the conversation's last.
+        """
         prompt = _mine(request).get(pk=pk)
         read(request, NoFields)
         return _started(again_prompt(prompt.pk, request.user, origin=Origin.API, key=request_key(request)))

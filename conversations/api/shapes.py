@@ -59,6 +59,7 @@ class Gate(Shape):
     reason: str
     risk: str
     digest: str
+    who: Annotated[str, Field(description="`another`: somebody else than who asked for the turn must approve it.")]
     facts: Annotated[list[str], Field(description="What else holds of the call and should be known.")]
     requested_at: str
     expires_at: str
@@ -184,6 +185,18 @@ class ChosenPrompt(Shape):
     name: str
 
 
+class Usage(Shape):
+    """Tokens, and the models that answered. `cost_usd` is null where no price is known."""
+
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    total_tokens: int
+    cost_usd: float | None
+    models: list[str]
+
+
 class Conversation(Shape):
     """A conversation. `active_prompt` is the turn that runs or waits, `seq` its last step, `page` is for people."""
 
@@ -195,6 +208,7 @@ class Conversation(Shape):
     seq: int
     created_at: str
     updated_at: str
+    usage: Annotated[Usage, Field(description="All its turns together.")]
     page: str
 
 
@@ -212,6 +226,7 @@ class PromptHead(Shape):
     origin: Literal["user", "trigger", "workflow", "api"]
     visible: bool
     continues: int | None
+    repeats: Annotated[int | None, Field(description="The turn whose message this one asks again.")]
     created_at: str
     ended_at: str | None
 
@@ -223,18 +238,6 @@ class Rounds(Shape):
     granted: int
 
 
-class Usage(Shape):
-    """Tokens, and the models that answered. `cost_usd` is null where no price is known."""
-
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    total_tokens: int
-    cost_usd: float | None
-    models: list[str]
-
-
 class Prompt(PromptHead):
     """A turn, with its outputs in reading order. Events after `seq` tell what is new."""
 
@@ -242,6 +245,44 @@ class Prompt(PromptHead):
     outputs: list[AnyOutput]
     usage: Usage
     seq: int
+
+
+class Spending(Usage):
+    """Usage over a span of time. `unpriced` counts the answers whose price is not known."""
+
+    answers: int
+    unpriced: int
+    known_usd: Annotated[float, Field(description="The cost of the answers with a price.")]
+
+
+class Quota(Shape):
+    """How much you may ask; null: no limit."""
+
+    running_prompts: Annotated[int | None, Field(description="Turns that run or queue at a time.")]
+    tokens_a_day: Annotated[int | None, Field(description="Tokens of the last 24 hours, input and output.")]
+
+
+class OwnUsage(Shape):
+    """What your conversations used, deleted ones too, and how much they may."""
+
+    last_24_hours: Spending
+    last_30_days: Spending
+    running_prompts: Annotated[int, Field(description="Turns that run or queue now.")]
+    quota: Quota
+
+
+class Moment(Shape):
+    """A turn as it stood after its step `at`; `previous` and `next` are the steps around that one."""
+
+    prompt: int
+    at: int
+    previous: int | None
+    next: int | None
+    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    stop_reason: str
+    rounds: Annotated[int, Field(description="Answers of the model asked for until then.")]
+    usage: Usage
+    outputs: list[AnyOutput]
 
 
 class Step(Shape):

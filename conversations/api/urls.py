@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from conversations.api import approvals, conversations, events, files, openapi, prompts
+from conversations.api import approvals, conversations, events, files, openapi, prompts, usage
 from conversations.api.views import Unknown
 
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("prompts/<int:pk>/", prompts.OnePrompt.as_view(), name="api-prompt"),
     path("prompts/<int:pk>/events/", events.prompt_events, name="api-prompt-events"),
     path("prompts/<int:pk>/steps/", prompts.Steps.as_view(), name="api-prompt-steps"),
+    path("prompts/<int:pk>/outputs/", prompts.Outputs.as_view(), name="api-prompt-outputs"),
     path("prompts/<int:pk>/cancel/", prompts.Cancel.as_view(), name="api-prompt-cancel"),
     path("prompts/<int:pk>/continue/", prompts.Continue.as_view(), name="api-prompt-continue"),
     path("prompts/<int:pk>/again/", prompts.Again.as_view(), name="api-prompt-again"),
@@ -22,6 +23,7 @@ urlpatterns = [
     path("approvals/<int:pk>/approve/", approvals.ApproveOne.as_view(), name="api-approve"),
     path("approvals/<int:pk>/reject/", approvals.RejectOne.as_view(), name="api-reject"),
     path("files/<int:pk>/", files.OneFile.as_view(), name="api-file"),
+    path("usage/", usage.Usage.as_view(), name="api-usage"),
     path("schema/", openapi.Schema.as_view(), name="api-schema"),
     path("docs/", openapi.Docs.as_view(), name="api-docs"),
     re_path("", Unknown.as_view(), name="api-unknown"),

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.db.models.functions import Now
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import Approval, ToolOutput
+from agents.engine.secrets import hide, hide_in
 from conversations import wakeup
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
-from conversations.approvals.permissions import may_decide
+from conversations.approvals.permissions import ALLOWS, may_allow, may_decide
+from conversations.crashpoints import crashpoint
 from conversations.ledger import Turn, locked_turn
 from conversations.models import Gate, Output, State
 
@@ -26,6 +29,10 @@ DECISIONS = {
     "interrupted": ("it_ran", "it_did_not", "run_again"),
 }
 """What can be decided, by what is asked."""
+
+
+CHANGED = "This is not what you were shown: look at it again."
+FOUR_EYES = "Somebody else must decide this: you asked for it. You may reject it, or stop the turn."
 
 
 class DecisionRefused(Exception):
@@ -70,28 +77,63 @@ def decide(
     tells it with the digest to decide by. `answer` is what a question is answered with.
 
     The same decision again by the same person returns the first result. Raises ObjectDoesNotExist (nobody was
-    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `unknown_decision`,
+    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`).
     """
+    input, reason, answer = _hidden(input), hide(reason).strip(), answer and hide(answer)
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
-        output = Output.objects.select_related("conversation").get(pk=output_id)
-        if not may_decide(_as_of_now(by), output):
+        output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
+        by = _as_of_now(by)
+        if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
         if output.gate != Gate.PENDING:
             wanted = {"decision": decision, "input": input, "answer": answer}
             return _decided_already(output, turn, f"user:{by.pk}", wanted)
         if turn.view.cancelled() or turn.prompt.ended:
             raise Conflict("cancelled", "Nothing was changed: the turn was stopped.", output)
-        if decision not in DECISIONS.get(output.ask, ()):
-            answers = ", ".join(DECISIONS.get(output.ask, ())) or "none"
-            raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {answers}.")
-        said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
-        if reason := reason.strip():
-            said["reason"] = reason
-        settle(turn, Step(f"user:{by.pk}", "action_result", said, path=output.gate_path))
+        if overdue := _is_overdue(output):
+            expire(turn, output)  # no sweep came by since: it is not to be approved for that
+        else:
+            _check_word(output, by, decision, digest)
+            said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
+            more = {"reason": reason} if reason else {}
+            settle(turn, Step(f"user:{by.pk}", "action_result", said | more, path=output.gate_path))
     output.refresh_from_db()
+    if overdue:
+        raise Conflict("expired", "Nothing was changed: nobody had answered in time, so it has expired.", output)
     return output
+
+
+def _check_word(output: Output, by: User, decision: str, digest: str) -> None:
+    """Raise where this is no decision of what is asked, or not this person's."""
+    if decision not in DECISIONS.get(output.ask, ()):
+        if digest != output.digest:  # something else was asked when they looked
+            raise Conflict("changed", CHANGED, output)
+        answers = ", ".join(DECISIONS.get(output.ask, ())) or "none"
+        raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {answers}.")
+    if decision in ALLOWS and not may_allow(by, output):
+        raise DecisionRefused("four_eyes", FOUR_EYES)
+
+
+def _is_overdue(output: Output) -> bool:
+    """Whether its time has passed, by the database's clock."""
+    return Output.objects.filter(pk=output.pk, expires_at__lte=Now()).exists()
+
+
+def expire(turn: Turn, output: Output) -> None:
+    """Record that nobody decided this gate in time."""
+    expired = {"decision": "expired", "digest": output.digest, "via": "system"}
+    settle(turn, Step("system", "action_result", expired, path=output.gate_path))
+
+
+def _hidden(input: object) -> object:
+    """An input as it is kept: without the site's secrets."""
+    try:
+        return hide_in(input)
+    except RecursionError as error:
+        why = "an input is not nested that deeply"
+        raise DecisionRefused("invalid_input", f"Nothing was decided: {why}.", {WHOLE: [why]}) from error
 
 
 def settle(turn: Turn, decision: Step) -> None:
@@ -99,6 +141,7 @@ def settle(turn: Turn, decision: Step) -> None:
     turn.append([decision])
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
         turn.append([_resume(turn)])
+    crashpoint("before_decision")
     transaction.on_commit(wakeup.wake)
 
 
@@ -113,7 +156,7 @@ def _said(output: Output, decision: str, digest: str, input: object, answer: str
         _as_shown(output, digest, edit)
         return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_changing(output, edit)}
     if digest != output.digest:
-        raise Conflict("changed", "This is not what you were shown: look at it again.", output)
+        raise Conflict("changed", CHANGED, output)
     if decision != "answer":
         return {"digest": output.digest}
     if not (answer or "").strip():
@@ -138,7 +181,8 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
     try:
         return shape.edit(payload)
     except ToolError as error:
-        raise DecisionRefused("invalid_input", f"Nothing was decided: {error}", {WHOLE: [error.message]}) from error
+        why = hide(error.message)
+        raise DecisionRefused("invalid_input", f"Nothing was decided: {why}", {WHOLE: [why]}) from error
 
 
 def _changing(output: Output, edit: Edit) -> dict[str, JSON]:
@@ -151,7 +195,7 @@ def _as_shown(output: Output, digest: str, edit: Edit) -> None:
     if digest == edit.digest:
         return
     if digest != output.digest:
-        raise Conflict("changed", "This is not what you were shown: look at it again.", output)
+        raise Conflict("changed", CHANGED, output)
     asked = _approval(output)
     if not edit.same_ground(asked.facts, asked.change.model_dump() if asked.change else None):
         details = {"facts": edit.facts, "digest": edit.digest, **({"change": edit.change} if edit.change else {})}

@@ -7,8 +7,7 @@ import logging
 from django.db import OperationalError
 from django.db.models.functions import Now
 
-from agents.engine.ledger import Step
-from conversations.approvals.decisions import settle
+from conversations.approvals.decisions import expire
 from conversations.ledger import locked_turn
 from conversations.models import Gate, Output, Prompt
 
@@ -43,6 +42,5 @@ def _expire(output_id: int, prompt_id: int) -> bool:
         output = Output.objects.get(pk=output_id)
         if output.gate != Gate.PENDING or turn.view.cancelled() or turn.prompt.ended:
             return False
-        expired = {"decision": "expired", "digest": output.digest, "via": "system"}
-        settle(turn, Step("system", "action_result", expired, path=output.gate_path))
+        expire(turn, output)
         return True

@@ -11,7 +11,7 @@ from django.db import connection
 
 from conversations.backup.databases import HELD_UNTIL
 from conversations.models import Drain, Prompt, Worker
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 
 STOP = "Stop the site first: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit, on every host."
 

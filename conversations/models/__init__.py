@@ -1,14 +1,17 @@
 """The record: what the database keeps of conversations."""
 
-from conversations.models.account import Account, ApiKey, Notice, Scope
+from conversations.models.account import Account, ApiKey, Notice, Quota, Scope
 from conversations.models.conversation import Conversation
 from conversations.models.draft import Draft
-from conversations.models.erasure import Erasure
+from conversations.models.erasure import Erasure, Redaction
 from conversations.models.file import File
+from conversations.models.killswitch import KillSwitch
 from conversations.models.output import Approval, Gate, Output
 from conversations.models.prompt import Origin, Prompt, State
 from conversations.models.snapshot import Snapshot
 from conversations.models.step import Step
+from conversations.models.usage import Usage
+from conversations.models.verification import Verification
 from conversations.models.worker import Drain, Worker
 
 __all__ = [
@@ -21,13 +24,18 @@ __all__ = [
     "Erasure",
     "File",
     "Gate",
+    "KillSwitch",
     "Notice",
     "Origin",
     "Output",
     "Prompt",
+    "Quota",
+    "Redaction",
     "Scope",
     "Snapshot",
     "State",
     "Step",
+    "Usage",
+    "Verification",
     "Worker",
 ]

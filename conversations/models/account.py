@@ -22,6 +22,23 @@ class Account(models.Model):
         return f"Account of {self.user}"
 
 
+class Quota(models.Model):
+    """How much one person may ask; what is empty is the site's (the settings of the same names)."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="quota")
+    running_prompts = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Turns that run or queue at a time. Empty: the site's."
+    )
+    tokens_a_day = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
+    )
+
+    def __str__(self) -> str:
+        return f"Quota of {self.user}"
+
+
 class Notice(models.Model):
     """That a person was told by e-mail of one pause of a turn. One row for each, so nobody is told twice."""
 

@@ -1,4 +1,4 @@
-"""The trace of a conversation that was erased."""
+"""The traces of what was taken out of ledgers: a whole conversation, or the content of one step."""
 
 from django.db import models
 
@@ -15,3 +15,26 @@ class Erasure(models.Model):
 
     def __str__(self) -> str:
         return f"Conversation {self.conversation_id}, erased by {self.erased_by}"
+
+
+class Redaction(models.Model):
+    """Written first in the transaction that takes one payload out; it lets the database change that step, and stays.
+
+    The chain goes over the payload's sha256, which is kept here: the ledger still verifies. Goes with its conversation.
+    What was left is in no chain: its sha256 is kept as well.
+    """
+
+    conversation = models.ForeignKey("Conversation", on_delete=models.CASCADE, related_name="redactions")
+    seq = models.BigIntegerField(help_text="Of the step.")
+    sha256 = models.CharField(max_length=64, help_text="Of the payload that stood there.")
+    left_sha256 = models.CharField(max_length=64, help_text="Of the payload that was left in its place.")
+    redacted_by = models.CharField(max_length=150)
+    redacted_at = models.DateTimeField(auto_now_add=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="one_redaction_per_step")]
+        permissions = [("redact", "Can redact steps")]
+
+    def __str__(self) -> str:
+        return f"Step {self.seq} of conversation {self.conversation_id}, redacted by {self.redacted_by}"

@@ -63,6 +63,7 @@ class Output(models.Model):
     reason = models.TextField(blank=True)
     risk = models.CharField(max_length=16, blank=True)
     digest = models.CharField(max_length=64, blank=True)
+    who = models.CharField(max_length=16, blank=True, help_text="`another`: whoever asked for the turn may not decide.")
     asked_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=150, blank=True)

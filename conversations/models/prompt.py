@@ -62,6 +62,9 @@ class Prompt(models.Model):
     request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")
     request_digest = models.CharField(max_length=64, blank=True, help_text="Of what was sent under that name.")
     continues = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    repeats = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="The turn it asks again."
+    )
 
     state = models.CharField(max_length=24, choices=State, default=State.QUEUED)
     stop_reason = models.CharField(max_length=24, blank=True)
@@ -70,6 +73,10 @@ class Prompt(models.Model):
     cached_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
     reasoning_tokens = models.BigIntegerField(default=0)
+    cost_nano_usd = models.BigIntegerField(
+        default=0, help_text="Billionths of a US dollar, of the answers with a price."
+    )
+    unpriced = models.PositiveIntegerField(default=0, help_text="Answers whose price is not known.")
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import CharField, Func, Q
 
 from conversations.models.conversation import Conversation
 from conversations.models.prompt import Prompt
@@ -17,6 +17,17 @@ class AppendOnly(Exception):
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
+
+
+class Told(Func):
+    """The snapshot that the payload of a round's `action_start` names. No parameters, or its index is not found."""
+
+    template = """substr(%(expressions)s, strpos(%(expressions)s, '"snapshot":"') + 12, 64)"""
+    output_field = CharField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        """With SQLite's own function."""
+        return self.as_sql(compiler, connection, template=self.template.replace("strpos", "instr"), **more)
 
 
 class StepQuerySet(models.QuerySet["Step"]):
@@ -68,6 +79,7 @@ class Step(models.Model):
         indexes = [
             models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
             models.Index(fields=["conversation", "seq"], name="step_state", condition=Q(type="state")),
+            models.Index(Told("payload"), name="step_told", condition=Q(type="action_start")),
             models.Index(fields=["prompt"], name="step_cancel", condition=Q(type="cancel")),  # asked for every 0.2 s
         ]
 

@@ -25,7 +25,7 @@ CANNOT = "This cannot be edited: what its tool takes is recorded nowhere."
 
 def open_card(card: Card, state: str, posted: Mapping[str, str] | None = None) -> None:
     """Open the form of this name on a card: edit or reject. Anything else, and what may not be, leaves it plain."""
-    if state == "edit" and card.editable and card.may:
+    if state == "edit" and card.editable and card.allow:
         form = edit_form(card, posted)
         card.opened = Opened("edit", form) if form else Opened(problem=CANNOT)
     elif state == "reject" and card.decidable and card.may:

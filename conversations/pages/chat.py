@@ -7,13 +7,15 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from conversations.killswitch import SiteStopped
 from conversations.listing import BadTitle, rename
 from conversations.models import Conversation, Prompt
 from conversations.pages.cards import open_asked
@@ -21,12 +23,14 @@ from conversations.pages.composer import Composer
 from conversations.pages.dock import Dock
 from conversations.pages.done import done
 from conversations.pages.forms import Message
-from conversations.pages.live import answer_html, fragment, stands_at
+from conversations.pages.gone import erased_by, gone
+from conversations.pages.live import answer_html, fragment, list_html, stands_at
 from conversations.pages.posting import posted
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline import TURNS_MOST, timeline
+from conversations.pages.timeline import TURNS_MOST, shown_prompts, timeline
 from conversations.prompts import (
     BadInput,
+    Deactivated,
     TurnInProgress,
     again_prompt,
     begin_conversation,
@@ -34,9 +38,24 @@ from conversations.prompts import (
     continue_prompt,
     start_prompt,
 )
+from conversations.quotas import OverQuota
 from conversations.requests import KeyReused
+from conversations.space import DiskFull
 from conversations.uploads import BadFile
 
+NOT_NOW: dict[type[Exception], int] = {
+    Deactivated: 403,
+    TurnInProgress: 409,
+    SiteStopped: 409,
+    OverQuota: 429,
+    DiskFull: 507,
+}
+"""Why a message that is well formed is not taken, and the status that says so; its text stays in the field."""
+REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *NOT_NOW)
+"""Why no turn begins."""
+STARTS_NOTHING: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
+"""The same, where a new conversation was to begin."""
+DELETED = "This conversation was deleted: begin a new one."
 ARRIVED = "A message that this page sent before has arrived after all, see its conversation. This one was not sent."
 
 
@@ -76,11 +95,12 @@ def start(request: PersonRequest) -> HttpResponse:
         prompt = begin_conversation(
             request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
-    except (BadInput, BadFile, KeyReused) as error:
+    except STARTS_NOTHING as error:
         kept = _kept(reverse("start"), message, ARRIVED if isinstance(error, KeyReused) else error)
+        status = NOT_NOW.get(type(error), 400)
         if request.htmx:
-            return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=400)
-        return _empty(request, kept, one_pane="thread", status=400)
+            return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=status)
+        return _empty(request, kept, one_pane="thread", status=status)
     page = f"{prompt.conversation.get_absolute_url()}#now"
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
@@ -88,33 +108,44 @@ def start(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def conversation(request: PersonRequest, pk: int) -> HttpResponse:
-    """One conversation."""
-    return _thread(request, _conversation(request, pk))
+    """One conversation; 410 for who deleted it."""
+    try:
+        found = _conversation(request, pk)
+    except Http404:
+        return gone(request, request.user, pk)
+    return _thread(request, found)
 
 
 @posted
 def say(request: PersonRequest, pk: int) -> HttpResponse:
-    """Send a message. 409 while a turn runs or waits, 400 where it cannot be taken; the text is kept in the field."""
-    found, message = _conversation(request, pk), Message(request.POST, request.FILES)
+    """Send a message. 400 where it cannot be taken, 409 or 429 where not now, 410 where the reader deleted what it is
+    said in; the text is kept in the field.
+    """
+    message = Message(request.POST, request.FILES)
     try:
+        found = _conversation(request, pk)
         start_prompt(
             found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
+    except (Http404, ObjectDoesNotExist):  # also where it went at this moment
+        return _gone(request, pk, message)
     except KeyReused:
         kept = _kept(_action(found), message, ARRIVED)
         return _answer(request, found, kept, 409, fresh=True)
-    except (TurnInProgress, BadInput, BadFile) as error:
-        status = 409 if isinstance(error, TurnInProgress) else 400
-        return _answer(request, found, _kept(_action(found), message, error), status)
+    except REFUSED as error:
+        return _answer(request, found, _kept(_action(found), message, error), NOT_NOW.get(type(error), 400))
     return _answer(request, found)
 
 
 @posted
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. What was typed meanwhile stays in the field."""
-    prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
-    cancel_prompt(prompt.pk, request.user)
-    found, message = _conversation(request, prompt.conversation_id), Message(request.POST, request.FILES)
+    prompt, message = _prompt(request, pk), Message(request.POST, request.FILES)
+    try:
+        cancel_prompt(prompt.pk, request.user)
+        found = _conversation(request, prompt.conversation_id)
+    except (Http404, ObjectDoesNotExist):
+        return _gone(request, prompt.conversation_id, message)
     typed = Composer(_action(found), message.text, message.tier) if message.text.strip() else None
     return _answer(request, found, typed)
 
@@ -127,17 +158,19 @@ def go_on(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def again(request: PersonRequest, pk: int) -> HttpResponse:
-    """Try a turn that failed or was stopped again: a new turn with the same message. 409 where that cannot be."""
+    """Ask the message of a turn again: a new turn, before which the old one is folded. 409 where that cannot be."""
     return _anew(request, pk, again_prompt)
 
 
 def _anew(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
-    prompt = get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
-    found = _conversation(request, prompt.conversation_id)
+    prompt = _prompt(request, pk)
     try:
+        found = _conversation(request, prompt.conversation_id)
         start(prompt.pk, request.user)
-    except (TurnInProgress, BadInput) as error:
-        return _answer(request, found, Composer(_action(found), problem=str(error)), 409)
+    except (Http404, ObjectDoesNotExist):
+        return _gone(request, prompt.conversation_id, Message(request.POST))
+    except REFUSED as error:
+        return _answer(request, found, Composer(_action(found), problem=str(error)), NOT_NOW.get(type(error), 409))
     return _answer(request, found)
 
 
@@ -162,6 +195,23 @@ def _conversation(request: PersonRequest, pk: int) -> Conversation:
     """The conversation, for its reader. Raises Http404 where it is not theirs."""
     mine = Conversation.objects.visible_to(request.user)
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
+
+
+def _prompt(request: PersonRequest, pk: int) -> Prompt:
+    """The turn, for its reader. Raises Http404 where it is not theirs."""
+    return get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
+
+
+def _gone(request: PersonRequest, pk: int, message: Message) -> HttpResponse:
+    """What who deleted this conversation is answered after a form: 410, and the text is kept, for a new one.
+
+    Raises Http404 for everybody else.
+    """
+    erased_by(request.user, pk)
+    kept = _kept(reverse("start"), message, DELETED)
+    if request.htmx:
+        return HttpResponse(list_html(request.user.pk) + answer_html(kept, fresh=False), status=410)
+    return _empty(request, kept, one_pane="thread", status=410)
 
 
 def _kept(action: str, message: Message, problem: Exception | str) -> Composer:
@@ -216,13 +266,19 @@ def _thread(
         "conversation": conversation,
         "turns": turns,
         "has": {},  # a page that is loaded has nothing yet
-        "earlier": turns[0].prompt.number > 1 if turns else False,
+        "earlier": bool(turns) and _any_before(turns[0].prompt),
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
         "composer": composer or Composer(_action(conversation)),
         "renaming": renaming or {},
     }
     return render(request, "conversations/thread.html", context | _frame(request), status=status)
+
+
+def _any_before(prompt: Prompt) -> bool:
+    """Whether turns that are shown came before this one."""
+    earlier = shown_prompts(prompt.conversation).filter(number__lt=prompt.number)
+    return prompt.number > 1 and earlier.exists()
 
 
 def _turns_wanted(request: HttpRequest) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpResponse
@@ -48,12 +50,12 @@ def decide(request: PersonRequest, pk: int) -> HttpResponse:
 
 
 def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionRefused) -> HttpResponse:
-    """The card as it is now; with what was typed, as long as it waits."""
+    """The card as it is now, with what was typed: in its form as long as it waits, else below what was decided."""
     block, shown = _block(request, pk)
     if shown.pending:
         shown.opened = opened if shown.may else Opened(problem=str(refused))
     else:
-        shown.opened = Opened(problem="Not decided.")
+        shown.opened = replace(opened, problem="Not decided.")
     status = 409 if isinstance(refused, Conflict) else 403 if refused.code == "forbidden" else 400
     return _answer(request, block, status)
 

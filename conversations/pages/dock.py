@@ -38,9 +38,19 @@ class Batch:
         return [card for card in self.cards if card.pending]
 
     @property
+    def mixed(self) -> bool:
+        """Whether what the reader may approve carries several risks: that is not approved all at once."""
+        return len({card.row.risk for card in self.yours}) > 1
+
+    @property
+    def yours(self) -> list[Card]:
+        """Those that wait for the reader: the others wait for somebody else."""
+        return [card for card in self.open if card.allow]
+
+    @property
     def may(self) -> bool:
-        """Whether the reader may decide one of them."""
-        return any(card.may for card in self.open)
+        """Whether one of them waits for the reader."""
+        return bool(self.yours)
 
 
 @dataclass(frozen=True)
@@ -59,11 +69,11 @@ class Dock:
 
     @property
     def state(self) -> str:
-        """The word in the bar: waiting, working, failed, or ""."""
+        """The word in the bar: waiting, working, behind (what works is not shown), failed, or ""."""
         if self.batch.open:
             return "waiting"
         if self.active:
-            return "working"
+            return "working" if self.active.visible else "behind"
         return "failed" if self.last and self.last.state == State.FAILED else ""
 
     @property
@@ -73,8 +83,8 @@ class Dock:
         shown = {
             "name": version(str(self.conversation)),
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
-            "state": version(self.state, len(self.batch.open), self.batch.may),
+            "state": version(self.state, len(self.batch.yours)),
             "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], self.batch.may),
-            "act": version(active, self.state == "waiting", self.batch.may),
+            "act": version(active, self.state, self.batch.may),
         }
         return {name: Part(name, value) for name, value in shown.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
+from agents.engine.ledger import valid_text
 from conversations.prompts import INPUT_MOST, BadInput
 from conversations.requests import KEY_MOST
 from conversations.uploads import Upload, uploads
@@ -39,7 +40,7 @@ class Message(forms.Form):
     @property
     def key(self) -> str:
         """The page's own name for this message; "" where it gave none."""
-        return str(self.data.get("key", ""))[:KEY_MOST]
+        return valid_text(str(self.data.get("key", "")))[:KEY_MOST]
 
     @property
     def brought(self) -> int:

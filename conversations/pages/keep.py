@@ -1,4 +1,5 @@
-"""What one does with a conversation as a whole: put it away and back, take it along as Markdown, delete it."""
+"""What one does with a conversation as a whole: put it away and back, take it along as Markdown, see
+what it took, delete it."""
 
 from __future__ import annotations
 
@@ -8,13 +9,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods
 
+from agents.engine.ledger import valid_text
 from conversations.erasure import REASON_MOST, TurnRuns, erase
 from conversations.export import exported, file_name
 from conversations.listing import archive, put_back
 from conversations.models import Conversation
 from conversations.pages.chat import PersonRequest
 from conversations.pages.done import say_archived, say_deleted
+from conversations.pages.gone import gone
 from conversations.pages.posting import posted
+from conversations.pages.timeline import TURNS_MOST
+from conversations.spending import NOTHING, by_model, of_conversations, of_prompts
 
 RUNS = "A turn runs here: stop it first. Nothing was deleted."
 
@@ -39,12 +44,15 @@ def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: PersonRequest, pk: int) -> HttpResponse:
-    """Say what goes and what stays; by POST, delete it. 409 while a worker is at a turn of it."""
-    found, problem = _mine(request, pk), ""
+    """Say what goes and what stays; by POST, delete it. 409 while a worker is at a turn of it, 410 where it went."""
+    try:
+        found, problem = _mine(request, pk), ""
+    except Http404:
+        return gone(request, request.user, pk)
     if request.method == "POST":
         title = str(found)
         try:
-            erase(found, request.user, request.POST.get("reason", "").strip()[:REASON_MOST])
+            erase(found, request.user, valid_text(request.POST.get("reason", "")).strip()[:REASON_MOST])
         except TurnRuns:
             problem = RUNS
         except Conversation.DoesNotExist:
@@ -72,6 +80,24 @@ def export(request: PersonRequest, pk: int) -> HttpResponse:
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
+
+
+@login_required
+@require_GET
+def usage(request: PersonRequest, pk: int) -> HttpResponse:
+    """What a conversation took in tokens and money: in all, by model, and turn by turn."""
+    found = _mine(request, pk)
+    prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
+    newest = list(prompts[:TURNS_MOST])
+    spent = of_prompts([prompt.pk for prompt in newest])
+    context = {
+        "conversation": found,
+        "spent": of_conversations([pk]).get(pk, NOTHING),
+        "models": by_model(pk),
+        "turns": [(prompt, spent.get(prompt.pk, NOTHING)) for prompt in newest],
+        "more": prompts.count() - len(newest),
+    }
+    return render(request, "conversations/usage.html", context)
 
 
 def _mine(request: PersonRequest, pk: int) -> Conversation:

@@ -14,12 +14,14 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from agents.engine.view import parent
-from conversations.models import Conversation, Draft, Output, Prompt, Step
+from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.composer import Composer
 from conversations.pages.dock import Dock
 from conversations.pages.drafts import Prose, Running, prose, slug, standing
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, shown_prompts, turn, turns
+from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, shown_prompts, spent_by, turn, turns
+from conversations.space import is_short
+from conversations.spending import Spent
 
 PATHS_MOST = 200
 """Paths that are asked for by name; of more the whole turn is read."""
@@ -44,6 +46,7 @@ class LivePage:
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
         self._shapeless: set[tuple[int, str]] = set()  # drafts that stand nowhere on the page
+        self._folded: set[int | None] = set()  # turns that were sent folded: another asks their message again
 
     def changed(self, prompts: Collection[int]) -> str:
         """What changed in these turns since the last call, as HTML; "" for nothing."""
@@ -94,20 +97,30 @@ class LivePage:
     def _frame(self, conversation: Conversation, wanted: set[int]) -> str:
         """These turns, and what stands around them, as far as it is not sent yet."""
         active = conversation.active_prompt_id
-        prompts = _prompts(conversation, wanted | ({active} if active else set()))
-        drafts = standing(prompts)
-        made = {prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {})) for prompt in prompts}
-        shown = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
+        shown = wanted | ({active} if active else set())
+        prompts = _prompts(conversation, shown)
+        if folded := {prompt.repeats_id for prompt in prompts if prompt.repeats_id} - self._folded:
+            self._folded |= folded
+            wanted = wanted | folded
+            prompts = _prompts(conversation, shown | folded)
+        drafts, spent = standing(prompts), spent_by(prompts)
+        made = {
+            prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))
+            for prompt in prompts
+        }
+        sent = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
         dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
-        has = {name: version for sent in self._has.values() for name, version in sent.items()}
-        html = _html(conversation, shown, dock, has, after=self._seq)
+        has = {name: version for parts in self._has.values() for name, version in parts.items()}
+        html = _html(conversation, sent, dock, has, after=self._seq)
         self._seq = conversation.seq
         self._has[0] = {part.id: part.version for part in dock.parts.values()}
-        for one in shown:
+        for one in sent:
             self._sent(one)
         return html
 
-    def _turn(self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft]) -> Turn:
+    def _turn(
+        self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
+    ) -> Turn:
         kept = self._kept.get(prompt.pk)
         rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
         if kept is not None:
@@ -119,7 +132,7 @@ class LivePage:
         kept = self._kept.setdefault(prompt.pk, Kept(seq))
         kept.seq = seq  # only now: what could not be read is read at the next look
         kept.shown |= {one.entry.position: one for one in found}
-        return turn(prompt, kept.shown.values(), drafts, self._prose)
+        return turn(prompt, kept.shown.values(), drafts, self._prose, spent)
 
     def _sent(self, turn: Turn) -> None:
         """Note what pages have now; of a turn that has ended nothing more is to come."""
@@ -136,29 +149,33 @@ class LivePage:
 def catch_up(conversation_id: int, after: int) -> tuple[str, int]:
     """HTML that brings a page rendered at the step `after` to the present, and the seq it then stands at.
 
-    `after` 0: everything that a fresh page shows. A conversation that is gone gives ("", after).
+    `after` 0: everything that a fresh page shows. With turns of which something was taken out: it may have been while
+    the page was away, and no step says so. A conversation that is gone gives ("", after).
     """
     conversation = _conversation(conversation_id)
     if conversation is None:
         return "", after
-    active = conversation.active_prompt_id
-    changed = _changed(conversation, after)
-    wanted = changed | ({active} if active else set())
-    shown = turns(_prompts(conversation, wanted), conversation.owner)
-    has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
-    dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
-    return _html(conversation, shown, dock, has), conversation.seq
+    return _since(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
 
 
 def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
-    """What a page of this user's is answered after a form: the conversation as `catch_up` gives it, and the list."""
-    return catch_up(conversation.pk, after)[0] + list_html(user.pk)
+    """What a page of this user's is answered after a form: the conversation since the step `after`, and the list.
+
+    What was redacted its socket tells it, at once or when it comes back.
+    """
+    current = _conversation(conversation.pk)
+    return (_since(current, _changed(current, after)) if current else "") + list_html(user.pk)
 
 
-def list_html(user_id: int) -> str:
-    """A person's list of conversations with its marks, and what the title and the icon of a page tell."""
+def list_html(user_id: int, disk_full: bool | None = None) -> str:
+    """What is on all pages of a person: the list with its marks, what title and icon tell, what all must know.
+
+    `disk_full`: where it is known, whether it is; None to look.
+    """
     user = User.objects.get(pk=user_id)
-    return render_to_string("conversations/list.html", {"sidebar": sidebar(user), "oob": True})
+    full = is_short() if disk_full is None else disk_full
+    context = {"sidebar": sidebar(user), "disk_full": full, "oob": True}
+    return render_to_string("conversations/list.html", context)
 
 
 def stands_at(request: HttpRequest) -> int:
@@ -170,6 +187,17 @@ def stands_at(request: HttpRequest) -> int:
 def answer_html(composer: Composer, *, fresh: bool) -> str:
     """What the place where one writes is told after a form: why it was not taken; and a `fresh` key for the next."""
     return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
+
+
+def _since(conversation: Conversation, changed: set[int]) -> str:
+    """These turns whole, those whose messages they ask again, and of the one that runs what no step says."""
+    active = conversation.active_prompt_id
+    changed = changed | _repeated(changed)
+    wanted = changed | ({active} if active else set())
+    shown = turns(_prompts(conversation, wanted), conversation.owner)
+    has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
+    dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
+    return _html(conversation, shown, dock, has)
 
 
 def _conversation(pk: int) -> Conversation | None:
@@ -185,8 +213,26 @@ def _changed(conversation: Conversation, after: int) -> set[int]:
     """The prompts with steps after this one; for a fresh page those that it shows."""
     if 0 < after <= conversation.seq:
         return set(conversation.steps.filter(seq__gt=after).values_list("prompt", flat=True))
-    newest = conversation.prompts.filter(visible=True).order_by("-number").values_list("pk", flat=True)
+    return _newest(conversation)
+
+
+def _redacted(conversation: Conversation) -> set[int]:
+    """Those that a fresh page shows of which something was taken out at any time."""
+    seqs = Redaction.objects.filter(conversation=conversation).values("seq")
+    redacted = set(conversation.steps.filter(seq__in=seqs).values_list("prompt", flat=True))
+    return redacted & _newest(conversation) if redacted else redacted
+
+
+def _newest(conversation: Conversation) -> set[int]:
+    """The prompts that a fresh page shows."""
+    newest = shown_prompts(conversation).order_by("-number").values_list("pk", flat=True)
     return set(newest[:TURNS_MOST])
+
+
+def _repeated(prompts: Collection[int]) -> set[int]:
+    """The turns whose messages these ask again."""
+    asking = Prompt.objects.filter(pk__in=list(prompts), visible=True).exclude(repeats=None)
+    return {pk for pk in asking.values_list("repeats", flat=True) if pk is not None}
 
 
 def _last(conversation: Conversation) -> Prompt | None:

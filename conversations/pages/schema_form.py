@@ -40,6 +40,12 @@ class Field:
     first: bool = False
 
     @property
+    def label(self) -> str:
+        """Its name for people: "timeout_seconds" is "Timeout seconds"; a name of another form stands as it is."""
+        plain = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name)
+        return self.name.replace("_", " ").capitalize() if plain else self.name
+
+    @property
     def spelled(self) -> bool:
         """Whether it is a text that is spelled out."""
         return self.kind == "json" and self.text.startswith('"')

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from conversations.approvals.many import TOGETHER_MOST, Verdict, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
 from conversations.ids import row_ids
 from conversations.models import Conversation
 from conversations.pages.cards import TEXT_MOST
 from conversations.pages.chat import PersonRequest
-from conversations.shown.gate import Card, cards
+from conversations.shown.gate import Card, called_risk, cards
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,60 @@ class Row:
         return self.card.may and self.card.decidable
 
 
+@dataclass(frozen=True)
+class Risk:
+    """The rows of one risk that can be approved together. `name` is the risk's, `words` what it is called."""
+
+    name: str
+    words: str
+    count: int
+
+
+def risks(cards: Iterable[Card]) -> list[Risk]:
+    """The risks of those that the reader can approve, in their order: calls of one are approved together (C14)."""
+    found = Counter(card.row.risk for card in cards if _approvable(card))
+    return [Risk(name, called_risk(name), count) for name, count in found.items()]
+
+
+def _approvable(card: Card) -> bool:
+    return card.pending and card.allow and card.row.ask == "approve"
+
+
+def mixed(refused: MixedRisk) -> str:
+    """What is said on a page where calls of several risks were marked to be approved."""
+    words = [called_risk(name).lower() for name in refused.details["risks"]]
+    return (
+        f"Nothing was decided: what you marked to approve carries different risks ({', '.join(words)})."
+        " Approve the actions of one risk, and leave the others for the next time."
+    )
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     """GET shows what waits, each marked as `all` says (approve, reject); POST decides what got a verdict.
 
-    Each is decided for itself. 404 where the conversation is not theirs; 409 with the sheet where one was refused.
+    Of several risks, `risk` names the one whose actions are marked to be approved. Each is decided for itself. 404
+    where the conversation is not theirs; 409 with the sheet where one was refused, 400 where several risks were to be
+    approved together.
     """
     mine = get_object_or_404(Conversation.objects.visible_to(request.user), pk=pk)
     if request.method != "POST":
-        wanted = request.GET.get("all", "leave")
-        rows = [Row(card, _marked(card, wanted)) for card in _waiting(mine, request)]
+        shown = _waiting(mine, request)
+        found, risk = risks(shown), request.GET.get("risk")
+        marks = Marks(request.GET.get("all", "leave"), found[0].name if len(found) == 1 else risk)
+        rows = [Row(card, marks.of(card)) for card in shown]
         return _page(request, mine, rows, more=_left_out(mine, rows))
     shown = _cards(mine, request)
-    verdicts = decide_many(_wanted(request.POST, shown), request.user, "page")
+    try:
+        verdicts = decide_many(_wanted(request.POST, shown), request.user, "page")
+    except MixedRisk as several:
+        return _page(request, mine, [_after(card, request.POST, None) for card in shown], 400, problem=mixed(several))
     refused = {verdict.output_id: verdict for verdict in verdicts if verdict.refused}
     if not refused:
         return redirect(f"{mine.get_absolute_url()}#now")
     rows = [_after(card, request.POST, refused.get(card.row.pk)) for card in _cards(mine, request)]
-    return _page(request, mine, rows, status=409)
+    return _page(request, mine, rows, 409)
 
 
 def _waiting(conversation: Conversation, request: PersonRequest) -> list[Card]:
@@ -73,9 +110,18 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 
 
-def _marked(card: Card, wanted: str) -> str:
-    """A question, and what became of an interrupted call, are not answered with the others."""
-    return wanted if wanted in ("approve", "reject") and card.row.ask == "approve" else "leave"
+@dataclass(frozen=True)
+class Marks:
+    """What is marked at first: `word` (approve, reject), to approve only what is of this `risk`."""
+
+    word: str
+    risk: str | None
+
+    def of(self, card: Card) -> str:
+        """A question, and what became of an interrupted call, are not answered with the others."""
+        if self.word == "approve":
+            return "approve" if _approvable(card) and card.row.risk == self.risk else "leave"
+        return "reject" if self.word == "reject" and card.row.ask == "approve" else "leave"
 
 
 def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[Wanted]:
@@ -99,8 +145,19 @@ def _after(card: Card, posted: QueryDict, verdict: Verdict | None) -> Row:
 
 
 def _page(
-    request: PersonRequest, conversation: Conversation, rows: Sequence[Row], more: int = 0, status: int = 200
+    request: PersonRequest,
+    conversation: Conversation,
+    rows: Sequence[Row],
+    status: int = 200,
+    *,
+    more: int = 0,
+    problem: str = "",
 ) -> HttpResponse:
     open = [row for row in rows if row.open]
     context = {"conversation": conversation, "rows": rows, "open": open, "more": more, "reason_most": TEXT_MOST}
+    context |= {
+        "risks": risks(row.card for row in rows),
+        "problem": problem,
+        "address": reverse("sheet", args=[conversation.pk]),
+    }
     return render(request, "conversations/sheet.html", context, status=status)

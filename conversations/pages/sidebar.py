@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from conversations.approvals.permissions import shown_to
+from agents.engine.approval import ANOTHER
+from conversations.approvals.permissions import OWN, shown_to
 from conversations.models import Conversation, Output, Prompt, State, Step
 from conversations.pages.versions import version
 from conversations.presence import has_looked
@@ -25,18 +26,29 @@ COUNT_MOST = 100
 """Approvals are counted so far; "99+" says that there are more."""
 
 
+class Waits(NamedTuple):
+    """How many actions of a conversation wait for whoever reads the list, and the newest: a later one is news.
+
+    `others`: none does, and all that wait are somebody else's to let run; there is no news in them.
+    """
+
+    number: int = 0
+    newest: int = 0
+    others: bool = False
+
+
 @dataclass(frozen=True)
 class Row:
-    """A conversation in the list: how many actions of it wait, and whether it works or failed.
+    """A conversation in the list: what of it waits, and whether it works or failed.
 
+    `state` is that of its turn that is not done, "" where there is none, or one that is not shown and asks nothing.
     `unread`: its last turn ended, or began to wait, since its owner had it in view. `quote`: where a search found
     something, if not in the title.
     """
 
     conversation: Conversation
-    waiting: int
+    waits: Waits
     state: str
-    asks: int = 0  # the newest output that waits: a later one is news
     unread: bool = False
     failed: bool = False
     quote: str = ""
@@ -44,13 +56,13 @@ class Row:
     @property
     def marks(self) -> tuple[object, ...]:
         """All that it shows beside the conversation's own."""
-        return self.waiting, self.asks, self.state, self.time, self.unread, self.failed, self.quote
+        return self.waits, self.state, self.time, self.unread, self.failed, self.quote
 
     @property
     def since(self) -> datetime:
         """What it is ordered by: when something was last said, and while its turn is not done, when that began."""
         active = self.conversation.active_prompt
-        return active.created_at if active else self.conversation.updated_at
+        return active.created_at if active and self.state else self.conversation.updated_at
 
     @property
     def working(self) -> bool:
@@ -76,8 +88,8 @@ class Group:
 class Sidebar:
     """The list, as one person sees it. `query` is what was searched for; `more` says that not all are here.
 
-    `archived`: it is the list of what was put away; `away` counts these. `waiting` counts the actions that wait in this
-    person's conversations, `approvals` those that the admin shows to staff, up to COUNT_MOST; None for others.
+    `archived`: it is the list of what was put away; `away` counts these. `waiting` counts the actions in this person's
+    conversations that wait for them, `approvals` those that the admin shows to staff, up to COUNT_MOST, else None.
     """
 
     groups: list[Group]
@@ -109,28 +121,30 @@ class Sidebar:
 
 
 def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
-    """The conversations of this user, those that wait for a person first, then the newest.
+    """The conversations of this user, those that wait for them first, then for somebody else, then the newest.
 
     What was put away is there where it was searched for, where it waits, and where `archived` asks for it.
     """
     mine = Conversation.objects.visible_to(user)
     quotes = search(mine, query, LIST_MOST + 1) if query else {}
     newest = list(_with_last_turn(mine, _wanted(query, quotes, archived=archived))[: LIST_MOST + 1])
-    waiting, looks = _waiting(newest), _looks(user, newest)
-    rows = [_row(c, *waiting.get(c.pk, (0, 0)), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
+    waits, looks = _waits(user, newest), _looks(user, newest)
+    rows = [_row(c, waits.get(c.pk, Waits()), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
     wait = [row for row in rows if row.state == State.WAITING]
     rest = [row for row in rows if row.state != State.WAITING]
-    title = "Waiting for you" if user.has_perm("conversations.decide_own_approval") else "Waiting for approval"
+    yours = Group("Waiting for you", [row for row in wait if not row.waits.others])
+    others = Group("Waiting for somebody else", [row for row in wait if row.waits.others])
     pending = Output.objects.pending()
+    theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
     return Sidebar(
-        [Group(title, wait), *_by_day(rest)] if wait else _by_day(rest),
+        [*(group for group in (yours, others) if group.rows), *_by_day(rest)],
         query,
         len(newest) > LIST_MOST,
         archived and not query,
         mine.exclude(archived_at=None).count(),
         shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
-        pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt")).count(),
+        theirs.exclude(who=ANOTHER).count() if user.has_perm(OWN) else 0,
     )
 
 
@@ -161,20 +175,28 @@ def _moved(conversation: Any) -> bool:
     return left and (conversation.last_seq or 0) > conversation.seen_seq
 
 
-def _row(conversation: Any, waiting: int, asks: int, *, looks: bool, quote: str) -> Row:
+def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> Row:
     active = conversation.active_prompt
-    state, unread = active.state if active else "", looks and _moved(conversation)
-    return Row(conversation, waiting, state, asks, unread, unread and conversation.last_state == State.FAILED, quote)
+    shown = active and (active.visible or active.state == State.WAITING)
+    state, unread = active.state if shown else "", looks and _moved(conversation)
+    return Row(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
 
 
-def _waiting(conversations: Iterable[Conversation]) -> dict[int, tuple[int, int]]:
-    """How many actions of each wait, and the newest of them."""
+def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
+    """What of each waits. With four eyes its owner may say no, but it waits for somebody else."""
     ids = [c.pk for c in conversations if c.active_prompt and c.active_prompt.state == State.WAITING]
     if not ids:
         return {}
     pending = Output.objects.pending().filter(conversation__in=ids).order_by()
-    counted = pending.values("conversation").annotate(n=Count("pk"), newest=Max("pk"))
-    return {row["conversation"]: (row["n"], row["newest"]) for row in counted}
+    own = ~Q(who=ANOTHER)
+    counted = pending.values("conversation").annotate(
+        n=Count("pk"), own=Count("pk", filter=own), newest=Max("pk", filter=own)
+    )
+    may = user.has_perm(OWN)
+    return {
+        row["conversation"]: Waits(row["own"], row["newest"]) if may and row["own"] else Waits(row["n"], others=True)
+        for row in counted
+    }
 
 
 def _by_day(rows: Iterable[Row]) -> list[Group]:

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.conf import settings
+
 from agents.engine.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
+from agents.providers.json_answer import for_people
 from conversations.pages.drafts import Running
 from conversations.pages.versions import version
 from conversations.shown.call import Call, call_of, phrase, result_text
@@ -14,15 +17,20 @@ from conversations.shown.when import took
 
 SAID_MOST = 4
 """Calls that the closed line names."""
+THINKING, UNREADABLE = "Thinking", "The model's answer could not be read"
 MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
 class Folded(NamedTuple):
-    """An entry among the steps, the version in which it stands, and what it has said if it runs."""
+    """An entry among the steps, the version in which it stands, and what it has said if it runs.
+
+    `tries`: of an answer that could not be read, the how many-eth in a row it was.
+    """
 
     entry: Output
     version: str
     running: Running | None
+    tries: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Row:
     version: str
     entry: Output
     running: Running | None
+    tries: int = 0
 
     @property
     def mark(self) -> str:
@@ -47,8 +56,9 @@ class Row:
         if isinstance(self.entry, ToolOutput):
             return phrase(self.entry)
         if isinstance(self.entry, RetryOutput):
-            return f"An answer that could not be read: {self.entry.message}"
-        return "Reasoning"
+            most = max(settings.AGENTSITE_PARSE_FAILURES, self.tries)
+            return f"{UNREADABLE} (try {self.tries} of {most})"
+        return THINKING
 
     @property
     def tool(self) -> str:
@@ -67,11 +77,14 @@ class Row:
 
     @property
     def got(self) -> str:
-        """What it came to, or what was thought."""
+        """What it came to, or what was wrong with an answer: never that answer, in which calls may stand."""
         if isinstance(self.entry, ToolOutput):
             return result_text(self.entry)
-        if isinstance(self.entry, RetryOutput):
-            return self.entry.raw
+        return for_people(self.entry.message) if isinstance(self.entry, RetryOutput) else ""
+
+    @property
+    def thought(self) -> str:
+        """What was thought, as Markdown."""
         return self.entry.text if isinstance(self.entry, ReasoningOutput) else ""
 
 
@@ -86,7 +99,10 @@ class Steps:
     @property
     def rows(self) -> list[Row]:
         """One for each entry."""
-        return [Row(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running) for one in self.folded]
+        return [
+            Row(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
+            for one in self.folded
+        ]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
@@ -116,6 +132,11 @@ class Steps:
         return sum(call.result.type == "error" for call in self._calls)
 
     @property
+    def unread(self) -> bool:
+        """Whether all that is here is answers that could not be read."""
+        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.folded)
+
+    @property
     def since(self) -> str:
         """When the first of them was asked for, as ISO time."""
         return self.folded[0].entry.created_at
@@ -136,9 +157,7 @@ class Steps:
         if self.working:
             return f"Agent is working\u2026 {counted}" if calls else "Agent is working\u2026"
         if not calls:
-            return (
-                "Reasoning" if isinstance(self.folded[0].entry, ReasoningOutput) else "An answer that could not be read"
-            )
+            return UNREADABLE if self.unread else THINKING
         named = ", ".join(phrase(call) for call in calls[:SAID_MOST])
         more = f" and {len(calls) - SAID_MOST} more" if len(calls) > SAID_MOST else ""
         return f"{counted}: {named}{more}{self._failures}"

@@ -17,16 +17,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Widget:
-    """What a tool emitted. An app draws widgets of a name by a template `widgets/<name>.html`."""
+    """What a tool emitted. An app draws widgets of a name by a template `widgets/<name>.html`.
+
+    `redacted`: its content was taken out, and there is nothing to draw. A tool may well give no data either.
+    """
 
     name: str
     data: dict[str, JSON]
     fallback: str
+    redacted: bool = False
 
     @property
     def html(self) -> SafeString | None:
         """The widget, drawn from its `data`; None where its words must do."""
-        if not re.fullmatch(r"[A-Za-z0-9-]+", self.name):
+        if self.redacted or not re.fullmatch(r"[A-Za-z0-9-]+", self.name):
             return None
         try:
             return render_to_string(f"widgets/{self.name}.html", {"data": self.data, "fallback": self.fallback})

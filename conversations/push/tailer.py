@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import TypeVar, cast
@@ -13,7 +15,18 @@ from django.db.models import Q
 
 from conversations.models import Conversation
 from conversations.push.growth import Growth
-from conversations.push.topics import Body, Events, Look, Moved, OfConversation, OfPerson, PersonalApprovals, Topic
+from conversations.push.topics import (
+    Body,
+    Events,
+    Look,
+    Moved,
+    Notices,
+    OfConversation,
+    OfPerson,
+    PersonalApprovals,
+    Topic,
+    notices_now,
+)
 from conversations.push.watch import Change, Watch, open_watch
 
 logger = logging.getLogger(__name__)
@@ -23,6 +36,8 @@ WAIT_SECONDS = 0.2
 """How long it waits for a change before it looks at topics that are new, or held back their last push."""
 SEQS_MOST = 10_000
 """Conversations of which it is remembered where they stood; another one is taken to have new steps."""
+NOTICES_SECONDS = 1.0
+"""Between two looks at what all must know of the site: that the disk is full no commit says."""
 AGAIN_SECONDS = 1.0
 """Between a failure of the database and the next attempt."""
 
@@ -43,6 +58,8 @@ class Tailer(threading.Thread):
         self._new: set[int] = set()
         self._seqs: dict[int, int] = {}
         self._growth = Growth()
+        self._notices: Notices = (0, False)
+        self._noticed_at = -math.inf
 
     def follow(self, topic: Followed) -> Followed:
         """Hold a topic: this one, or the one of its group that is followed already."""
@@ -121,7 +138,15 @@ class Tailer(threading.Thread):
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
         told &= found.keys()
-        return Look(found, appended, change.everything, self._growth.read(told) if told else {}, change.relisted)
+        grown = self._growth.read(told) if told else {}
+        notices = self._noticed(change) if people else self._notices
+        return Look(found, appended, change.everything, grown, change.relisted, notices)
+
+    def _noticed(self, change: Change) -> Notices:
+        """What all must know, read once for all people: where anything may have changed, and now and then."""
+        if change.everything or time.monotonic() - self._noticed_at >= NOTICES_SECONDS:
+            self._notices, self._noticed_at = notices_now(), time.monotonic()
+        return self._notices
 
     def _remember(self, found: Mapping[int, Moved]) -> None:
         """Where these stand; those that did not move for the longest time are forgotten first."""

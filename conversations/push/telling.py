@@ -11,10 +11,11 @@ from django.db.models import Q, QuerySet
 from agents.engine.events import Event, EventFold
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import load_output
-from conversations.models import Conversation, Prompt
+from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
-from conversations.public import files_of, output_json, usage_json
+from conversations.public import files_of, output_json
+from conversations.spending import NOTHING, of_prompts, spent_json
 
 AT_ONCE, CHARACTERS_AT_ONCE = 200, 500_000
 """Steps read in one go, and about how much they may hold: others wait meanwhile, and slow clients hold what is read."""
@@ -110,7 +111,7 @@ class _Details:
         self._entries = entries
         self._ids = _ids({(event.prompt, entries[id(event)].position) for event in events if id(event) in entries})
         self._files = files_of(entries.values())
-        self._ended = Prompt.objects.in_bulk({event.prompt for event in events if event.type in TERMINAL})
+        self._spent = of_prompts({event.prompt for event in events if event.type in TERMINAL})
 
     def tell(self, events: Sequence[Event]) -> list[Told]:
         """The events of one step."""
@@ -127,8 +128,8 @@ class _Details:
             if row is None:
                 return None
             public["output"] = output_json(entry, row, self._files)
-        elif event.type in TERMINAL and event.prompt in self._ended:
-            public["usage"] = usage_json(self._ended[event.prompt])
+        elif event.type in TERMINAL:
+            public["usage"] = spent_json(self._spent.get(event.prompt, NOTHING))
         return public
 
 

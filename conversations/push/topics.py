@@ -10,27 +10,36 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Count, QuerySet, Sum
+from django.utils import timezone
 
 from conversations.approvals.permissions import shown_to
-from conversations.models import Conversation, Gate, Output
+from conversations.killswitch import standing
+from conversations.models import Conversation, Gate, Output, Redaction
 from conversations.models import Step as StepRow
 from conversations.push.growth import Delta
 from conversations.push.telling import Telling, Told
+from conversations.space import is_short
 
 if TYPE_CHECKING:
     from conversations.pages.live import LivePage
 
 Body = dict[str, Any]
 """What a message of a topic carries besides its number."""
+Notices = tuple[int, bool]
+"""What all must know of the site: by which row the kill switch is on, 0 for off, and whether the disk is full."""
 HOLD_SECONDS = 0.25
 """Between two looks at what belongs to a person, which many running turns change all the time."""
 ALL_SECONDS = 10.0
 """Between two looks at all gates: what is erased, or shown to a person no more, is in none of the conversations that
 have new steps."""
+
+REDACTED_LATE = timedelta(minutes=1)
+"""How much later than its time a redaction may be seen: it is dated before its commit, by a clock of its own."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Look:
     grown: Mapping[int, list[Delta]] = field(default_factory=dict)
     relisted: frozenset[tuple[int, int]] = frozenset()
     """Conversations, each with its owner, that were renamed, put away, seen or erased: no step says so."""
+    notices: Notices = (0, False)
 
 
 class Topic:
@@ -137,6 +147,7 @@ class Page(OfConversation):
     def start(self, seq: int) -> None:
         """See OfConversation."""
         self._seq = seq
+        self._looked_at = timezone.now()
 
     def look(self, look: Look) -> Body | None:
         """What changed on the page, and what its drafts grew by."""
@@ -150,10 +161,18 @@ class Page(OfConversation):
         html = ""
         if moved.seq > self._seq or (self.conversation, moved.owner) in look.relisted:
             new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=moved.seq)
-            html = self._page.changed(frozenset(new.values_list("prompt", flat=True)))
+            html = self._page.changed(frozenset(new.values_list("prompt", flat=True)) | self._newly_redacted())
             self._seq = moved.seq
         html += self._page.drafted()
         return {"html": html, "seq": self._seq} if html else None
+
+    def _newly_redacted(self) -> frozenset[int]:
+        """The turns of which something was taken out since the last look, though no step says so."""
+        since, self._looked_at = self._looked_at, timezone.now()
+        new = Redaction.objects.filter(conversation=self.conversation, redacted_at__gt=since - REDACTED_LATE)
+        seqs = list(new.values_list("seq", flat=True))
+        steps = StepRow.objects.filter(conversation=self.conversation, seq__in=seqs)
+        return frozenset(steps.values_list("prompt", flat=True)) if seqs else frozenset()
 
 
 class OfPerson(Topic):
@@ -193,12 +212,19 @@ class OfPerson(Topic):
         raise NotImplementedError
 
 
-Standing = tuple[int, int | None]
-"""How many conversations somebody has, and how many steps are in them: not the same where anything was recorded."""
+class Standing(NamedTuple):
+    """How many conversations somebody has, how many steps are in them, and what all must know.
+
+    Not the same where anything was recorded, the switch was turned, or the disk is full or has space again.
+    """
+
+    conversations: int
+    steps: int | None
+    notices: Notices
 
 
 class PersonalList(OfPerson):
-    """A person's list of conversations with its marks, as HTML."""
+    """A person's list of conversations with its marks, and what all must know of the site, as HTML."""
 
     def __init__(self, person: int) -> None:
         super().__init__(f"list-{person}", person)
@@ -213,10 +239,13 @@ class PersonalList(OfPerson):
     def _concerned(self, look: Look) -> bool:
         theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
         relisted = any(owner == self.person for _, owner in look.relisted)
-        return any(theirs) or relisted or (look.everything and _standing(self.person) != self._standing)
+        told = self._standing is None or self._standing.notices == look.notices
+        if any(theirs) or relisted or not told:
+            return True
+        return look.everything and _standing(self.person, look.notices) != self._standing
 
     def _changed(self, readers: int) -> Body | None:
-        before = self._said
+        before, self._standing = self._said, None  # where it cannot be read: until who follows has read for themselves
         self._standing, html = list_now(self.person)
         self._said = (readers, html)
         return {"html": html} if self._said != before else None
@@ -226,12 +255,19 @@ def list_now(person: int) -> tuple[Standing, str]:
     """A person's list, and the standing that it has, or a newer one."""
     from conversations.pages.live import list_html
 
-    return _standing(person), list_html(person)
+    notices = notices_now()
+    return _standing(person, notices), list_html(person, notices[1])  # by one look: the disk may be full for a moment
 
 
-def _standing(person: int) -> Standing:
+def notices_now() -> Notices:
+    """What all must know of the site now."""
+    switch = standing()
+    return switch.pk if switch else 0, is_short()
+
+
+def _standing(person: int, notices: Notices) -> Standing:
     found = Conversation.objects.filter(owner=person).aggregate(count=Count("pk"), steps=Sum("seq"))
-    return found["count"], found["steps"]
+    return Standing(found["count"], found["steps"], notices)
 
 
 class PersonalApprovals(OfPerson):

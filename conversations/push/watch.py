@@ -5,7 +5,8 @@ writers notify, and everything is looked at now and then, whether somebody notif
 where to look: what happened is read from the ledger.
 
 What is done with a conversation as a whole is no step (`conversations.listing`): PostgreSQL notifies of it too, on
-SQLite only the process hears of it in which it was done, which there is the one that serves the pages.
+SQLite only the process hears of it in which it was done, which there is the one that serves the pages. Nor is the kill
+switch, which concerns every page: SQLite is asked for it with each commit, PostgreSQL now and then.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dataclasses import dataclass
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.journal import CHANNEL
 from conversations.listing import relisted
+from conversations.sql import CHANNEL
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ AGAIN_SECONDS = 1.0
 ALL_SECONDS = 5.0
 """Between two looks at everything on PostgreSQL: behind a pooler that hands the connection on after each transaction
 nobody listens, and pages move that often."""
+SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at IS NULL"
+"""By which row the kill switch is on, 0 for off. It concerns every page, though no step says so."""
 ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """Who only listens never writes, and would not learn that the network is gone: it is asked after ten seconds."""
 
@@ -86,7 +89,7 @@ class Watch:
 class PostgresWatch(Watch):
     """Listens. A notification comes once its transaction is committed, and is kept until it is read.
 
-    Every ALL_SECONDS it says `everything`.
+    Every ALL_SECONDS, and where somebody asks for it by an empty notification, it says `everything`.
     """
 
     def _connected(self) -> BaseDatabaseWrapper:
@@ -101,8 +104,9 @@ class PostgresWatch(Watch):
         all_at = self._all_at + ALL_SECONDS
         seconds = max(min(until, all_at) - time.monotonic(), 0)
         with connection.wrap_database_errors:
-            told = [each.payload.split(":") for each in connection.connection.notifies(timeout=seconds, stop_after=1)]
-        if everything := time.monotonic() >= all_at:
+            payloads = [each.payload for each in connection.connection.notifies(timeout=seconds, stop_after=1)]
+        told = [payload.split(":") for payload in payloads if payload]
+        if everything := time.monotonic() >= all_at or "" in payloads:
             self._all_at = time.monotonic()
         found = frozenset(int(pk) for pk, *owner in told if not owner)
         relisted = frozenset((int(pk), int(owner[0])) for pk, *owner in told if owner)
@@ -127,7 +131,9 @@ class SQLiteWatch(Watch):
         new = connections.create_connection(DEFAULT_DB_ALIAS)
         self._version = _number(new, "PRAGMA data_version")
         self._step = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
+        self._redaction = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
         self._drafts: frozenset[tuple[int, ...]] = frozenset()
+        self._switch = _number(new, SWITCH)
         self._looked(new)
         return new
 
@@ -135,8 +141,10 @@ class SQLiteWatch(Watch):
         while True:
             if (version := _number(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before the look: a commit during it moves the counter again
-                if changed := self._looked(connection):
-                    return Change(changed, relisted=self._told())
+                switch, self._switch = self._switch, _number(connection, SWITCH)
+                changed, turned = self._looked(connection), switch != self._switch
+                if changed or turned:
+                    return Change(changed, turned, self._told())
             if told := self._told():
                 return Change(relisted=told)
             if (left := until - time.monotonic()) <= 0:
@@ -153,6 +161,14 @@ class SQLiteWatch(Watch):
             steps = dict(cursor.fetchall())
             cursor.execute("SELECT conversation_id, id, fence, attempt, size FROM conversations_draft")
             drafts = frozenset(cursor.fetchall())
+            cursor.execute(
+                "SELECT r.id, r.conversation_id, c.owner_id FROM conversations_redaction r"
+                " JOIN conversations_conversation c ON c.id = r.conversation_id WHERE r.id > %s",
+                [self._redaction],
+            )
+            for pk, conversation, owner in cursor.fetchall():  # by `manage.py redact`: a process that cannot signal
+                self._redaction = max(self._redaction, pk)
+                self._heard.append((conversation, owner))
         self._step = max([self._step, *steps.values()])
         drafted = {conversation for conversation, *_ in drafts ^ self._drafts}
         self._drafts = drafts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agents.engine.approval import NO_REASON
 from agents.engine.change import Change
 from agents.engine.outputs import ToolOutput
-from conversations.approvals.permissions import may_decide
+from conversations.approvals.permissions import ALLOWS, kept_out, may_allow, may_decide
 from conversations.models import Gate, Output
 from conversations.shown.call import Call, call_of, result_text, shown_call
 from conversations.shown.diff import Diff, diff
@@ -31,7 +31,7 @@ VERDICTS = {
     Gate.APPROVED: "Approved",
     Gate.REJECTED: "Rejected",
     Gate.ANSWERED: "Answered",
-    Gate.EXPIRED: "Nobody decided in time",
+    Gate.EXPIRED: "Nobody answered in time",
     Gate.CANCELLED: "Closed, the turn was stopped",
 }
 
@@ -115,7 +115,8 @@ class Opened:
 class Card:
     """A gate. `row` is the stored output, `entry` what the engine knows of it, `by` who decided, in words.
 
-    `may`: whether the reader may decide it; who else may are the `deciders`, by name. `opened` is set by a view.
+    `may`: whether the reader may decide it, and `allow` whether so that it runs, which with four eyes is another's to
+    say; who may are the `deciders`, by name. `opened` is set by a view.
     """
 
     row: Output
@@ -123,6 +124,7 @@ class Card:
     call: Call
     by: str = ""
     may: bool = False
+    allow: bool = False
     deciders: Sequence[str] = ()
     opened: Opened = Opened()
 
@@ -173,8 +175,9 @@ class Card:
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """The answers to an interrupted call."""
-        return INTERRUPTED if self.interrupted else ()
+        """The answers to an interrupted call that the reader may give."""
+        given = INTERRUPTED if self.interrupted else ()
+        return given if self.allow else [choice for choice in given if choice.decision not in ALLOWS]
 
     @property
     def decidable(self) -> bool:
@@ -196,7 +199,7 @@ class Card:
     @property
     def risk(self) -> str:
         """What the call can do to the world, in a word or two; "" where it only reads."""
-        return RISKS.get(self.row.risk, "" if self.row.risk in ("", "read") else self.row.risk)
+        return "" if self.row.risk in ("", "read") else called_risk(self.row.risk)
 
     @property
     def risk_class(self) -> str:
@@ -253,15 +256,20 @@ def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     """The gates of these outputs, in their order; the names of those who decided are looked up once for all."""
     names = names_of({row.decided_by for row in rows if row.decided_by}, reader)
     found = [card(row, names.get(row.decided_by, "")) for row in rows]
-    others: dict[int, list[str]] = {}
+    others: dict[tuple[int, frozenset[int]], list[str]] = {}
     for each in (each for each in found if each.pending):
-        owner = each.row.conversation.owner
-        each.may = may_decide(reader, each.row)
-        if not each.may:
-            if owner.pk not in others:
-                others[owner.pk] = [called(user) for user in deciders(owner)[:NAMED_MOST]]
-            each.deciders = others[owner.pk]
+        each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)
+        if not each.allow:
+            owner, but = each.row.conversation.owner, frozenset(kept_out(each.row))
+            if (owner.pk, but) not in others:
+                others[owner.pk, but] = [called(user) for user in deciders(owner, but)[:NAMED_MOST]]
+            each.deciders = others[owner.pk, but]
     return found
+
+
+def called_risk(risk: str) -> str:
+    """What a risk is called where several are told apart."""
+    return RISKS.get(risk) or ("Reads" if risk in ("", "read") else risk)
 
 
 def warns(fact: str) -> bool:

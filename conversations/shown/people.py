@@ -32,10 +32,13 @@ def _other(actor: str) -> str:
     return {"user": f"user {number}", "rule": f"rule {number}", "grant": f"grant {number}"}.get(kind, "the site")
 
 
-def deciders(owner: User) -> QuerySet[User]:
-    """Who may decide a call of this owner in the admin: staff with the permission, for their own calls or others'."""
+def deciders(owner: User, but: Iterable[int] = ()) -> QuerySet[User]:
+    """Who may decide a call of this owner in the admin: staff with the permission, for their own calls or others'.
+
+    `but`: those who may not let it run, by primary key.
+    """
     backend = "django.contrib.auth.backends.ModelBackend"
     others = User.objects.with_perm("conversations.decide_approval", backend=backend).exclude(pk=owner.pk)
     own = User.objects.with_perm("conversations.decide_own_approval", backend=backend).filter(pk=owner.pk)
     may = Q(pk__in=others.values("pk")) | Q(pk__in=own.values("pk"))
-    return User.objects.filter(may, is_staff=True, is_active=True).order_by("pk")
+    return User.objects.filter(may, is_staff=True, is_active=True).exclude(pk__in=but).order_by("pk")

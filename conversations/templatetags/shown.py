@@ -12,8 +12,9 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from conversations.killswitch import person_of, standing
 from conversations.pages.markdown import render
-from conversations.shown import faithful, people, when
+from conversations.shown import faithful, long, people, when
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -53,6 +54,18 @@ def markdown(text: str) -> SafeString:
 
 
 @register.filter
+def grouped(number: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{number:,}"
+
+
+@register.filter
+def folded(text: str) -> long.Long | None:
+    """See conversations.shown.long.folded()."""
+    return long.folded(text)
+
+
+@register.filter
 def called(user: User) -> str:
     """See conversations.shown.people.called()."""
     return people.called(user)
@@ -86,6 +99,13 @@ def icon(name: str, more: str = "") -> SafeString:
     """An icon of icons.svg; decoration, so nothing is said of it. `more`: further classes."""
     file, classes = static("conversations/icons.svg"), f"icon {more}".rstrip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>', classes, file, name)
+
+
+@register.simple_tag
+def kill_switch() -> dict[str, object] | None:
+    """The kill switch while it is on: the row, and by whom, in words; None while turns run."""
+    now = standing()
+    return {"row": now, "by": person_of(now.on_by)} if now else None
 
 
 @register.filter

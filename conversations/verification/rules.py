@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agents.engine.approval import shown_digest
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import OperationalError
+
+from agents.engine.approval import ANOTHER, shown_digest
 from agents.engine.closing import spent, usage_of
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs import DECIDED, Output, Outputs
 from agents.engine.view import View, join, parent
+from conversations.redacted import MARK
 from conversations.standing import Standing
+
+ERROR_MOST = 200
+"""Characters of what an error says."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,22 @@ class Problem:
 
     def __str__(self) -> str:
         return f"seq {self.seq}: {self.what}"
+
+
+@contextmanager
+def guarded(problems: list[Problem], seq: int) -> Iterator[None]:
+    """Where a look for problems fails, that is one of them: what was tampered with may hold anything.
+
+    That the database is away, or that a row went meanwhile, is raised on: it says nothing of the ledger.
+    """
+    try:
+        yield
+    except ObjectDoesNotExist:
+        raise
+    except Exception as error:
+        if isinstance(error, OperationalError) and "decode" not in str(error):  # so SQLite says that a text is none
+            raise
+        problems.append(Problem(seq, f"cannot be checked: {_said(error)}"))
 
 
 def problems_of(steps: Iterable[Step]) -> list[Problem]:
@@ -37,7 +61,7 @@ def problems_of(steps: Iterable[Step]) -> list[Problem]:
         try:
             problems += [Problem(step.id, what) for rule in _RULES for what in rule(step, before)]
         except Exception as error:  # noqa: BLE001 - a payload that was tampered with may hold anything
-            problems.append(Problem(step.id, f"cannot be read: {error!r}"))
+            problems.append(Problem(step.id, f"cannot be read: {_said(error)}"))
         before.add(step)
     return problems + _folding(before.steps)
 
@@ -46,6 +70,11 @@ def folded(steps: Iterable[Step]) -> dict[int, Output]:
     """The outputs of a turn by position."""
     outputs = Outputs()
     return {changed.position: changed for step in steps if (changed := outputs.add(step))}
+
+
+def _said(error: Exception) -> str:
+    """On one line, and no longer: it may quote whatever stood there."""
+    return " ".join(repr(error).split())[:ERROR_MOST]
 
 
 def _folding(steps: list[Step]) -> list[Problem]:
@@ -58,7 +87,7 @@ def _folding(steps: list[Step]) -> list[Problem]:
                 kept[changed.position] = changed
             standing.after([step])
         except Exception as error:  # noqa: BLE001 - no step may make the fold raise: that is the rule
-            return [Problem(step.id, f"cannot be folded: {error!r}")]
+            return [Problem(step.id, f"cannot be folded: {_said(error)}")]
     if folded(steps) != kept or Standing().after(steps) != standing:
         return [Problem(steps[-1].id, "folds to something else the second time")]
     return []
@@ -140,8 +169,20 @@ def _decision(step: Step, before: View) -> Iterator[str]:
     if step.payload.get("input") is None:
         if step.payload.get("digest") != asked.get("digest"):
             yield f"the approval at {step.path} is of something else than was asked: the digests differ"
+    elif step.payload.get(MARK) or call.payload.get(MARK):
+        return  # what the digest goes over is not there any more; that it was is the chain's to say
     elif step.payload.get("digest") != _edited_digest(step.payload, asked):
         yield f"the approval at {step.path} is of something else than its input, facts and change: the digests differ"
+
+
+def _four_eyes(step: Step, before: View) -> Iterator[str]:
+    """A gate that another must decide is not opened by whoever asked for the turn (C13)."""
+    call, root = before.call(step.path), before.call("")
+    if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != "human":
+        return
+    allows = step.payload.get("decision") in ("approve", "run_again")
+    if allows and call.payload.get("payload", {}).get("who") == ANOTHER and step.actor == root.actor:
+        yield f"{step.path} needs another than {step.actor}, who asked for the turn"
 
 
 def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
@@ -173,15 +214,14 @@ def _round(step: Step, before: View) -> Iterator[str]:
 
 
 def _partial(step: Step, before: View) -> Iterator[str]:
-    """The beginning of an answer is kept where a person stopped it, and nowhere else; it never becomes an answer."""
-    if step.type == "text" and step.payload.get("partial"):
-        if not before.cancelled():
-            yield f"a part of an answer at {step.path}, which nobody stopped"
-        if not _starts(step.path, before):
-            yield f"a part of an answer at {step.path}, to a question that was never asked"
+    """The beginning of an answer is kept where a person stopped it, or its time was up; it never becomes an answer."""
     stopped = any(said.payload.get("partial") for said in before.at(step.path, "text"))
-    if step.type == "action_result" and not step.failed and stopped:
+    if step.type == "text" and step.payload.get("partial") and not _starts(step.path, before):
+        yield f"a part of an answer at {step.path}, to a question that was never asked"
+    if stopped and (step.type == "action_start" or (step.type == "action_result" and not step.failed)):
         yield f"an answer at {step.path}, which was stopped in its midst"
+    elif step.type == "action_result" and stopped and not before.cancelled() and step.payload.get("code") != "timeout":
+        yield f"a part of an answer at {step.path}, which nobody stopped"
 
 
 def _end(step: Step, before: View) -> Iterator[str]:
@@ -190,12 +230,12 @@ def _end(step: Step, before: View) -> Iterator[str]:
         return
     if left := [call.path for call in before.open_calls() if call.path]:
         yield f"the turn ends with {', '.join(left)} open"
-    if "usage" in step.payload and step.payload["usage"] != (used := usage_of(before)):
-        yield f"the turn's usage is {step.payload['usage']}, its rounds' {used}"
+    if (told := step.payload.get("usage")) != (used := usage_of(before)):
+        yield f"the turn's usage is {told}, its rounds' {used}"
 
 
 def _starts(path: str, before: View) -> int:
     return len(before.at(path, "action_start"))
 
 
-_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _partial, _end)
+_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _four_eyes, _waiting, _round, _partial, _end)

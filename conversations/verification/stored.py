@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from agents.engine.attached import Attached
-from agents.engine.ledger import JSON, canonical
+from agents.engine.closing import spent
+from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as Entry
 from agents.engine.provider import USAGE
-from conversations.journal import CHANGING, link, output_columns
-from conversations.models import Conversation, File, Output, Prompt, Snapshot, State, Step
+from conversations.journal import CHANGING, output_columns
+from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
+from conversations.redacted import MARK, sha256
 from conversations.standing import Standing
-from conversations.verification.rules import Problem, folded, problems_of
+from conversations.verification.chain import Chain, Kept, Redacted
+from conversations.verification.rules import Problem, folded, guarded, problems_of
+
+AT_ONCE = 500
+"""Steps of a chain that are read in one go."""
 
 
 @dataclass
@@ -30,54 +35,100 @@ class Verified:
 
 
 def verify(conversation_id: int) -> Verified:
-    """All that a conversation's ledger promises, checked at one moment of it. Raises Conversation.DoesNotExist."""
-    with (
-        transaction.atomic()
-    ):  # nobody appends meanwhile: a step, its outputs and its prompt's row are written together
-        conversation = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation_id)
-        rows = list(Step.objects.filter(conversation=conversation).order_by("seq"))
-        found = Verified(len(rows), list(_chain(conversation, rows)))
-        for prompt in conversation.prompts.order_by("pk"):
-            steps = [_entry(row) for row in rows if row.prompt_id == prompt.pk]
-            found.problems += [*problems_of(steps), *_outputs(prompt, steps), *_prompt(conversation, prompt, steps)]
-            found.problems += _named(conversation, steps)
+    """All that a conversation's ledger promises. Raises Conversation.DoesNotExist, and where the database is away.
+
+    What cannot be checked is a problem, and the rest is checked all the same.
+
+    Nobody waits for long: steps do not change, so the chain is walked without a lock, up to the few that are appended
+    meanwhile; a turn is read under one, with its outputs and rows, and looked at after that. Holds one turn in memory.
+    """
+    own = set(Prompt.objects.filter(conversation=conversation_id).values_list("pk", flat=True))
+    found, chain = Verified(), _begun(conversation_id)
+    with guarded(found.problems, 0):
+        _walk_all(conversation_id, chain, found, own)
+    if Redaction.objects.filter(conversation=conversation_id).count() != len(chain.kept):
+        return verify(conversation_id)  # something was redacted while we walked
+    for prompt in sorted(own):
+        with guarded(found.problems, 0):
+            _look_at(conversation_id, prompt, found.problems)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
 
 
-def _entry(row: Step) -> Entry:
-    try:
-        payload = json.loads(row.payload)
-    except ValueError:
-        payload = {}  # the chain says what is wrong with it
-    return Entry(row.actor, row.type, payload, row.path, row.seq, row.time.astimezone(UTC).isoformat())
+def _begun(conversation_id: int) -> Chain:
+    rows = Redaction.objects.filter(conversation=conversation_id).values_list("seq", "sha256", "left_sha256")
+    return Chain({seq: Redacted(*digests) for seq, *digests in rows})
 
 
-def _chain(conversation: Conversation, rows: list[Step]) -> Iterator[Problem]:
-    """Steps count from 1 without a gap, and each carries the digest of all before it. A break is told once."""
-    head, seq = "", 0
-    own = set(conversation.prompts.values_list("pk", flat=True))
+def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int]) -> None:
+    """Walk the chain to its end, and see that the conversation says the same of it."""
+    while rows := _next(conversation_id, chain.seq):
+        _walk(rows, chain, found, own)
+    with transaction.atomic():  # nobody appends meanwhile
+        conversation = _locked(conversation_id)
+        own |= set(conversation.prompts.values_list("pk", flat=True))
+        while rows := _next(conversation_id, chain.seq):
+            _walk(rows, chain, found, own)
+    found.problems += chain.end()
+    if (conversation.seq, conversation.head) != (chain.seq, chain.head):
+        last = f"the conversation says that its last step is {conversation.seq}, or another one than this"
+        found.problems.append(Problem(chain.seq, last))
+
+
+def _locked(conversation_id: int) -> Conversation:
+    return Conversation.objects.select_for_update(of=("self",)).get(pk=conversation_id)
+
+
+def _next(conversation_id: int, after: int) -> list[Step]:
+    return list(Step.objects.filter(conversation=conversation_id, seq__gt=after).order_by("seq")[:AT_ONCE])
+
+
+def _walk(rows: list[Step], chain: Chain, found: Verified, own: set[int]) -> None:
     for row in rows:
-        entry = _entry(row)
-        if row.seq != seq + 1:
-            yield Problem(row.seq, f"follows on step {seq}: there is a gap")
-        if row.digest != link(head, entry, row.prompt_id, row.payload):
-            yield Problem(row.seq, "the chain is broken: this step, or the one before it, is not what was recorded")
-        if canonical(entry.payload) != row.payload:
-            yield Problem(row.seq, "the payload is no canonical JSON")
-        if row.attempt != (entry.payload.get("attempt") if row.type == "action_start" else None):
-            yield Problem(row.seq, f"the column attempt says {row.attempt}, the payload does not")
-        if row.prompt_id not in own:
-            yield Problem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
-        head, seq = row.digest, row.seq
-    if (conversation.seq, conversation.head) != (seq, head):
-        yield Problem(seq, f"the conversation says that its last step is {conversation.seq}, or another one than this")
+        found.steps += 1
+        with guarded(found.problems, row.seq):
+            found.problems += chain.add(Kept.of(row))
+            found.problems += _columns(row, own)
 
 
-def _outputs(prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
+def _columns(row: Step, own: set[int]) -> Iterator[Problem]:
+    """What a step's columns say besides the chain."""
+    entry = Kept.of(row).step()
+    if row.attempt != (entry.payload.get("attempt") if row.type == "action_start" else None):
+        yield Problem(row.seq, f"the column attempt says {row.attempt}, the payload does not")
+    if row.prompt_id not in own:
+        yield Problem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
+
+
+def _look_at(conversation_id: int, pk: int, problems: list[Problem]) -> None:
+    """Add what is wrong with one turn. A conversation that was erased meanwhile is none."""
+    with transaction.atomic():  # a step, its outputs and its prompt's row are written together
+        try:
+            conversation = _locked(conversation_id)
+            prompt = Prompt.objects.get(pk=pk)
+        except (Conversation.DoesNotExist, Prompt.DoesNotExist):
+            return
+        rows = Step.objects.filter(conversation=conversation, prompt=prompt).order_by("seq")
+        steps = [Kept.of(row).step() for row in rows]
+        outputs = {row.position: row for row in Output.objects.filter(prompt=prompt)}
+        usage = {row.path: row for row in Usage.objects.filter(prompt_id=pk)}
+    problems += problems_of(steps)
+    last = steps[-1].id if steps else 0
+    for found in (
+        _outputs(prompt, steps, outputs),
+        _prompt(conversation, prompt, steps),
+        _usage(conversation, prompt, steps, usage),
+    ):
+        with guarded(problems, last):
+            problems += found
+    for step in steps:
+        with guarded(problems, step.id):
+            problems += _named(conversation, step)
+
+
+def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[Problem]:
     """The outputs of the steps are the rows, column by column."""
     expected = folded(steps)
-    rows = {row.position: row for row in Output.objects.filter(prompt=prompt)}
     for position in sorted(expected.keys() | rows.keys()):
         output, row = expected.get(position), rows.get(position)
         if output is None or row is None:
@@ -103,7 +154,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
     expected: dict[str, JSON] = {
         "state": standing.state or State.QUEUED,
         "stop_reason": standing.stop_reason,
-        **{name: standing.counts.get(name, 0) for name in ("rounds", *USAGE)},
+        **{name: standing.counts.get(name, 0) for name in ("rounds", *USAGE, "cost_nano_usd", "unpriced")},
         "ended_at": ends[0] if ends else None,
     }
     for name, value in expected.items():
@@ -116,17 +167,45 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
         yield Problem(last, f"{prompt} has begun and does not hold the slot")
 
 
-def _named(conversation: Conversation, steps: list[Entry]) -> Iterator[Problem]:
-    """What steps name is there, with the content it had: snapshots and files."""
-    for step in steps:
-        if step.type == "action_start" and (name := step.payload.get("snapshot")):
-            text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
-            if text is None or hashlib.sha256(text.encode()).hexdigest() != name:
-                yield Problem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
-        elif step.type == "file":
-            yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))))
-        elif step.type == "action_call" and not step.path:
-            yield from _given(conversation, step)
+def _usage(conversation: Conversation, prompt: Prompt, steps: list[Entry], rows: dict[str, Usage]) -> Iterator[Problem]:
+    """What was used of models is counted, answer by answer."""
+    answers = {step.path: step for step in steps if spent(step) is not None}
+    for path in sorted(answers.keys() | rows.keys()):
+        step, row = answers.get(path), rows.get(path)
+        if step is None or row is None:
+            said = "was counted, but never given" if row else "is not counted"
+            yield Problem(step.id if step else 0, f"the answer at {path} of {prompt} {said}")
+            continue
+        used = spent(step) or {}
+        expected = {name: used.get(name, 0) for name in USAGE} | {
+            "cost_nano_usd": step.payload.get("cost_nano_usd"),
+            "conversation_id": conversation.pk,
+        }
+        if wrong := [name for name, value in expected.items() if getattr(row, name) != value]:
+            yield Problem(step.id, f"what the answer at {path} used is counted wrongly: {', '.join(sorted(wrong))}")
+
+
+def _named(conversation: Conversation, step: Entry) -> Iterator[Problem]:
+    """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
+    if step.type == "action_start" and (name := step.payload.get("snapshot")):
+        text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
+        gone = text is None and step.payload.get(MARK)
+        if not gone and (text is None or sha256(text) != name):
+            yield Problem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
+    elif step.payload.get(MARK):
+        yield from _left(step)
+    elif step.type == "file":
+        yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))))
+    elif step.type == "action_call" and not step.path:
+        yield from _given(conversation, step)
+
+
+def _left(step: Entry) -> Iterator[Problem]:
+    """Of the files that a redacted step names, none is left."""
+    named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
+    for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
+        if File.objects.filter(pk=pk).exists():
+            yield Problem(step.id, f"was redacted, and the file {pk} is there all the same")
 
 
 def _given(conversation: Conversation, step: Entry) -> Iterator[Problem]:

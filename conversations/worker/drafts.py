@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
-from conversations.journal import Claim, notifying, now
+from agents.engine.secrets import begun, hide
+from conversations.claims import Claim
+from conversations.space import noticed
+from conversations.sql import notifying, now
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +49,14 @@ class Row(NamedTuple):
 
 @dataclass
 class Growing:
-    """One draft of a claim: how much of it is stored, and the pieces that are not."""
+    """One draft of a claim: how much of it is stored, and the pieces that are not.
+
+    `held` is the end of what came, where that could be the beginning of a secret: it waits for the next piece.
+    """
 
     attempt: int
     pieces: list[str] = field(default_factory=list)
+    held: str = ""
     stored: int = 0
     room: int = DRAFT_MOST
 
@@ -60,9 +67,16 @@ class Growing:
             self.room -= len(piece)
 
     def take(self) -> str:
-        """All pieces, as text that a database takes; they are this draft's no more."""
-        text, self.pieces = valid_text("".join(self.pieces)), []
-        return text
+        """All pieces, as text that a database takes and that tells no secret; they are this draft's no more."""
+        text = hide(self.held + valid_text("".join(self.pieces)))
+        shown = len(text) - begun(text)
+        self.pieces, self.held = [], text[shown:]
+        return text[:shown]
+
+    def put_back(self, text: str) -> None:
+        """What was taken could not be written: it is the beginning of what is not stored."""
+        self.pieces[:0] = [text, self.held]
+        self.held = ""
 
 
 class PromptDrafts:
@@ -146,11 +160,12 @@ class Drafts:
             return True
         try:
             await self._write(store, [row for _, row in grown])
-        except (OperationalError, InterfaceError):
-            logger.warning("drafts could not be written; trying again", exc_info=True)
+        except (OperationalError, InterfaceError) as error:
+            if not noticed(error):
+                logger.warning("drafts could not be written; trying again", exc_info=True)
             with self._lock:
                 for growing, row in grown:
-                    growing.pieces.insert(0, row.text)
+                    growing.put_back(row.text)
             return False
         except Error:
             logger.warning("the database refused drafts; they are left out", exc_info=True)

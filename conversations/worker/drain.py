@@ -12,7 +12,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -22,8 +22,10 @@ from django.db import Error, connection
 
 from agents import registry
 from agents.engine.errors import Cancelled, Draining
+from conversations import killswitch
+from conversations.claims import Claim, claim, claimable
 from conversations.crashpoints import crashpoint
-from conversations.journal import Claim, claim, claimable
+from conversations.space import noticed
 from conversations.worker import hosts
 from conversations.worker.drafts import Drafts
 from conversations.worker.leases import LeaseKeeper
@@ -36,6 +38,8 @@ LOOK_SECONDS = 0.2
 """Between looks for prompts to claim and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
 IDLE_SECONDS = 1.0
 """How long a drain without work waits for more before it ends: a chat's next message finds it awake."""
+CLOSE_SECONDS = 1.0
+"""What is left on a loop may take to end: tools were told to before, and had their time for it."""
 
 
 class Drain:
@@ -90,41 +94,56 @@ class Drain:
             await self._wait()
 
     async def _look(self) -> None:
-        """Claim what can be claimed, as far as there is room; see what was stopped."""
+        """See what was stopped; claim what can be claimed, as far as there is room."""
         try:
+            await self._heed()
             room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
-            seen = await self.write(self._look_once, room, [held.prompt for held in self.runners])
-        except Error:
-            logger.warning("the database does not answer; looking again", exc_info=True)
-            return
+            if not self.stopping and room > 0:
+                for new in await self.write(self._claims, room, [held.prompt for held in self.runners]):
+                    self._start(new)
+        except Error as error:
+            if not noticed(error):
+                logger.warning("the database does not answer; looking again", exc_info=True)
+
+    async def _heed(self) -> None:
+        """Stop what was stopped: in memory first, which no write that fails or waits can put off."""
+        seen = await self.write(hosts.look, self.host, [held.prompt for held in self.runners])
         self.stopping = self.stopping or seen.stopping
         for held, runner in self.runners.items():
-            if held.prompt in seen.cancelled:
+            if seen.switch:
+                runner.kill(seen.switch)
+            elif held.prompt in seen.cancelled:
                 runner.stop(Cancelled())
-        for new in seen.claims:
-            self._start(new)
+        if seen.switch:
+            await self.write(killswitch.enforce)  # a web process may have died between turning it on and this
 
-    def _look_once(self, room: int, held: list[int]) -> hosts.Seen:
-        seen = hosts.look(self.host, held)
-        if seen.stopping or room <= 0:
-            return seen
+    def _claims(self, room: int, held: list[int]) -> list[Claim]:
+        claims: list[Claim] = []
         for prompt in claimable(room):
             if prompt in held:
                 continue  # its lease lapsed, and its runner does not know yet: it must end before another begins
             crashpoint("before_claim")
             try:
                 new = claim(prompt, self.worker, settings.AGENTSITE_LEASE_SECONDS)
-            except Error:
-                logger.warning("a prompt could not be claimed; those before it are run", exc_info=True)
+            except Error as error:
+                if not noticed(error):
+                    logger.warning("a prompt could not be claimed; those before it are run", exc_info=True)
                 break
             if new:
-                seen.claims.append(new)
-        return seen
+                claims.append(new)
+        return claims
 
     def _start(self, new: Claim) -> None:
         crashpoint("after_claim")
         self._ran += 1
-        runner = self.runners[new] = Runner(new, self.worker, self.write, self._drafts)
+        runner = self.runners[new] = Runner(
+            new,
+            self.worker,
+            self.write,
+            self._drafts,
+            partial(self._leases.may_begin, new),
+            hold=self._leases.hold,
+        )
         self._leases.hold(new)
         task = asyncio.create_task(runner())
         self._tasks.add(task)
@@ -187,6 +206,30 @@ def _with_connection(function: Callable[..., T], *args: Any) -> T:
         raise
 
 
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """What it comes to, in a loop of its own, whatever is left on that.
+
+    asyncio.run would wait for a tool that does not end when it is told to, and this process would run nothing more.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(_end_rest())
+        loop.close()  # waits for no thread
+
+
+async def _end_rest() -> None:
+    """End what is left on this loop: tasks, then generators, as far as they do end."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=CLOSE_SECONDS)
+    generators = asyncio.create_task(asyncio.get_running_loop().shutdown_asyncgens())
+    await asyncio.wait({generators}, timeout=CLOSE_SECONDS)
+
+
 def drain() -> int:
     """Run this host's prompts; returns how many. 0 at once where another process of the host does."""
     host, ran = hosts.this_host(), 0
@@ -195,7 +238,7 @@ def drain() -> int:
         if not hosts.take_drain(host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
             return ran
         connection.close()  # the loop's thread makes its own
-        ran += asyncio.run(drain())
+        ran += _run(drain())
         # What came after the last look found this drain still there, and its wake-up was spent.
         if drain.stopping or not claimable(1):
             return ran

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from django.db import connection
 from django.db.models import Q
 
-from conversations.journal import Claim, now
-from conversations.models import Drain, Step, Worker
-from conversations.worker.clock import database_time
+from conversations.killswitch import standing
+from conversations.models import Drain, KillSwitch, Step, Worker
+from conversations.sql import database_time, now
 
 PARENT = "AGENTSITE_WORKER_PID"
 """The variable that tells a cluster's processes whose they are: the process id of their `manage.py worker`."""
@@ -19,11 +19,11 @@ PARENT = "AGENTSITE_WORKER_PID"
 
 @dataclass
 class Seen:
-    """What a drain sees when it looks: whether to stop, whose turns were stopped, and what it claimed."""
+    """What a drain sees when it looks: whether to stop, whose turns were stopped, the kill switch while it is on."""
 
     stopping: bool = False
     cancelled: set[int] = field(default_factory=set)
-    claims: list[Claim] = field(default_factory=list)
+    switch: KillSwitch | None = None
 
 
 def this_host() -> str:
@@ -59,12 +59,12 @@ def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
 
 
 def look(host: str, held: list[int]) -> Seen:
-    """Read the stop mark, and whose of the `held` prompts were stopped by somebody."""
+    """Read the stop mark, and what stops the `held` prompts: somebody one of them, the kill switch all."""
     stopping = Worker.objects.filter(_tells_to_stop(), host=host).exists()
     if not held:
         return Seen(stopping)
     cancels = Step.objects.filter(prompt_id__in=held, type="cancel").order_by()
-    return Seen(stopping, set(cancels.values_list("prompt_id", flat=True)))
+    return Seen(stopping, set(cancels.values_list("prompt_id", flat=True)), standing())
 
 
 def _tells_to_stop() -> Q:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from django.conf import settings
 from django.db import Error, connection
 
-from conversations.journal import Claim, renew
+from conversations.claims import Claim, renew
+from conversations.crashpoints import crashpoint
+from conversations.space import noticed
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +34,7 @@ class LeaseKeeper:
         on_replaced: Callable[[], None],
     ) -> None:
         self._on_lost, self._keep_drain, self._on_replaced = on_lost, keep_drain, on_replaced
-        self._held: set[Claim] = set()
+        self._held: dict[Claim, float] = {}  # when each was last renewed, by the monotonic clock, or a little before
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._ticked = time.monotonic()
@@ -49,12 +51,21 @@ class LeaseKeeper:
     def hold(self, claim: Claim) -> None:
         """Renew this one from now on."""
         with self._lock:
-            self._held.add(claim)
+            self._held[claim] = claim.at
 
     def drop(self, claim: Claim) -> None:
         """Renew it no more."""
         with self._lock:
-            self._held.discard(claim)
+            self._held.pop(claim, None)
+
+    def may_begin(self, claim: Claim) -> bool:
+        """Whether a third of this lease is left at least: 10 of its 30 seconds, time enough to begin an effect.
+
+        From this process's own clock, which runs on while the process stands still.
+        """
+        with self._lock:
+            renewed = self._held.get(claim)
+        return renewed is not None and time.monotonic() - renewed < settings.AGENTSITE_LEASE_SECONDS * 2 / 3
 
     def tick(self) -> None:
         """The loop lives."""
@@ -68,18 +79,22 @@ class LeaseKeeper:
                 continue
             try:
                 self._renew()
-            except Error:
-                logger.warning("the leases could not be renewed; trying again", exc_info=True)
+            except Error as error:
+                if not noticed(error):
+                    logger.warning("the leases could not be renewed; trying again", exc_info=True)
                 connection.close()
         connection.close()
 
     def _renew(self) -> None:
         with self._lock:
             held = set(self._held)
+        at = time.monotonic()
+        crashpoint("before_renew")
         if not self._keep_drain(settings.AGENTSITE_LEASE_SECONDS):
             self._on_replaced()
         kept = renew(held, settings.AGENTSITE_LEASE_SECONDS)
         with self._lock:
-            lost = [claim for claim in held & self._held if claim.prompt not in kept]
+            lost = [claim for claim in held & self._held.keys() if claim.prompt not in kept]
+            self._held |= {claim: at for claim in held & self._held.keys() if claim.prompt in kept}
         if lost:
             self._on_lost(lost)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from django.conf import settings
 from django.db import Error
 
 from agents import registry
-from agents.engine.errors import Draining, Fenced, Halt, ReplayMismatch
+from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
 from agents.engine.runtime import Run
+from conversations import killswitch
+from conversations.approvals.gatekeeper import SiteGatekeeper
+from conversations.claims import Claim, release
 from conversations.crashpoints import crashpoint
-from conversations.journal import Claim, Place, PromptJournal, read_steps, release
-from conversations.models import Prompt
+from conversations.journal import Place, PromptJournal, read_steps
+from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
+from conversations.space import patiently
 from conversations.worker.drafts import Drafts, Write
 from conversations.worker.services import PromptServices
 
@@ -54,16 +60,34 @@ def limits() -> Limits:
     return Limits(
         rounds=settings.AGENTSITE_MAX_ROUNDS,
         seconds=settings.AGENTSITE_TURN_SECONDS,
+        parse_failures=settings.AGENTSITE_PARSE_FAILURES,
+        fallback=bool(settings.AGENTSITE_MODEL_FALLBACK),
         tool_seconds=settings.AGENTSITE_TOOL_SECONDS,
         approval_hours=settings.AGENTSITE_APPROVAL_HOURS,
+        result_characters=settings.AGENTSITE_RESULT_CHARACTERS,
+        history_tokens=settings.AGENTSITE_HISTORY_TOKENS,
     )
 
 
 class Runner:
-    """Runs one claim. `write` runs a function in the thread that owns the worker's connection."""
+    """Runs one claim. `write` runs a function in the thread that owns the worker's connection.
 
-    def __init__(self, claim: Claim, worker: str, write: Write, drafts: Drafts) -> None:
-        self.claim, self.worker, self.write, self.drafts = claim, worker, write, drafts
+    `may_begin`: whether its lease has time left for an effect to begin. `hold` is told of a lease that was taken again.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        worker: str,
+        write: Write,
+        drafts: Drafts,
+        may_begin: Callable[[], bool],
+        *,
+        hold: Callable[[Claim], object] = lambda claim: None,
+    ) -> None:
+        self.claim, self.worker, self.write, self.drafts, self.may_begin = claim, worker, write, drafts, may_begin
+        self._hold = hold
+        self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
         self._halt: Halt | None = None
         self._draining = False
@@ -88,7 +112,7 @@ class Runner:
     async def _release(self, extra: dict[str, int]) -> None:
         crashpoint("before_release")
         try:
-            await self.write(release, self.claim)
+            await patiently(self.write, release, self.claim)
         except Error:
             logger.warning("the prompt could not be given back; its lease will lapse", exc_info=True, extra=extra)
 
@@ -103,6 +127,28 @@ class Runner:
         self._halt = halt
         if self._run:
             self._run.stop(halt)
+
+    def kill(self, switch: KillSwitch) -> None:
+        """Stop at once, because the kill switch is on. That it is gets recorded before anything else does.
+
+        A turn that had not begun is given back, and begins when the switch is off.
+        """
+        self._switch = switch
+        self.stop(Cancelled())
+
+    def _mark(self) -> None:
+        """Record first of all that the kill switch stopped the turn. One that had not begun queues on.
+
+        Raises Draining for that one.
+        """
+        if not self._switch:
+            return
+        if Prompt.objects.filter(pk=self.claim.prompt, state=State.QUEUED).exists():
+            raise Draining
+        killswitch.end(self.claim.prompt, self._switch)
+
+    def _retaken(self, at: float) -> None:
+        self._hold(replace(self.claim, at=at))
 
     async def _turn(self, loaded: Loaded) -> None:
         run = self._begin(loaded)
@@ -125,13 +171,22 @@ class Runner:
         drafts = self.drafts.of(self.claim)
         run = self._run = Run(
             registry.policies(),
-            PromptJournal(loaded.place, self.claim.fence, self.write, drafts.close),
-            PromptServices.of(loaded.prompt, loaded.prompt.conversation.owner_id, self.write, drafts),
+            PromptJournal(
+                loaded.place,
+                self.claim.fence,
+                partial(patiently, self.write),
+                drafts.close,
+                before=self._mark,
+                retaken=self._retaken,
+                lease_seconds=settings.AGENTSITE_LEASE_SECONDS,
+            ),
+            PromptServices.of(loaded.prompt, self.write, drafts, self.may_begin),
             steps=loaded.steps,
             last_id=loaded.place.seq,
             states=loaded.states,
             fence=self.claim.fence,
             limits=limits(),
+            gatekeeper=SiteGatekeeper(self.write, self.claim.prompt),
             worker=self.worker,
         )
         run.draining = self._draining

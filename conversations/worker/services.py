@@ -11,10 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from django.core.files.base import ContentFile
+from django.db import Error
 
+from agents.engine.errors import ToolError
+from agents.engine.outputs import ToolOutput
+from agents.engine.projection import GO_ON, whole_text
 from agents.engine.services import PastTurn
+from conversations import contents, quotas
 from conversations.crashpoints import crashpoint
 from conversations.models import File, Origin, Output, Prompt
+from conversations.space import noticed
 from conversations.uploads import attached
 from conversations.worker.drafts import PromptDrafts, Write
 from conversations.workspaces import folder_of
@@ -34,12 +40,13 @@ class PromptServices:
     started: float
     write: Write
     drafts: PromptDrafts
+    lease_lasts: Callable[[], bool]
 
     @classmethod
-    def of(cls, prompt: Prompt, owner: int, write: Write, drafts: PromptDrafts) -> PromptServices:
-        """The services of a prompt that was just claimed."""
+    def of(cls, prompt: Prompt, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]) -> PromptServices:
+        """The services of a prompt that was just claimed, which was read with its conversation."""
         return cls(
-            user=owner,
+            user=prompt.conversation.owner_id,
             prompt=prompt.pk,
             conversation=prompt.conversation_id,
             unattended=prompt.origin == Origin.TRIGGER,
@@ -47,6 +54,7 @@ class PromptServices:
             started=time.monotonic(),
             write=write,
             drafts=drafts,
+            lease_lasts=lease_lasts,
         )
 
     def now(self) -> datetime:
@@ -63,16 +71,22 @@ class PromptServices:
         return row
 
     def _save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        digest = hashlib.sha256(content).hexdigest()
         row = File(
             conversation_id=self.conversation,
             name=name,
             media_type=media_type,
             size=len(content),
-            sha256=digest,
+            sha256=hashlib.sha256(content).hexdigest(),
             summary=summary,
         )
-        row.content.save(digest, ContentFile(content), save=True)  # the content first: no row without its file
+        try:
+            contents.store(row, ContentFile(content))
+            crashpoint("after_content")
+            row.save()
+        except (OSError, Error) as error:
+            if noticed(error):
+                raise ToolError(f"{name} could not be kept: the site's disk is full.", code="disk_full") from error
+            raise
         return row.pk
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
@@ -83,6 +97,29 @@ class PromptServices:
     def running_seconds(self) -> float:
         """See Services."""
         return self.ran_before + time.monotonic() - self.started
+
+    def may_begin(self) -> bool:
+        """See Services."""
+        crashpoint("before_effect")
+        return self.lease_lasts()
+
+    async def over_quota(self) -> str | None:
+        """See Services."""
+        why: str | None = await self.write(quotas.over_tokens, self.user)
+        return why
+
+    async def result_of(self, prompt: int, path: str) -> str:
+        """See Services."""
+        text: str = await self.write(self._result_of, prompt, path)
+        return text
+
+    def _result_of(self, prompt: int, path: str) -> str:
+        rows = Output.objects.filter(conversation_id=self.conversation, prompt_id=prompt, path=path, type="tool")
+        entry = row.entry() if (row := rows.first()) else None
+        text = whole_text(entry) if isinstance(entry, ToolOutput) else None
+        if text is None:
+            raise ToolError("There is no such result in this conversation.", code="not_found")
+        return text
 
     async def history(self) -> Sequence[PastTurn]:
         """See Services."""
@@ -102,7 +139,5 @@ class PromptServices:
         for row in Output.objects.filter(prompt__in=prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())
         given = attached(prompts)
-        return [
-            PastTurn(prompt.pk, prompt.input, outputs.get(prompt.pk, []), given.get(prompt.pk, ()))
-            for prompt in prompts
-        ]
+        said = {prompt.pk: GO_ON if prompt.continues_id else prompt.input for prompt in prompts}
+        return [PastTurn(pk, text, outputs.get(pk, []), given.get(pk, ())) for pk, text in said.items()]

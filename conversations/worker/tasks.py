@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from conversations import contents, erasure
+from conversations.crashpoints import crashpoint
+from conversations.verification.all import verify_this_night
 from conversations.worker import drain as drains
 from conversations.worker import hosts
+
+logger = logging.getLogger(__name__)
 
 
 def drain() -> int:
     """Run this host's prompts, if no other process of it does."""
-    return drains.drain()
+    ran = drains.drain()
+    crashpoint("before_ack")
+    return ran
 
 
 def beat(host: str) -> None:
     """Show that the cluster of this host still runs tasks."""
     hosts.beat(host)
+
+
+def nightly() -> None:
+    """Once a night, whatever the number of hosts: check all ledgers, and sweep what erasures and killed workers left.
+
+    Contents of files only where the ledgers are good: they say which are nobody's. All of it may take long; it beats.
+    """
+    alive = partial(hosts.beat, hosts.this_host())
+    run = verify_this_night(alive)
+    if run:
+        _swept(erasure.sweep, alive)
+    if run and not run.count:
+        _swept(contents.sweep, alive)
+
+
+def _swept(sweep: Callable[[Callable[[], object]], int], alive: Callable[[], object]) -> None:
+    """Sweep; what goes wrong in it is in the log, and keeps nothing else from being done."""
+    try:
+        sweep(alive)
+    except Exception:
+        logger.exception("a sweep of the night broke off")

@@ -106,6 +106,11 @@ def test_the_administrator_may_be_named(folder: Path) -> None:
         running.wait_until_up()
         assert "The first administrator is root" in running.said()
         assert given["DJANGO_SUPERUSER_PASSWORD"] not in running.said()
+        wait_for(lambda: running.child("manage.py worker"))
+        for child in ("agentsite.web", "manage.py worker", "agents.providers.demo"):
+            told = Path(f"/proc/{running.child(child)}/environ").read_text()
+            assert "PATH=" in told
+            assert "DJANGO_SUPERUSER_" not in told, child
 
 
 def test_the_demo_model_answers_where_no_model_is_set_up(folder: Path) -> None:

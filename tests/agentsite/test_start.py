@@ -1,11 +1,13 @@
 """Starts that cannot be: each ends with exit code 2 and one sentence that says what to do."""
 
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.agentsite.processes import run, variables
+from tests.agentsite.processes import free_port, run, variables
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,17 @@ def test_it_stops_where_the_port_is_taken(tmp_path: Path) -> None:
     assert (
         ended.stderr == f"agentsite: Port {port} is taken: stop the program that holds it, or set PORT to a free one.\n"
     )
+
+
+@pytest.mark.parametrize("process", [("-m", "agentsite.web"), ("manage.py", "worker")])
+def test_no_process_starts_where_nothing_guards_the_ledger(process: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / "agentsite.sqlite3")) as database:
+        database.execute("CREATE TABLE conversations_step (id)")
+    ended = run(*process, environment=variables(tmp_path, PORT=str(free_port())))
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.startswith("agentsite: The ledger in database 'default' can be changed: the triggers ")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_production_settings_pass_the_deployment_checks(tmp_path: Path) -> None:

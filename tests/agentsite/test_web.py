@@ -64,6 +64,18 @@ def test_it_serves_static_files_without_debug(tmp_path: Path) -> None:
     assert b"no-cache" in answer
 
 
+def test_it_serves_while_the_database_is_away(tmp_path: Path) -> None:
+    """Pages are there to say so; what could not be looked at is in the log."""
+    port = free_port()
+    environment = variables(tmp_path / "data", PORT=str(port), DATABASE_URL="postgres://127.0.0.1:1/x")
+    with (
+        started("-m", "agentsite.web", environment=environment, log=tmp_path / "log"),
+        ask(port, "/healthz") as connection,
+    ):
+        assert receive_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 503")
+    assert "whether it keeps ledgers safe is not known" in (tmp_path / "log").read_text()
+
+
 def test_it_says_that_its_port_is_taken(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

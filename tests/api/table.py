@@ -28,10 +28,12 @@ admin/conversations/approval/<path:object_id>/history/             LLLo>oL   LLL
 admin/conversations/approval/<path:object_id>/delete/              LLLFFFL   LLLFFFL
 admin/conversations/approval/<path:object_id>/change/              LLLoNoL   LLLwNwL
 admin/conversations/approval/<path:object_id>/                     LLL>>>L   LLL>>>L
+admin/conversations/killswitch/                                    LLLFFoL   LLLFFwL
 admin/conversations/apikey/                                        LLLFFoL   LLLFFoL
 admin/conversations/apikey/<path:object_id>/delete/                LLLFFoL   LLLFFwL
 admin/auth/user/<id>/password/                                     LLLFFoL   LLLFFoL
 admin/auth/user/                                                   LLLFFoL   LLLFFoL
+admin/auth/user/<int:pk>/erase/                                    LLLFFoL   LLLFF?L
 admin/auth/user/add/                                               LLLFFoL   LLLFFoL
 admin/auth/user/<path:object_id>/history/                          LLLFFoL   LLLFFoL
 admin/auth/user/<path:object_id>/delete/                           LLLFFFL   LLLFFFL
@@ -62,6 +64,7 @@ admin/conversations/output/<path:object_id>/delete/                LLLFFFL   LLL
 admin/conversations/output/<path:object_id>/change/                LLLFFoL   LLLFFFL
 admin/conversations/output/<path:object_id>/                       LLL>>>L   LLL>>>L
 admin/conversations/step/                                          LLLFFoL   LLLFFoL
+admin/conversations/step/<int:pk>/redact/                          LLLFFoL   LLLFF?L
 admin/conversations/step/add/                                      LLLFFFL   LLLFFFL
 admin/conversations/step/<path:object_id>/history/                 LLLFFoL   LLLFFoL
 admin/conversations/step/<path:object_id>/delete/                  LLLFFFL   LLLFFFL
@@ -79,6 +82,18 @@ admin/conversations/erasure/<path:object_id>/history/              LLLFFoL   LLL
 admin/conversations/erasure/<path:object_id>/delete/               LLLFFFL   LLLFFFL
 admin/conversations/erasure/<path:object_id>/change/               LLLFFoL   LLLFFFL
 admin/conversations/erasure/<path:object_id>/                      LLL>>>L   LLL>>>L
+admin/conversations/redaction/                                     LLLFFoL   LLLFFoL
+admin/conversations/redaction/add/                                 LLLFFFL   LLLFFFL
+admin/conversations/redaction/<path:object_id>/history/            LLLFFoL   LLLFFoL
+admin/conversations/redaction/<path:object_id>/delete/             LLLFFFL   LLLFFFL
+admin/conversations/redaction/<path:object_id>/change/             LLLFFoL   LLLFFFL
+admin/conversations/redaction/<path:object_id>/                    LLL>>>L   LLL>>>L
+admin/conversations/verification/                                  LLLFFoL   LLLFFoL
+admin/conversations/verification/add/                              LLLFFFL   LLLFFFL
+admin/conversations/verification/<path:object_id>/history/         LLLFFoL   LLLFFoL
+admin/conversations/verification/<path:object_id>/delete/          LLLFFFL   LLLFFFL
+admin/conversations/verification/<path:object_id>/change/          LLLFFoL   LLLFFFL
+admin/conversations/verification/<path:object_id>/                 LLL>>>L   LLL>>>L
 admin/agents/skill/                                                LLLFFoL   LLLFFoL
 admin/agents/skill/add/                                            LLLFFoL   LLLFFoL
 admin/agents/skill/<path:object_id>/history/                       LLLFFoL   LLLFFoL
@@ -100,6 +115,7 @@ api/conversations/<int:pk>/prompts/                                UoNNNNN   UWN
 api/prompts/<int:pk>/                                              UoNNNNN   UMMMMMM
 api/prompts/<int:pk>/events/                                       UoNNNNN   MMMMMMM
 api/prompts/<int:pk>/steps/                                        UoNNNNN   UMMMMMM
+api/prompts/<int:pk>/outputs/                                      UoNNNNN   UMMMMMM
 api/prompts/<int:pk>/cancel/                                       UMMMMMM   UWNNNNN
 api/prompts/<int:pk>/continue/                                     UMMMMMM   UWNNNNN
 api/prompts/<int:pk>/again/                                        UMMMMMM   UWNNNNN
@@ -109,6 +125,7 @@ api/approvals/<int:pk>/                                            UoNoNoN   UMM
 api/approvals/<int:pk>/approve/                                    UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/reject/                                     UMMMMMM   UWNWNWN
 api/files/<int:pk>/                                                UoNNNNN   UMMMMMM
+api/usage/                                                         Uoooooo   UMMMMMM
 api/schema/                                                        Uoooooo   UMMMMMM
 api/docs/                                                          LoooooL   LMMMMML
 api/                                                               NNNNNNN   NNNNNNN
@@ -118,6 +135,7 @@ new/                                                               LoooooL   LMM
 c/                                                                 MMMMMMM   LwwwwwL
 c/<int:pk>/                                                        LoNNNNL   LMMMMML
 c/<int:pk>/prompts/                                                MMMMMMM   LwNNNNL
+prompts/<int:pk>/                                                  LoNNNNL   LMMMMML
 prompts/<int:pk>/cancel/                                           MMMMMMM   LwNNNNL
 prompts/<int:pk>/continue/                                         MMMMMMM   LwNNNNL
 prompts/<int:pk>/again/                                            MMMMMMM   LwNNNNL
@@ -126,6 +144,7 @@ c/<int:pk>/archive/                                                MMMMMMM   LwN
 c/<int:pk>/put-back/                                               MMMMMMM   LwNNNNL
 c/<int:pk>/delete/                                                 LoNNNNL   LwNNNNL
 c/<int:pk>/export/                                                 LoNNNNL   LMMMMML
+c/<int:pk>/usage/                                                  LoNNNNL   LMMMMML
 c/<int:pk>/decide/                                                 LoNNNNL   LwNNNNL
 approvals/<int:pk>/decide/                                         MMMMMMM   LwNNNNL
 approvals/<int:pk>/card/                                           LoNNNNL   MMMMMMM

@@ -99,7 +99,7 @@ def test_fields_that_cannot_be_taken_are_named(api: Api, body: dict[str, Any]) -
     assert not Conversation.objects.exists()
 
 
-@pytest.mark.parametrize("query", ["page_size=x", "page_size=-1", "page_size=1.5", "page_size=%C2%B2"])
+@pytest.mark.parametrize("query", ["page_size=x", "page_size=-1", "page_size=1.5", "page_size=%C2%B2", "page_size=0"])
 def test_a_query_that_cannot_be_taken(api: Api, query: str) -> None:
     assert list(error_of(api.get(f"{LIST}?{query}"), 400)["fields"]) == ["page_size"]
 
@@ -128,7 +128,7 @@ def test_what_a_view_raises(
     def fails(*args: Any) -> None:
         raise raised
 
-    monkeypatch.setattr("conversations.api.conversations.page_of", fails)
+    monkeypatch.setattr("conversations.api.conversations.page_together", fails)
     response = api.get(LIST)
     assert said(response, status) == code
     assert "secret" not in response.text

@@ -108,5 +108,12 @@ def test_a_turn_is_tried_again_once_for_each_key(api: Api, other: Api, ann: User
     assert first.json()["id"] == second.json()["id"] != story.prompt.pk
     assert first["Location"] == f"/api/prompts/{first.json()['id']}/"
     assert said(api.post(again), 409) == "turn_in_progress"
-    done = Story(ann).ends()
-    assert list(error_of(api.post(f"/api/prompts/{done.pk}/again/"), 400)["fields"]) == ["input"]
+
+
+def test_a_turn_that_completed_is_asked_again_while_nothing_was_said_since(api: Api, ann: User) -> None:
+    """The new one names the old one, which stays."""
+    talk = start_conversation(ann)
+    earlier, newest = Story(ann, "Look.", talk).ends(), Story(ann, "And now?", talk).ends()
+    assert list(error_of(api.post(f"/api/prompts/{earlier.pk}/again/"), 400)["fields"]) == ["input"]
+    answer = api.post(f"/api/prompts/{newest.pk}/again/")
+    assert (answer.status_code, answer.json()["input"], answer.json()["repeats"]) == (201, "And now?", newest.pk)

@@ -103,7 +103,7 @@ def test_what_changes_something_is_no_get() -> None:
         "api/conversations/", "api/conversations/<int:pk>/prompts/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "account/",
         "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",
-        "admin/conversations/apikey/<path:object_id>/delete/",
+        "admin/conversations/apikey/<path:object_id>/delete/", "admin/conversations/killswitch/",
     }  # fmt: skip
     writes = {row for row, (_, post) in TABLE.items() if set(post) & {"w", "W"}}
     assert {row for row in writes if set(TABLE[row][0]) - {"M", "U"}} == shows

@@ -134,6 +134,7 @@ def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: Use
     ended = site.ended(ann, *MIXED)
     strict(schema, checked.get(f"/api/prompts/{ended.pk}/").json()["outputs"])
     checked.get(f"/api/prompts/{ended.pk}/steps/?page_size=3&after=4")
+    strict(schema, checked.get(f"/api/prompts/{ended.pk}/outputs/?at=9").json()["outputs"])
 
     story, gate = asking(ann)
     call = story.call("fx.more")
@@ -153,6 +154,7 @@ def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: Use
     sent = [{"id": card.pk, "digest": card.digest, "decision": word} for word in ("it_ran", "run_again")]
     checked.post("/api/approvals/decide/", sent)
     checked.get("/api/approvals/?state=all")
+    checked.get("/api/usage/")
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 from django.contrib.auth.models import User
 
+from agents.engine.messages import AssistantMessage, UserMessage
+from agents.engine.projection import GO_ON, TURN_ENDED
 from agents.engine.provider import Answer
-from agents.engine.turn import GO_ON
 from conversations.models import Conversation, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts import cancel_prompt, start_conversation, start_prompt
@@ -93,6 +94,8 @@ def test_the_steps_are_pages_by_seq(api: Api, ann: User, site: Site) -> None:
     assert back[0] is None
     before_the_last = (len(found) - 1) // 4 * 4
     assert api.get(back[-1]).json()["results"] == found[before_the_last - 4 : before_the_last]
+    nothing = error_of(api.get(f"/api/prompts/{prompt.pk}/steps/?page_size=0"), 400)
+    assert nothing["fields"] == {"page_size": ["Write a whole number, 1 or more."]}
 
 
 @pytest.mark.django_db
@@ -341,7 +344,7 @@ def test_a_stopped_turn_is_gone_on_with(api: Api, ann: User, site: Site) -> None
 def test_the_model_reads_what_was_and_is_told_to_go_on(
     api: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R5: nothing is put into anybody's mouth: that the turn goes on stands in the system message alone."""
+    """R5: where the person's words would stand, in the site's words; the system message is that of any turn."""
     registry, model = scripted([*ONE_GATE], site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
     first = start_prompt(start_conversation(ann), ann, "Go.")
@@ -352,10 +355,15 @@ def test_the_model_reads_what_was_and_is_told_to_go_on(
     ended = api.get(f"/api/prompts/{told['id']}/").json()
     assert (ended["state"], ended["outputs"][-1]["text"]) == ("completed", "Done.")
     before, after = model.asked
-    assert GO_ON in after.system
-    assert GO_ON not in before.system
-    assert [type(message).__name__ for message in seen(after)] == ["UserMessage", "AssistantMessage", "ResultMessage"]
+    assert after.system == before.system
+    assert seen(after)[3:] == [AssistantMessage(TURN_ENDED), UserMessage(GO_ON)]
+    assert [type(message).__name__ for message in seen(after)[:3]] == [
+        *("UserMessage", "AssistantMessage", "ResultMessage")
+    ]
     assert "Stopped before it was done." in results_in(after)[0]
+    start_prompt(first.conversation, ann, "And now?")
+    site.works()
+    assert seen(model.asked[2])[: len(seen(after))] == seen(after), "what was said before stays as it was said"
     assert verify(first.conversation_id).problems == []
 
 

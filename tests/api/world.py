@@ -19,7 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from agents.models import Skill, SystemPrompt
 from conversations.api.keys import make_key, public_id
 from conversations.listing import archive
-from conversations.models import Erasure, File, Prompt, Step
+from conversations.models import Erasure, File, Prompt, Redaction, Step, Verification
 from conversations.prompts import start_conversation
 from tests.conversations.support import Story, asking
 
@@ -70,6 +70,8 @@ class World:
         self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
         Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
+        Redaction.objects.create(conversation=self.idle, seq=99, redacted_by="chief", reason="Asked for.")
+        Verification.objects.create()
 
     def client(self, role: str) -> Client:
         """A browser, or a program, of this role."""
@@ -110,6 +112,8 @@ class World:
             "step": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
             "file": self.file.pk,
             "erasure": Erasure.objects.get().pk,
+            "redaction": Redaction.objects.get().pk,
+            "verification": Verification.objects.get().pk,
             "skill": self.skill.pk,
             "systemprompt": self.system_prompt.pk,
         }
@@ -125,6 +129,8 @@ class World:
             "files/": self.file.pk,
             "prompts/<": self.waiting.prompt.pk,
             "decide/": self.waiting.conversation.pk,
+            "step/<": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
+            "user/<": self.owner.pk,
         }
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
 
@@ -144,6 +150,7 @@ class World:
             "theme/": {"theme": "dark"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
+            "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
             "api/approvals/<int:pk>/approve/": digest,
             "api/approvals/<int:pk>/reject/": digest,

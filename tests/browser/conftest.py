@@ -50,8 +50,7 @@ def serving(folder: Path, turns: dict[str, Any] | None = None, username: str = "
             PORT=url.rpartition(":")[2],
             DJANGO_SUPERUSER_USERNAME=username,
             DJANGO_SUPERUSER_PASSWORD=PASSWORD,
-            **model,
-            **more,
+            **{**model, **more},
         )
         stack.enter_context(started("manage.py", "serve", environment=environment, log=folder / "serve.log"))
         wait_for(lambda: is_healthy(url))

@@ -76,6 +76,7 @@ def test_an_open_conversation_takes_files_and_empties_the_composer(page: Page, s
     expect(page.get_by_text("Hello.")).to_have_count(2)
     expect(page.locator("#chosen")).to_be_hidden()
     expect(page.get_by_label("Message")).to_be_focused()
+    expect(page.locator("[data-send]")).to_be_visible()  # the turn before has ended
     page.get_by_label("Message").fill("Again")
     page.get_by_label("Message").press("Enter")
     expect(page.get_by_text("Hello.")).to_have_count(3)

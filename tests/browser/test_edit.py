@@ -19,10 +19,10 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     """Enter in a field decides nothing; the form gives the command as it was; the model's version stays to be seen."""
     say(page, site, "Edit this.")
     page.locator(".ask").get_by_role("link", name="Edit").click()
-    command = page.get_by_label("command", exact=True)
+    command = page.get_by_label("Command", exact=True)
     expect(command).to_be_focused()
     assert command.input_value() == "echo one\n\n  echo two"
-    page.get_by_label("timeout_seconds").press("Enter")
+    page.get_by_label("Timeout seconds").press("Enter")
     admin = context.new_page()
     waiting(admin, site, "echo one")
     admin.get_by_label("Or say no.").fill("I am typing")
@@ -41,6 +41,23 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     expect(admin.get_by_label("Or say no.")).to_have_value("I am typing")
 
 
+def test_what_was_typed_stays_where_another_window_decided(page: Page, context: BrowserContext, site: Site) -> None:
+    """The card is decided under the typing: who did it is told, and the words can still be taken along."""
+    address = say(page, site, "Edit this.")
+    page.locator(".ask").get_by_role("link", name="Edit").click()
+    page.get_by_label("Command", exact=True).fill("echo typed with care")
+    other = context.new_page()
+    other.goto(address)
+    other.get_by_role("button", name=re.compile("^Approve")).click()
+    expect(page.locator("details.done")).to_contain_text("Approved by you")
+    kept = page.locator(".meanwhile")
+    expect(kept).to_contain_text("Decided meanwhile")
+    expect(kept.locator("pre")).to_have_text(["echo typed with care"])
+    expect(page.get_by_text("Edited it is.")).to_be_visible()
+    expect(kept).to_be_visible()
+    expect(other.locator(".meanwhile")).to_have_count(0)
+
+
 def test_what_was_refused_in_the_admin_stays_and_can_be_approved(
     page: Page, context: BrowserContext, site: Site
 ) -> None:
@@ -51,17 +68,17 @@ def test_what_was_refused_in_the_admin_stays_and_can_be_approved(
     admin.add_init_script(LOOKED)
     waiting(admin, site, "echo five")
     admin.get_by_role("link", name="Edit", exact=True).click()
-    admin.get_by_label("command", exact=True).fill("echo six")
-    admin.get_by_label("timeout_seconds").fill("soon")
+    admin.get_by_label("Command", exact=True).fill("echo six")
+    admin.get_by_label("Timeout seconds").fill("soon")
     decide_edited(admin)
     looked_anew(admin)
     expect(admin.get_by_text("This needs to be a whole number.")).to_be_visible()
-    expect(admin.get_by_label("timeout_seconds")).to_have_value("soon")
-    admin.get_by_label("timeout_seconds").fill("500")
+    expect(admin.get_by_label("Timeout seconds")).to_have_value("soon")
+    admin.get_by_label("Timeout seconds").fill("500")
     decide_edited(admin)
     looked_anew(admin)
     expect(admin.locator(".holds")).to_contain_text("at most 500 seconds")
-    expect(admin.get_by_label("command", exact=True)).to_have_value("echo six")
+    expect(admin.get_by_label("Command", exact=True)).to_have_value("echo six")
     expect(admin.locator("#meanwhile")).to_have_count(0)
     decide_edited(admin)
     expect(admin.get_by_text("Edited and approved by you: Run a command (echo six).")).to_be_visible()

@@ -78,7 +78,7 @@ def test_what_is_archived_comes_back_by_undo_and_what_is_deleted_does_not(page: 
     expect(page.get_by_text("Deleted: Keep the old charts.")).to_be_visible()
     for window in (page, second):
         expect(row(window, "Keep the old charts.")).to_have_count(0)
-    assert page.request.get(address).status == 404
+    assert page.request.get(address).status == 410
 
 
 def test_an_answer_is_unread_until_a_window_shows_it(page: Page, site: Site) -> None:
@@ -98,12 +98,29 @@ def test_an_answer_is_unread_until_a_window_shows_it(page: Page, site: Site) -> 
 def test_a_failed_turn_is_marked_and_tried_again(page: Page, site: Site) -> None:
     """The old one stays; where nothing was finished, this is the first button."""
     say(page, site, "Fail at once.")
-    again = page.get_by_role("button", name="Try again")
+    again = page.get_by_role("button", name="Ask again")
     expect(again).to_have_class(re.compile("primary"))
     again.click()
     expect(page.locator(".exchange")).to_have_count(2)
     expect(page.get_by_text("This turn failed")).to_have_count(2)
-    expect(page.get_by_role("button", name="Try again")).to_have_count(1)
+    expect(page.get_by_role("button", name="Ask again")).to_have_count(1)
+
+
+def test_an_answer_is_asked_again_by_keys_alone(page: Page, site: Site) -> None:
+    """The earlier answer folds where the page is open, opens by a key, and the field has the focus."""
+    answered(page, site, "Say it once more.")
+    page.get_by_role("button", name="Ask again").focus()
+    page.keyboard.press("Enter")
+    folded = page.locator("details.earlier")
+    expect(folded.locator("> summary")).to_contain_text("An earlier answer")
+    expect(folded.get_by_text("Hello.")).to_be_hidden()
+    expect(page.get_by_text("Asked again")).to_be_visible()
+    expect(page.get_by_label("Message")).to_be_focused()
+    expect(page.get_by_role("button", name="Ask again")).to_have_count(1)
+    folded.locator("> summary").focus()
+    page.keyboard.press("Enter")
+    expect(folded.get_by_text("Hello.")).to_be_visible()
+    finds_nothing(page)
 
 
 def test_everybody_can_use_it(page: Page, site: Site) -> None:
@@ -115,6 +132,7 @@ def test_everybody_can_use_it(page: Page, site: Site) -> None:
     box.get_by_role("button", name="Rename").click()
     expect(box.get_by_role("alert")).to_contain_text("at least one character")
     finds_nothing(page)
+    finds_nothing(page, f"{address}usage/")
     finds_nothing(page, f"{address}delete/")
     page.goto(address)
     menu(page).get_by_role("button", name="Archive").click()
@@ -123,7 +141,7 @@ def test_everybody_can_use_it(page: Page, site: Site) -> None:
     finds_nothing(page, f"{site.url}/?q=harbour")
     finds_nothing(page, f"{site.url}/?q=no-such-word")
     say(page, site, "Fail at once.")
-    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.get_by_role("button", name="Ask again")).to_be_visible()
     finds_nothing(page)
 
 

@@ -178,6 +178,7 @@ def test_an_answer_that_takes_its_time_changes_nothing_back(page: Page, site: Si
     """The socket told of the whole turn before the answer to its message came: the page stays as it is."""
     say(page, site, "Hello there")
     expect(page.locator("#turns").get_by_text("Hello.")).to_have_count(1)
+    expect(page.locator("[data-send]")).to_be_visible()  # what it said is there before its turn has ended
     held: list[Route] = []
     page.route(re.compile(r"/c/\d+/prompts/"), lambda route: held.append(route))  # noqa: PLW0108 - Playwright takes no built-in
     page.get_by_label("Message").fill("And again")
@@ -202,6 +203,7 @@ def test_after_an_answer_that_was_lost_one_can_write_on(
     other = failing.new_page()
     say(other, site, "Hello there")
     expect(other.locator("#turns").get_by_text("Hello.")).to_have_count(1)
+    expect(other.locator("[data-send]")).to_be_visible()
     held: list[Route] = []
     other.route(re.compile(r"/c/\d+/prompts/"), lambda route: held.append(route))  # noqa: PLW0108 - Playwright takes no built-in
     field = other.get_by_label("Message")
@@ -212,6 +214,7 @@ def test_after_an_answer_that_was_lost_one_can_write_on(
     held[0].abort()
     other.unroute_all()
     expect(other.locator("#turns").get_by_text("Hello.")).to_have_count(2)
+    expect(other.locator("[data-send]")).to_be_visible()
     field.fill("Something else")
     field.press("Enter")
     expect(other.get_by_text(re.compile("arrived after all"))).to_be_visible()

@@ -90,7 +90,7 @@ def test_a_command_is_rejected_then_approved_as_edited(page: Page) -> None:
     expect(ended(turn).locator(".prose").last).to_contain_text("Never that.")
     turn = say(page, "run echo one")
     turn.get_by_role("link", name="Edit").click()
-    page.get_by_label("command", exact=True).fill("echo two")
+    page.get_by_label("Command", exact=True).fill("echo two")
     turn.get_by_role("button", name="Approve as edited").click()
     expect(ended(turn).locator(".prose").last).to_contain_text("two")
 

@@ -19,8 +19,9 @@ from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import Outputs
 from agents.engine.provider import Answer, ToolRequest
 from conversations.approvals.decisions import decide
+from conversations.claims import Claim, claim, claimable
 from conversations.erasure import erase
-from conversations.journal import Claim, Place, claim, claimable, read_steps
+from conversations.journal import Place, read_steps
 from conversations.models import Conversation, Erasure, Output, Prompt
 from conversations.prompts import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts
@@ -66,7 +67,7 @@ class Site:
             for prompt in found:
                 held = claim(prompt, "worker:test", LEASE)
                 assert held
-                async_to_sync(Runner(held, "worker:test", in_this_thread, Drafts(in_this_thread)))()
+                async_to_sync(Runner(held, "worker:test", in_this_thread, Drafts(in_this_thread), lambda: True))()
 
     def runs(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
         """A turn, to its end or to where somebody must decide."""

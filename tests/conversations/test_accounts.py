@@ -108,16 +108,16 @@ def test_only_ones_own_name_and_address_can_be_changed(mara: User) -> None:
 
 
 def test_what_was_changed_meanwhile_stays_so(mara: User) -> None:
-    """Whoever was deactivated, or whose password was reset, while they changed their name, stays so."""
+    """Whose password was reset, or who may more, while they changed their name, stays so."""
     request = RequestFactory().post("/")
     request.user = mara
     form = forms.Details(request, mara, {**TEXT, "first_name": "Marie", "mail": ""})
     assert form.is_valid()
-    User.objects.filter(pk=mara.pk).update(is_active=False, password="another", email="moved@example.org")
+    User.objects.filter(pk=mara.pk).update(is_staff=True, password="another", email="moved@example.org")
     Account.objects.create(user=mara, looked_at=7)
     form.save()
     mara.refresh_from_db()
-    assert (mara.first_name, mara.is_active, mara.password) == ("Marie", False, "another")
+    assert (mara.first_name, mara.is_staff, mara.password) == ("Marie", True, "another")
     assert mara.email == "moved@example.org"
     assert (mara.account.mail, mara.account.looked_at) == (False, 7)
 

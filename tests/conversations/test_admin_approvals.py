@@ -70,6 +70,20 @@ def test_the_list_begins_with_what_waits(client: Client, owner: User, chief: Use
     assert "echo first" in client.get(f"{LIST}?q=reason").text
 
 
+@pytest.mark.parametrize("none", ["bogus", "", "PENDING", "1"])
+def test_a_filter_takes_its_own_values_alone(client: Client, owner: User, chief: User, none: str) -> None:
+    """Anything else is as if nothing had been asked for, the order too."""
+    _, decided = asking(owner, "echo decided")
+    decide(decided.pk, chief, "reject", digest=decided.digest, via="admin")
+    asking(owner, "echo first")
+    asking(owner, "echo second")
+    for name in ("state", "risk"):
+        html = client.get(LIST, {name: none}).text
+        assert "echo decided" not in html
+        assert 0 < html.index("echo first") < html.index("echo second")
+        assert client.get(f"{LIST}?{name}=%00").headers["Location"] == f"{LIST}?e=1"
+
+
 def test_the_sidebar_counts_what_waits(client: Client, owner: User, chief: User) -> None:
     badge = r"Approvals</span>\s*<span[^>]*>\s*(\d+)"
     assert not re.search(badge, client.get("/admin/").text)

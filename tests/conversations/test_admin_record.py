@@ -5,7 +5,8 @@ from django.contrib.auth.models import Group, User
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Step
+from conversations.prompts import start_conversation
 from tests.conversations.support import Story, asking, person, says
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +52,13 @@ def test_administrators_read_and_change_nothing(client: Client, chief: User, sto
     assert client.post(f"{base}{row.pk}/delete/", {"post": "yes"}).status_code == 403
     client.post(base, {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"})
     assert kinds[model]._default_manager.filter(pk=row.pk).exists()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_list_is_asked_for_no_text_that_a_database_refuses(client: Client, chief: User, model: str) -> None:
+    base = f"/admin/conversations/{model}/"
+    for query in ("q=%00", "id=%00", "conversation__id__exact=%00", "state__exact=%00", "p=%00", "%00=1"):
+        assert client.get(f"{base}?{query}").headers["Location"] == f"{base}?e=1", query
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -105,3 +113,52 @@ def test_counting_stops_where_nobody_reads_on(
     monkeypatch.setattr("conversations.admin.base.COUNT_MOST", 3)
     assert Step.objects.count() > 3
     assert "3 steps" in " ".join(client.get("/admin/conversations/step/").text.split())
+
+
+def test_a_step_is_redacted_for_a_reason_by_who_may(client: Client, chief: User, story: Story) -> None:
+    """Asked on a page of its own; what it held stands nowhere in the admin then, and who took it out does."""
+    anna = story.conversation.owner
+    Story(anna, "My password is swordfish.", start_conversation(anna)).ends()
+    step = Step.objects.get(payload__contains="swordfish")
+    change, address = f"/admin/conversations/step/{step.pk}/change/", f"/admin/conversations/step/{step.pk}/redact/"
+    assert f'href="{address}"' in client.get(change).text
+    asks = client.get(address).text
+    assert "It cannot be undone." in asks
+    assert client.post(address, {"reason": " "}).status_code == 400
+    assert client.get(f"/admin/conversations/step/{10**9}/redact/").status_code == 404
+    assert client.post(address, {"reason": "A password\x00."}).headers["Location"] == change
+    html = client.get(change).text
+    assert "swordfish" not in html
+    assert f"Redacted: step {step.seq}." in html
+    assert "by chief" in html
+    assert Redaction.objects.get().reason == "A password\ufffd."
+    assert f'href="{address}"' not in html
+    assert client.post(address, {"reason": "Again."}).status_code == 409
+    staff = person("staff", "view_step", is_staff=True)
+    client.force_login(staff)
+    other = Step.objects.filter(type="action_call").exclude(pk=step.pk)[0]
+    assert client.get(f"/admin/conversations/step/{other.pk}/change/").status_code == 200
+    assert client.post(f"/admin/conversations/step/{other.pk}/redact/", {"reason": "Mine."}).status_code == 403
+    assert Redaction.objects.count() == 1
+
+
+def test_a_person_is_erased_for_a_reason_by_an_administrator(client: Client, chief: User, story: Story) -> None:
+    """From the list, by way of a page that asks; the last administrator is told why not."""
+    story.ends()
+    anna, users = story.conversation.owner, "/admin/auth/user/"
+    address = f"{users}{anna.pk}/erase/"
+    marked = {"action": "erase_one", "_selected_action": [anna.pk]}
+    assert client.post(users, marked).headers["Location"] == address
+    both = client.post(users, marked | {"_selected_action": [anna.pk, chief.pk]}, follow=True)
+    assert "One person at a time." in both.text
+    assert "Erase anna with 1 conversation, and" in client.get(address).text
+    assert client.post(address, {"reason": ""}).status_code == 400
+    done = client.post(address, {"reason": "She asked."}, follow=True)
+    assert "anna is erased, with 1 conversation." in done.text
+    assert User.objects.get(pk=anna.pk).username == f"erased-{anna.pk}"
+    refused = client.post(f"{users}{chief.pk}/erase/", {"reason": "Bye."})
+    assert refused.status_code == 409
+    assert "make another one first" in refused.text
+    client.force_login(person("staff", "view_user", "change_user", is_staff=True))
+    assert client.get(f"{users}{chief.pk}/erase/").status_code == 403
+    assert "Erase this person" not in client.get(users).text

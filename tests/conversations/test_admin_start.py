@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from conversations.approvals.decisions import decide
 from conversations.models import Prompt, Worker
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 from tests.conversations.pages import Element, parsed
 from tests.conversations.support import Story, asking, person
 

@@ -24,8 +24,8 @@ from pytest_django.fixtures import Settings
 
 from conversations.approvals.decisions import decide
 from conversations.backup.archive import IN_MEMORY
+from conversations.claims import claimable
 from conversations.erasure import erase
-from conversations.journal import claimable
 from conversations.models import Conversation, Drain, File, Gate, Output, Prompt, Step, Worker
 from conversations.worker import hosts
 from conversations.workspaces import remove_tree
@@ -91,7 +91,7 @@ def test_a_site_comes_back_as_it_was(site: Site, ann: User, archive: Path, setti
     (folder / "src" / "run.sh").chmod(0o700)
     (folder / "again").symlink_to("src/run.sh")
     before = (Step.objects.count(), Output.objects.count(), Conversation.objects.get().head)
-    assert "1 conversations" in told("backup", archive)
+    assert "1 conversation," in told("backup", archive)
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
 
     site.ended(ann, says("Later."))
@@ -354,7 +354,7 @@ def test_what_cannot_be_read_is_named(site: Site, ann: User, archive: Path, sett
     (folder / "/".join("d" * 120)).mkdir(parents=True)
     (folder / "note").write_text("x")
     errors = io.StringIO()
-    assert "and 1 files" in told("backup", archive, stderr=errors)
+    assert "and 1 file," in told("backup", archive, stderr=errors)
     lines = errors.getvalue().splitlines()
     assert lines[0] == "Not in it, because they could not be read: 3."
     for line in (

@@ -12,11 +12,12 @@ from django.contrib.auth.models import User
 from django.db import DataError, OperationalError
 from pytest_django import DjangoAssertNumQueries
 
-from agents.engine import model as asking
+from agents.engine import asking
 from agents.engine.errors import Cancelled, ProviderError
 from agents.engine.ledger import Step
 from agents.engine.provider import Answer, Request, TextDelta
-from conversations.journal import Claim, PromptJournal
+from conversations.claims import Claim
+from conversations.journal import PromptJournal
 from conversations.models import Draft, Output, Prompt, State
 from conversations.models import Step as StepRow
 from conversations.prompts import cancel_prompt, start_conversation, start_prompt
@@ -357,7 +358,7 @@ class Stage:
         site.monkeypatch.setattr("agents.registry.policies", lambda: registry)
 
     def works(self) -> None:
-        self.runner = Runner(taken(self.prompt), "worker:test", in_this_thread, self.drafts)
+        self.runner = Runner(taken(self.prompt), "worker:test", in_this_thread, self.drafts, lambda: True)
         async_to_sync(self.runner)()
         self.prompt.refresh_from_db()
 
@@ -434,7 +435,7 @@ def test_the_model_is_told_that_it_was_stopped(ann: User, stage: Stage, site: Si
     stage.speaks(site, lambda request: says("Three."), between=stops)
     stage.works()
     assert stage.provider
-    assert b"One two \\n[A person stopped this answer here.]" in b"".join(stage.provider.asked[0].history)
+    assert b"One two \\n[This answer was stopped here.]" in b"".join(stage.provider.asked[0].history)
     stage.sound()
 
 
@@ -522,8 +523,8 @@ async def _dies(*args: Any) -> None:
     raise OSError("as if the process were gone")
 
 
-def test_a_part_of_an_answer_stands_only_where_a_person_stopped_it() -> None:
-    """CP07: the rules that every ledger keeps."""
+def test_a_part_of_an_answer_stands_only_where_it_was_stopped() -> None:
+    """By a person, or because its time was up; CP07: the rules that every ledger keeps."""
     started = Step("worker:1", "action_start", {"attempt": 1}, path="1", id=3)
     call_ = Step("runtime", "action_call", {"policy": "model", "payload": {"round": 1}}, path="1", id=2)
     root = Step("user:1", "action_call", {"policy": "agent", "payload": {}}, id=1)
@@ -532,7 +533,11 @@ def test_a_part_of_an_answer_stands_only_where_a_person_stopped_it() -> None:
     failed = Step("runtime", "action_result", {"error": True, "code": "cancelled", "message": ""}, path="1", id=6)
     answered = Step("model", "action_result", {"usage": {}, "model": "x", "finish": "stop"}, path="1", id=6)
     assert problems_of([root, call_, started, cancel, part, failed]) == []
-    assert "nobody stopped" in str(problems_of([root, call_, started, part]))
+    assert "nobody stopped" in str(problems_of([root, call_, started, part, failed]))
+    late = Step("runtime", "action_result", {"error": True, "code": "timeout", "message": ""}, path="1", id=6)
+    assert problems_of([root, call_, started, part, late]) == []
+    again = Step("worker:1", "action_start", {"attempt": 2}, path="1", id=6)
+    assert "in its midst" in str(problems_of([root, call_, started, part, again]))
     assert "never asked" in str(problems_of([root, call_, cancel, part]))
     assert "in its midst" in str(problems_of([root, call_, started, cancel, part, answered]))
 

@@ -25,7 +25,7 @@ from conversations.approvals.decisions import decide
 from conversations.models import Account, Notice, Prompt, State
 from conversations.presence import looked
 from conversations.prompts import start_conversation
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 from tests.agentsite.processes import wait_for
 from tests.conversations.support import Story, asking, person
 

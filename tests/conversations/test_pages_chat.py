@@ -1,7 +1,9 @@
 """Talking: a first message starts a conversation; what is typed is never lost."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,7 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.providers.demo.understanding import understand
+from conversations.erasure import erase
 from conversations.models import Conversation, Prompt, State
+from conversations.pages import chat
 from conversations.prompts import INPUT_MOST
 from tests.conversations.pages import parsed
 from tests.conversations.support import Story, asking, person
@@ -81,6 +85,76 @@ def test_a_turn_is_stopped_by_a_form_and_what_was_typed_stays(client: Client, ow
     output.refresh_from_db()
     assert (story.prompt.state, output.gate) == (State.CANCELLED, "cancelled")
     assert client.post(f"/prompts/{story.prompt.pk}/cancel/").status_code == 302
+
+
+FORMS = {"start_prompt": "/c/{talk}/prompts/", "cancel_prompt": "/prompts/{turn}/cancel/",
+         "again_prompt": "/prompts/{turn}/again/", "continue_prompt": "/prompts/{turn}/continue/"}  # fmt: skip
+"""Where forms go that are about a conversation, by the function that does what they ask for."""
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest, owner: User) -> tuple[Story, str, str]:
+    """A turn that failed, the name of such a function, and where the form goes."""
+    story = Story(owner)
+    story.ends("failed", "model_error")
+    return story, request.param, FORMS[request.param].format(talk=story.conversation.pk, turn=story.prompt.pk)
+
+
+def goes(form: tuple[Story, str, str], by: User, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have somebody delete the conversation at the moment at which the form is taken; where the form goes."""
+    story, does, address = form
+    real: Callable[..., Prompt] = getattr(chat, does)
+
+    def late(*args: Any, **more: Any) -> Prompt:
+        erase(story.conversation, by)
+        return real(*args, **more)
+
+    monkeypatch.setattr(chat, does, late)
+    return address
+
+
+def test_what_was_typed_outlives_the_conversation(
+    client: Client, owner: User, form: tuple[Story, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted from another window at the same moment: the text stands where a new conversation begins."""
+    answer = client.post(goes(form, owner, monkeypatch), {"input": "A long thought.", "model": "high"})
+    assert answer.status_code == 410
+    assert "This conversation was deleted: begin a new one. Your text is still here." in answer.text
+    composer = parsed(answer.text).find("composer")
+    assert composer
+    assert composer.attributes["action"] == "/c/"
+    assert "A long thought.</textarea>" in answer.text
+    assert 'value="high" checked' in answer.text
+
+
+def test_an_open_page_is_told_that_its_conversation_went(
+    client: Client, owner: User, form: tuple[Story, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The field still has the text, and the list is without the conversation."""
+    address = goes(form, owner, monkeypatch)
+    answer = client.post(address, {"input": "A long thought."}, headers={"HX-Request": "true"})
+    assert answer.status_code == 410
+    found = parsed(answer.text)
+    problem, beside = found.find("problem"), found.find("list")
+    assert problem
+    assert beside
+    assert problem.text() == "This conversation was deleted: begin a new one. Your text is still here."
+    assert "Look around." not in beside.text()
+
+
+def test_who_did_not_delete_it_finds_nothing(
+    client: Client, form: tuple[Story, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.post(goes(form, person("kim"), monkeypatch), {"input": "Mine?"}).status_code == 404
+
+
+def test_a_message_to_what_was_deleted_before_is_kept_too(client: Client, owner: User) -> None:
+    story = Story(owner)
+    erase(story.conversation, owner)
+    answer = client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "A long thought."})
+    assert (answer.status_code, "A long thought.</textarea>" in answer.text) == (410, True)
+    client.force_login(person("bob"))
+    assert client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "Mine?"}).status_code == 404
 
 
 def listed(client: Client, query: str = "") -> dict[str, list[str]]:

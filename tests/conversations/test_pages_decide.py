@@ -87,7 +87,7 @@ def test_a_card_shows_the_call_whole_and_its_owner_decides_it(client: Client, ow
     for shown in ("Run a command", "High risk", "Complete command", "Approve and run", "Edit"):
         assert shown in card
     assert "Why it is asked" not in card, "the command says it itself"
-    for text in ("make all", "rm -r build", "at most 60 seconds", "Without an answer it counts as no now"):
+    for text in ("make all", "rm -r build", "at most 60 seconds", "If nobody answers, it runs out now and is not done"):
         assert text in words(card)
     assert f'name="digest" value="{output.digest}"' in card
     assert 'aria-labelledby="a-' in card

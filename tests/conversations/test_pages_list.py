@@ -12,9 +12,10 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
+from agents.engine.approval import ANOTHER
 from conversations.listing import archive, put_back, rename, saw
 from conversations.models import Conversation, Erasure, File, Prompt, State
-from conversations.pages.sidebar import Row, sidebar
+from conversations.pages.sidebar import Row, Waits, sidebar
 from conversations.presence import looked
 from conversations.prompts import cancel_prompt, continue_prompt, start_prompt
 from tests.conversations.pages import Element, parsed
@@ -117,7 +118,7 @@ def test_what_waits_is_in_the_list_though_it_is_archived(owner: User) -> None:
     """A person is needed: that is nowhere out of sight."""
     story, _ = asking(owner)
     archive(story.conversation)
-    assert row(owner, story.conversation).waiting == 1
+    assert row(owner, story.conversation).waits.number == 1
 
 
 def test_archiving_twice_changes_nothing(owner: User) -> None:
@@ -146,6 +147,11 @@ def test_deleting_asks_first_and_leaves_a_trace(client: Client, owner: User) -> 
     assert not Conversation.objects.exists()
     trace = Erasure.objects.get()
     assert (trace.conversation_id, trace.erased_by, trace.reason) == (talk.pk, "anna", "It was a trial.")
+
+
+def test_a_reason_is_kept_as_valid_text(client: Client, owner: User) -> None:
+    assert client.post(at(answered(owner), "delete"), {"reason": "a\x00b"}).status_code == 302
+    assert Erasure.objects.get().reason == "a\ufffdb"
 
 
 def test_a_conversation_whose_turn_runs_is_not_deleted(client: Client, owner: User) -> None:
@@ -298,8 +304,9 @@ def test_a_turn_is_tried_again_with_the_same_message(client: Client, owner: User
     assert "runs or waits" in again.text
 
 
-def test_what_came_to_its_end_or_had_no_message_is_not_tried_again(client: Client, owner: User) -> None:
+def test_what_was_answered_since_or_had_no_message_is_not_asked_again(client: Client, owner: User) -> None:
     done = answered(owner).prompts.get()
+    Story(owner, "And then?", done.conversation).ends()
     story = Story(owner)
     Prompt.objects.filter(pk=story.prompt.pk).update(fence=1)
     failed = story.ends("failed", "model_error")
@@ -331,12 +338,12 @@ def test_its_files_go_with_it(client: Client, owner: User) -> None:
 
 @pytest.mark.parametrize(
     ("finished", "primary", "other"),
-    [(True, "Go on from here", "Try again"), (False, "Try again", "Go on from here")],
+    [(True, "Go on from here", "Ask again"), (False, "Ask again", "Go on from here")],
 )
 def test_the_first_button_is_what_loses_least(
     client: Client, owner: User, finished: bool, primary: str, other: str
 ) -> None:
-    """Go on where something was finished; where nothing was, try again."""
+    """Go on where something was finished; where nothing was, ask again."""
     story = Story(owner)
     story.asks_model()
     call = story.call("files.read", path="a")
@@ -347,17 +354,17 @@ def test_the_first_button_is_what_loses_least(
     story.ends("failed", "model_error", "The model did not answer.")
     Prompt.objects.filter(pk=story.prompt.pk).update(fence=1)
     page = client.get(f"/c/{story.conversation.pk}/").text
-    assert re.findall(r'<button class="btn( primary| )">(Go on from here|Try again)', page) == [
+    assert re.findall(r'<button class="btn( primary| )">(?:<svg.*?</svg>)?(Go on from here|Ask again)', page) == [
         (" primary", primary), (" ", other)
     ]  # fmt: skip
 
 
-def test_a_turn_that_was_stopped_before_it_began_can_only_be_tried_again(client: Client, owner: User) -> None:
+def test_a_turn_that_was_stopped_before_it_began_can_only_be_asked_again(client: Client, owner: User) -> None:
     story = Story(owner)
     story.ends("cancelled", "cancelled")
     assert story.prompt.state == State.CANCELLED
     page = client.get(f"/c/{story.conversation.pk}/").text
-    assert "Try again" in page
+    assert "Ask again" in page
     assert "Go on from here" not in page
 
 
@@ -367,3 +374,47 @@ def test_the_title_follows_the_first_message_until_a_person_names_it(owner: User
     rename(talk, "Ships")
     Story(owner, "Another thing.", talk)
     assert fresh(talk).title == "Ships"
+
+
+# What waits for somebody else
+
+
+def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> None:
+    """With four eyes its owner may only say no: no amber, no number in the title, no notice of the browser."""
+    story, _ = asking(owner, who=ANOTHER)
+    shown = sidebar(owner)
+    assert [(group.title, len(group.rows)) for group in shown.groups] == [("Waiting for somebody else", 1)]
+    assert (shown.waiting, shown.rows[0].waits) == (0, Waits(1, 0, others=True))
+    html = client.get(f"/c/{story.conversation.pk}/").text
+    page = parsed(html)
+    link, state = page.find(f"c-{story.conversation.pk}"), page.find("state")
+    assert link
+    assert state
+    assert "data-asks" not in link.attributes
+    assert link.elements[1].elements[0].attributes["class"] == "count"
+    assert (state.attributes["data-waiting"], state.text()) == ("0", "Waiting for somebody else")
+    assert "Waiting for you" not in html
+    assert "waits for you" not in html
+    assert "<title>Run it now. · Agentsite</title>" in html
+
+
+def test_of_several_actions_those_count_that_wait_for_the_reader(client: Client, owner: User) -> None:
+    """One of one's own and one with four eyes in the same answer: the conversation waits for its owner, once."""
+    story = Story(owner)
+    story.asks_model()
+    calls = [story.call("shell.run", command=command) for command in ("ls", "make pay")]
+    story.answers(*calls)
+    own = story.gate(calls[0])
+    story.gate(calls[1], who=ANOTHER)
+    story.pauses()
+    shown = sidebar(owner)
+    assert shown.groups[0].title == "Waiting for you"
+    assert (shown.waiting, shown.rows[0].waits) == (1, Waits(1, own.pk))
+    assert "<title>(1) " in client.get(f"/c/{story.conversation.pk}/").text
+
+
+def test_who_may_decide_nothing_waits_for_somebody_else(owner: User) -> None:
+    asking(owner)
+    owner.groups.clear()
+    shown = sidebar(User.objects.get(pk=owner.pk))
+    assert (shown.groups[0].title, shown.waiting) == ("Waiting for somebody else", 0)

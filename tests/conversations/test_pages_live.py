@@ -14,8 +14,10 @@ from django.test import Client
 from agents.engine.ledger import Step
 from conversations.approvals.decisions import decide
 from conversations.models import Conversation, Draft, Prompt
+from conversations.models import Step as Row
 from conversations.pages.live import LivePage, catch_up, fragment, list_html
 from conversations.pages.timeline import timeline
+from conversations.redaction import redact
 from tests.conversations.pages import Lacks, Page, parsed
 from tests.conversations.support import Story, asking, person, says
 
@@ -335,6 +337,30 @@ def test_after_a_form_the_page_is_told_what_a_push_would(client: Client, owner: 
     assert client.post(f"/prompts/{story.prompt.pk}/continue/").status_code == 409
 
 
+def test_only_a_page_that_was_away_is_told_again_what_was_redacted(
+    client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is there heard of it when it happened: a form is answered with what is new alone (I9).
+
+    Of turns that a fresh page does not show, none is.
+    """
+    old = Story(owner)
+    old.asks_model()
+    old.answers(says("The password is swordfish."))
+    old.ends()
+    redact(old.conversation, [Row.objects.get(type="text").seq], owner, "A password.")
+    Story(owner, conversation=old.conversation).ends()
+    page, name = opened(client, old), f"t-{old.prompt.pk}"
+    htmx = {"HX-Request": "true", "X-Seq": str(page.seq)}
+    answer = client.post(f"/c/{old.conversation.pk}/prompts/", {"input": "More."}, headers=htmx)
+    assert name not in answer.text
+    assert f"t-{old.conversation.prompts.latest('number').pk}" in answer.text
+    seq = Conversation.objects.get(pk=old.conversation.pk).seq
+    assert name in catch_up(old.conversation.pk, seq)[0]
+    monkeypatch.setattr("conversations.pages.live.TURNS_MOST", 2)
+    assert name not in catch_up(old.conversation.pk, seq)[0]
+
+
 def test_a_message_that_is_sent_twice_is_taken_once(client: Client, owner: User) -> None:
     """A page names its message: a second click finds the first one's turn (T-32)."""
     for address in ("/c/", None):
@@ -422,6 +448,27 @@ def test_widgets_are_drawn_by_the_template_of_their_name(
     assert "In words: bars" not in html
     for name in ("broken", "../bars", "none"):
         assert f"In words: {name}" in html
+
+
+@pytest.mark.parametrize("fallback", ["", "Look here."])
+def test_a_widget_without_data_is_drawn(
+    client: Client, owner: User, tmp_path: Path, settings: object, fallback: str
+) -> None:
+    """It may have nothing but its name, and no words either. Once it was redacted it is not, and nothing is wrong."""
+    (tmp_path / "widgets").mkdir()
+    (tmp_path / "widgets" / "banner.html").write_text("<b>Drawn</b>")
+    templates = settings.TEMPLATES  # type: ignore[attr-defined]
+    settings.TEMPLATES = [{**templates[0], "DIRS": [*templates[0]["DIRS"], tmp_path]}]  # type: ignore[attr-defined]
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("files.read", path="a")
+    story.answers(call)
+    story.emits(call, "widget", widget="banner", data={}, fallback=fallback)
+    story.emits(call, "widget", widget="banner", data={"by": "Ann"}, fallback=fallback)
+    story.ends()
+    assert client.get(f"/c/{story.conversation.pk}/").text.count("<b>Drawn</b>") == 2
+    redact(story.conversation, [Row.objects.filter(type="widget").latest("seq").seq], owner, "A name.")
+    assert client.get(f"/c/{story.conversation.pk}/").text.count("<b>Drawn</b>") == 1
 
 
 def test_pages_allow_our_own_scripts_only(client: Client, owner: User) -> None:

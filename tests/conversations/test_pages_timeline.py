@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.engine.ledger import Step
+from agents.providers.json_answer import read
 from conversations.approvals.decisions import decide
 from tests.conversations.support import Story, asking, interrupted, person, says
 
@@ -63,11 +64,16 @@ def test_thoughts_and_unreadable_answers_stand_in_the_details(client: Client, ow
     story.asks_model()
     story.answers(Step("model", "reasoning", {"text": "Perhaps so."}))
     story.asks_model()
-    bad = {"error": True, "code": "parse_failure", "raw": "{nonsense", "message": "No JSON."}
+    raw = '{"tool": "nonsense" nonsense}'
+    message = f"{read(raw).problem} This was try 1 of 3."
+    bad = {"error": True, "code": "parse_failure", "raw": raw, "message": message}
     story.append(Step("model", "action_result", bad, path="2"))
     html = page(client, story)
     assert "Perhaps so." in re.findall(r'<details class="step">.*?</details>', html, re.S)[0]
-    assert "{nonsense" in html
+    assert "The model&#x27;s answer could not be read (try 1 of 3)" in html
+    assert "It is no valid JSON: Expecting &#x27;,&#x27; delimiter.<" in html
+    assert "nonsense" not in html, "calls may stand in it"
+    assert "To use a tool" not in html, "that is for the model"
 
 
 def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
@@ -82,7 +88,7 @@ def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
         "echo 1 &amp;&amp;",
         "  echo 2",
     ]
-    for words in ("Run a command", "High risk", "In its folder.", "asked", "counts as no"):
+    for words in ("Run a command", "High risk", "In its folder.", "asked", "If nobody answers"):
         assert words in card
     assert card.index("Not sandboxed") < card.index("In its folder.")
     assert f'action="/approvals/{output.pk}/decide/"' in card
@@ -97,7 +103,7 @@ def test_who_may_not_decide_is_told_who_may(client: Client, owner: User) -> None
     html = page(client, story)
     assert "Mara may decide this, in the admin." in html
     assert f'action="/approvals/{output.pk}/decide/"' not in html
-    assert "Waiting for approval" in html
+    assert "Waiting for somebody else" in html
 
 
 def test_input_that_is_no_command_is_shown_field_by_field(client: Client, owner: User) -> None:
@@ -171,5 +177,5 @@ def test_a_long_conversation_takes_few_queries(
         call = story.call("files.list", path=".")
         story.answers(says("Looking."), call)
         story.comes_to(call, "nothing")
-    with django_assert_max_num_queries(12):  # type: ignore[operator]
+    with django_assert_max_num_queries(13):  # type: ignore[operator]
         page(client, story)

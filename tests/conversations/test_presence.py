@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from conversations.models import Account
 from conversations.presence import is_looking, looked
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 
 pytestmark = pytest.mark.django_db
 

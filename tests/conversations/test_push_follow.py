@@ -169,8 +169,9 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
 ) -> None:
     """A window is opened while something is so that passes before anybody looks."""
     said = ["before"]
-    monkeypatch.setattr(topics, "list_now", lambda person: ((0, 0), said[0]))
-    monkeypatch.setattr(feed, "list_now", lambda person: ((0, 0), said[0]))
+    standing = topics.Standing(1, 1, (0, False))
+    monkeypatch.setattr(topics, "list_now", lambda person: (standing, said[0]))
+    monkeypatch.setattr(feed, "list_now", lambda person: (standing, said[0]))
     topic, moved = topics.PersonalList(ann.pk), Look({1: Moved(ann.pk, 1)}, frozenset({1}))
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
@@ -185,6 +186,47 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
             said[0] = "before"
             assert topic.look(moved) == {"html": "before"}
             assert topic.look(moved) is None
+
+
+async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch was turned, and the list fails: once, until who follows has read for themselves."""
+    monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
+    topic, turned = topics.PersonalList(ann.pk), Look({}, notices=(1, False))
+    topic.begun_at(topics.Standing(0, 0, (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        topic.look(turned)
+    assert topic.look(turned) is None
+    topic.begun_at(topics.Standing(0, 0, (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: (topics.Standing(0, 0, (1, False)), "stopped"))
+    assert topic.look(turned) == {"html": "stopped"}
+    assert topic.look(turned) is None
+
+
+def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
+    moment = iter([False, True])
+    monkeypatch.setattr(topics, "is_short", lambda: next(moment))
+    monkeypatch.setattr("conversations.pages.live.is_short", lambda: next(moment))
+    standing, html = topics.list_now(ann.pk)
+    assert not standing.notices[1]
+    assert "disk is full" not in html
+
+
+def test_what_all_must_know_is_read_once_for_all_people(
+    ann: User, bob: User, kim: User, django_assert_num_queries: Any
+) -> None:
+    """However many follow their lists: each is asked only for its own; and between two looks, for nothing."""
+    tailer = Tailer(lambda group, number, body: None)
+    lists = [topics.PersonalList(person.pk) for person in (ann, bob, kim)]
+    for each in lists:
+        each.begun_at(topics.Standing(0, None, (0, False)))
+    with django_assert_num_queries(1 + len(lists)):
+        look = tailer._looked([*lists], watch.Change(everything=True), frozenset())
+        assert [each.look(look) for each in lists] == [None] * len(lists)
+    with django_assert_num_queries(0):
+        look = tailer._looked([*lists], watch.Change(), frozenset())
+        assert [each.look(look) for each in lists] == [None] * len(lists)
 
 
 async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
-from conversations import presence
+from conversations import presence, space
 from conversations.erasure import erase
+from conversations.killswitch import turn_off, turn_on
 from conversations.listing import archive, put_back, rename, tell
 from conversations.models import Conversation, Draft
 from conversations.push.consumers import MOST, TOO_MUCH
+from conversations.redaction import redact
 from tests.conversations.listening import Listener, aside, cookie, holds, opened
 from tests.conversations.support import Story, asking, says
 
@@ -25,6 +30,11 @@ async def html_with(socket: Listener, *wanted: str) -> str:
     while not all(text in html for text in wanted):
         html = await socket.text()
     return html
+
+
+def seq_of(conversation: Conversation) -> int:
+    """Its last step."""
+    return Conversation.objects.get(pk=conversation.pk).seq
 
 
 async def test_a_page_shows_what_happens(ann: User) -> None:
@@ -137,3 +147,60 @@ async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
         assert not await aside(presence.is_looking, ann.pk)
         await socket.says('{"looking": true}')
         await holds(presence.is_looking, ann.pk)
+
+
+async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:
+    """Also of a turn that ended long ago, and though no step says so."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("The password is swordfish."))
+    await aside(story.ends)
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=1", session) as (socket, _):
+        await html_with(socket, "swordfish")
+        await aside(redact, story.conversation, [5], ann, "A password.")
+        assert "swordfish" not in await html_with(socket, "[redacted]")
+
+
+async def test_a_page_that_was_away_shows_what_was_redacted_meanwhile(ann: User) -> None:
+    """It comes back with the last step there is, and gets the turn all the same."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("The password is swordfish."))
+    await aside(story.ends)
+    last = await aside(seq_of, story.conversation)
+    await aside(redact, story.conversation, [5], ann, "A password.")
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after={last}", session) as (socket, _):
+        assert "swordfish" not in await html_with(socket, "[redacted]")
+
+
+async def test_every_page_tells_of_the_kill_switch_and_of_its_end(ann: User, bob: User) -> None:
+    """Of people with turns and without; nothing has to happen in their conversations."""
+    await aside(Story, ann)
+    mine, other = await aside(cookie, ann), await aside(cookie, bob)
+    async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
+        for page in (window, stranger):
+            assert "All work is stopped" not in await html_with(page, 'id="notices"')
+        await aside(turn_on, None, "A leak.")
+        for page in (window, stranger):
+            await html_with(page, "All work is stopped", "A leak.")
+        await aside(turn_off, None)
+        for page in (window, stranger):
+            html = await page.text()
+            while "All work is stopped" in html:
+                html = await page.text()
+            assert 'id="notices"' in html
+
+
+async def test_every_page_tells_of_a_full_disk_and_of_its_end(ann: User, settings: Any, tmp_path: Path) -> None:
+    """No commit says either; whoever looks at a page meanwhile sees the strip come and go."""
+    settings.AGENTSITE_DATA = tmp_path
+    session = await aside(cookie, ann)
+    async with opened("/ws/me/", session) as (window, _):
+        assert "disk is full" not in await html_with(window, 'id="notices"')
+        assert space.noticed(OSError(errno.ENOSPC, "No space left on device"))
+        await html_with(window, "disk is full")
+        space.freed()
+        html = await window.text()
+        while "disk is full" in html:
+            html = await window.text()
+        assert 'id="notices"' in html

@@ -14,8 +14,9 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from agents.engine.ledger import Step
+from conversations.claims import Claim
 from conversations.erasure import erase
-from conversations.journal import Claim
+from conversations.killswitch import turn_off, turn_on
 from conversations.ledger import locked_turn
 from conversations.listing import archive, rename, saw
 from conversations.models import Conversation, Draft, Prompt
@@ -253,3 +254,11 @@ def test_a_lost_connection_means_everything(prompt: Prompt, watch: Watch) -> Non
     assert watch.wait(SOON) == Change(everything=True)
     says(prompt)
     assert watch.wait(SOON) == of(prompt)
+
+
+def test_the_kill_switch_concerns_everything(watch: Watch) -> None:
+    """Turned on and off, by whatever process, and told at once."""
+    turn_on(None, "A leak.")
+    assert watch.wait(SOON) == Change(everything=True)
+    assert turn_off(None)
+    assert watch.wait(SOON) == Change(everything=True)

@@ -10,7 +10,8 @@ from agents.engine.errors import Behind, Fenced
 from agents.engine.journal import Record
 from agents.engine.ledger import Step
 from agents.engine.policy import PolicyRegistry
-from conversations.journal import append, read_steps, release
+from conversations.claims import release
+from conversations.journal import append, read_steps
 from conversations.ledger import locked_turn
 from conversations.models import Conversation, Output, Prompt, Snapshot, State
 from conversations.models import Step as Row

@@ -4,11 +4,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
-from conversations.journal import append, claim, claimable, is_held, release, renew
+from conversations.claims import claim, claimable, is_held, release, renew
+from conversations.journal import append
 from conversations.models import Prompt
 from conversations.models import Step as Row
 from conversations.prompts import start_conversation, start_prompt
-from conversations.worker.clock import database_time
+from conversations.sql import database_time
 from tests.conversations.recorded import (
     LEASE,
     ONE_GATE,

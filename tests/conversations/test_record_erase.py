@@ -21,6 +21,7 @@ from conversations.models import Conversation, Erasure, File, Output, Prompt
 from conversations.models import Step as Row
 from conversations.prompts import start_conversation
 from conversations.verification.stored import verify
+from conversations.worker import tasks
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, Site, lies_there, meddle, place, record, said, taken
 from tests.engine.support import says
 
@@ -87,6 +88,20 @@ def test_a_folder_that_refuses_goes_too(ann: User, theirs: Path, settings: Any) 
     erase(conversation, ann)
     assert list(theirs.iterdir()) == [outside]
     assert outside.stat().st_mode & 0o777 == 0o555
+
+
+def test_a_workspace_that_was_left_behind_goes_in_the_night(ann: User, settings: Any, tmp_path: Path) -> None:
+    """Its process was killed between the commit and the removal; those of conversations that are there stay."""
+    settings.AGENTSITE_WORKSPACES = tmp_path
+    gone, stays = start_conversation(ann), start_conversation(ann)
+    erase(gone, ann)
+    for folder in (workspace(gone), workspace(stays), workspace(stays).parent / "other"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "notes.txt").write_text("mine")
+    tasks.nightly()
+    assert not workspace(gone).exists()
+    assert (workspace(stays) / "notes.txt").read_text() == "mine"
+    assert (workspace(stays).parent / "other").exists()
 
 
 def test_a_turn_that_a_worker_holds_keeps_it(ann: User, site: Site) -> None:

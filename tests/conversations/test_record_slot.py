@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from conversations.journal import claim, claimable
+from conversations.claims import claim, claimable
 from conversations.models import Conversation, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts import BadInput, TurnInProgress, start_conversation, start_prompt

@@ -1,14 +1,16 @@
 """`verify_ledger`: clean on what was recorded, and every kind of meddling is told."""
 
 import io
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 
+from agents.engine.ledger import JSON, canonical
 from agents.engine.outputs import Outputs
 from conversations import guard
 from conversations.erasure import erase
@@ -16,6 +18,7 @@ from conversations.journal import CHANGING, append, read_steps
 from conversations.models import Conversation, File, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts import start_conversation, start_prompt
+from conversations.verification import stored
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
 
@@ -59,7 +62,7 @@ def test_it_is_clean_on_whatever_was_recorded(ann: User, site: Site, prompt: Pro
     start_conversation(ann, "Empty.")
     count = Row.objects.count()
     assert ran("--all") == (f"5 conversations, {count} steps: clean\n", "")
-    assert ran(prompt.conversation_id)[0].startswith("1 conversations, ")
+    assert ran(prompt.conversation_id)[0].startswith("1 conversation, ")
     assert {output.position: output for output in Outputs(read_steps(prompt.pk)).in_order()} == {
         row.position: row.entry() for row in Output.objects.filter(prompt=prompt)
     }
@@ -73,7 +76,7 @@ def test_it_says_what_is_wrong_where_and_exits_with_1(ann: User, prompt: Prompt,
         f"conversation {prompt.conversation_id}, seq 3: the chain is broken: this step, or the one before it, is not"
         " what was recorded"
     ]
-    assert error == f"1: 2 conversations, {Row.objects.count()} steps: 1 problems"
+    assert error == f"1: 2 conversations, {Row.objects.count()} steps: 1 problem"
     assert ran(other.conversation_id)[1] == ""
 
 
@@ -217,10 +220,119 @@ def test_files_are_told(prompt: Prompt) -> None:
 def test_conversations_that_are_not_there(ann: User, prompt: Prompt) -> None:
     erase(prompt.conversation, ann)
     assert ran(prompt.conversation_id) == (
-        f"conversation {prompt.conversation_id}: erased by ann\n1 conversations, 0 steps: clean\n",
+        f"conversation {prompt.conversation_id}: erased by ann\n1 conversation, 0 steps: clean\n",
         "",
     )
-    assert ran(10**6) == ("conversation 1000000: not there\n", "1: 1 conversations, 0 steps: 1 problems")
+    assert ran(10**6) == ("conversation 1000000: not there\n", "1: 1 conversation, 0 steps: 1 problem")
     with pytest.raises(CommandError, match="required"):
         call_command("verify_ledger")
     assert not Conversation.objects.exists()
+
+
+def changed(row: Row, payload: str) -> None:
+    assert meddle("UPDATE conversations_step SET payload = %s WHERE id = %s", [payload, row.pk]) == 1
+
+
+@pytest.mark.usefixtures("unguarded")
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        (("action_result", "1"), {"usage": {"input_tokens": "x"}}),
+        (("action_result", "1"), {"usage": {"input_tokens": [1]}}),
+        (("action_result", "1/1/human"), {"decision": {"a": 1}}),
+        (("action_result", "1/1/human"), {"via": [1]}),
+        (("action_result", ""), {"state": {}}),
+        (("action_call", "1/1"), {"payload": 0}),
+        (("action_call", "1/1"), {"policy": {}}),
+        (("action_call", "1/1/human"), {"payload": 1.5}),
+        (("action_call", ""), {"payload": 0, "redacted": True}),
+        (("action_start", "1"), {"snapshot": {"a": 1}}),
+        (("file", "1/2"), {"file": "x"}),
+        (("file", "1/2"), {"file": 10**30}),
+        (("file", "1/2"), {"file": [], "redacted": True}),
+    ],
+)
+def test_a_payload_that_nobody_thought_of_is_told_and_the_rest_is_checked(
+    site: Site, prompt: Prompt, where: tuple[str, str], change: dict[str, JSON]
+) -> None:
+    """The next turn of the same conversation as well."""
+    row = Row.objects.filter(prompt=prompt, type=where[0], path=where[1])[0]
+    later = site.ended(prompt.conversation.owner, *ONE_GATE, conversation=prompt.conversation)
+    other = Row.objects.filter(prompt=later, type="text")[0]
+    changed(row, canonical(row.content | change))
+    meddle("UPDATE conversations_step SET attempt = 7 WHERE id = %s", [other.pk])
+    problems = told(prompt)
+    assert any(problem.startswith(f"seq {row.seq}: the chain is broken") for problem in problems)
+    assert f"seq {other.seq}: the column attempt says 7, the payload does not" in problems
+    assert not any("\n" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("payload", ["[" * 100_000, '{"a":' * 5_000 + "1" + "}" * 5_000, '{"text":NaN}', "1" * 5_000])
+def test_what_cannot_even_be_parsed_is_told(prompt: Prompt, unguarded: None, payload: str) -> None:
+    row = Row.objects.get(prompt=prompt, type="text", path="1")
+    changed(row, payload)
+    assert f"seq {row.seq}: the chain is broken: this step, or the one before it, is not what was recorded" in told(
+        prompt
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_no_change_makes_it_fail(prompt: Prompt, unguarded: None, seed: int) -> None:
+    """Anything, anywhere in any payload: there is always a problem, and never an error."""
+    draw = random.Random(seed)
+    rows = list(Row.objects.order_by("seq"))
+    for _ in range(30):
+        row = draw.choice(rows)
+        payload = place = row.content
+        while inner := [value for value in place.values() if isinstance(value, dict) and value and draw.random() < 0.6]:
+            place = draw.choice(inner)
+        place[draw.choice([*place, "x"])] = draw.choice([None, True, -1, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**30])
+        if canonical(payload) != row.payload:
+            changed(row, canonical(payload))
+            assert told(prompt), payload
+            changed(row, row.payload)
+    assert told(prompt) == []
+
+
+def test_that_the_database_is_away_is_no_problem_of_a_ledger(prompt: Prompt, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("server closed the connection")
+
+    monkeypatch.setattr(stored, "_outputs", away)
+    with pytest.raises(OperationalError):
+        verify(prompt.conversation_id)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL takes no such text")
+def test_bytes_that_are_no_text_are_told(prompt: Prompt, unguarded: None) -> None:
+    """SQLite keeps them, and its own error is the one of a database that is away."""
+    meddle("UPDATE conversations_step SET payload = CAST(x'7b22ff' AS TEXT) WHERE seq = 3")
+    assert "cannot be checked: OperationalError" in told(prompt)[0]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "9" * 23, "x"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify_ledger",),
+        ("export_ledger",),
+        ("erase", "--by", "ann", "--reason", "Old."),
+        ("redact", "--by", "ann", "--reason", "Old."),
+    ],
+)
+def test_a_number_that_no_database_has_is_said_in_a_sentence(ann: User, command: tuple[str, ...], number: str) -> None:
+    with pytest.raises(CommandError, match=f"'{number}' is no id: write a whole number from 1 on"):
+        call_command(*command, "--", number)
+
+
+def test_a_number_that_no_step_has_is_said_in_a_sentence(ann: User) -> None:
+    with pytest.raises(CommandError, match="'0' is no number of a step: write a whole number from 1 on"):
+        call_command("redact", "--by", "ann", "--reason", "Old.", "1", "0")
+
+
+def test_a_problem_does_nothing_to_the_terminal_it_is_read_on(prompt: Prompt, unguarded: None) -> None:
+    meddle("UPDATE conversations_step SET path = %s WHERE seq = 3", ["\x1b[2J"])
+    out, _ = ran(prompt.conversation_id)
+    assert "[U+001B]" in out
+    assert "\x1b" not in out

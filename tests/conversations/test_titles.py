@@ -1,7 +1,7 @@
 """The title that a conversation gets from its first message."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.titles import LONG, titled
@@ -35,6 +35,7 @@ def test_it_says_what_the_message_is_about(said: str, title: str) -> None:
     assert titled(said) == title
 
 
+@example("a\t:")
 @given(st.text(alphabet=st.sampled_from("aZ .!?:\n\r\t`~*_#>-[]()/\\hi pleasehttp://x\u202e\u00e9")) | st.text())
 def test_it_is_one_short_line_and_never_empty(said: str) -> None:
     title = titled(said)

@@ -11,7 +11,8 @@ from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conversations.models import File
+from conversations.models import File, Step
+from conversations.redaction import redact
 from tests.conversations.pages import Element, parsed
 from tests.conversations.support import Story, person
 
@@ -102,6 +103,25 @@ def test_what_cannot_be_drawn_is_said_in_words(client: Client, owner: User, widg
     assert (
         shown(client, owner, widget, data) == '<section class="panel widget"><p class="typed">In words.</p></section>'
     )
+
+
+@pytest.mark.parametrize("fallback", ["Sums: 640.", ""])
+def test_what_was_taken_out_is_not_drawn(
+    client: Client, owner: User, fallback: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor does the log say that it could not be: nothing is wrong."""
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("chart.show")
+    story.answers(call)
+    story.emits(call, "widget", widget="chart", data=chart(), fallback=fallback)
+    story.comes_to(call, "Shown.")
+    story.ends()
+    redact(story.conversation, [Step.objects.get(type="widget").seq], owner, "A secret.")
+    html = client.get(f"/c/{story.conversation.pk}/").text
+    words = "[redacted]" if fallback else "Something to look at, which this page cannot show."
+    assert f'<section class="panel widget"><p class="typed">{words}</p></section>' in html
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(

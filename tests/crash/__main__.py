@@ -1,4 +1,4 @@
-"""`python -m tests.crash`: kill the worker before and after every commit, and check what must hold."""
+"""`python -m tests.crash`: kill and stop the worker at every crash point, run the named tests, and say what held."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from pathlib import Path
 
 import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
 
-POINTS = {"every": 1, "third": 3}
-
 
 def main() -> int:
     options = _options()
@@ -25,17 +23,21 @@ def main() -> int:
     import django
 
     django.setup()
-    failed = [_matrix(kind, options) for kind in options.database]
+    from tests.crash import named
+
+    failed = [_matrix(kind, how, options) for kind in options.database for how in options.how]
+    if options.tests:
+        failed.append(named.run())
     return int(any(failed))
 
 
-def _matrix(kind: str, options: argparse.Namespace) -> bool:
-    """Walk one kind of database and print its table; whether anything did not hold."""
+def _matrix(kind: str, how: str, options: argparse.Namespace) -> bool:
+    """Walk one kind of database in one way and print its table; whether anything did not hold."""
     from tests.crash import databases, matrix
     from tests.crash.scenarios import SCENARIOS
     from tests.crash.table import Table
 
-    share = matrix.Share(POINTS[options.points], options.offset % POINTS[options.points])
+    share = matrix.Share(how, options.every, options.offset % options.every)  # type: ignore[arg-type]
     scenarios = [SCENARIOS[name] for name in options.scenario]
     table = Table(kind, share)
     began = time.monotonic()
@@ -54,12 +56,17 @@ def _matrix(kind: str, options: argparse.Namespace) -> bool:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--database", action="append", choices=["sqlite", "postgres"])
+    parser.add_argument("--how", action="append", choices=["kill", "stop"])
     parser.add_argument("--scenario", action="append", choices=["S99", "mixed"])
-    parser.add_argument("--points", choices=POINTS, default="every")
-    parser.add_argument("--offset", type=int, default=_commit(), help="where `third` begins; by default by the commit")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="walk one point in N")
+    parser.add_argument("--offset", type=int, default=_commit(), help="with which; by default by the commit")
     parser.add_argument("--processes", type=int, default=4, help="runs at a time")
+    parser.add_argument("--tests", action=argparse.BooleanOptionalAction, default=False, help="the named tests as well")
     options = parser.parse_args()
+    whole = len(sys.argv) == 1
+    options.tests = options.tests or whole
     options.database = options.database or ["sqlite", "postgres"]
+    options.how = options.how or ["kill", "stop"]
     options.scenario = options.scenario or ["S99", "mixed"]
     return options
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from agents.providers.demo.refusals import RequestError
 from agents.providers.demo.script import finished_rounds
 from conversations.models import Prompt, Step
 from conversations.verification.stored import verify
-from tests.crash.scenarios import Scenario
+from tests.crash.scenarios import USAGE, Scenario
 from tests.crash.site import Site
 
 Line = tuple[str, str, str, str]
@@ -21,18 +21,19 @@ Line = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a run looks like in which nothing is killed: its ledger, its claims, and the passes of each point."""
+    """What a run looks like in which nothing is killed: its ledger, its claims, and the points it passes."""
 
     lines: list[Line]
     fence: int
-    passes: Counter[str]
+    passes: list[str]
 
 
 @dataclass(frozen=True)
 class Killed:
-    """Where a run was killed, and how its cards were answered, by the interrupted call's path."""
+    """Where a run was killed or stopped, and how its cards were answered, by the interrupted call's path."""
 
     point: str
+    how: str
     cards: dict[str, list[str]]
 
 
@@ -43,6 +44,8 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
         *_end(prompt),
         *_effects(site.effects(), scenario, killed.cards),
         *_asked(site.asked(), prompt, usual, killed),
+        *_started(list(Step.objects.filter(prompt=prompt).order_by("seq")), usual),
+        *_used(prompt),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
         *_ledger(site, prompt, usual, killed.cards),
@@ -58,6 +61,9 @@ def comparable(prompt: Prompt, site: Site) -> list[Line]:
     ]
 
 
+ASKED_BEFORE = ("before_record", "before_commit", "draft")
+"""Where an answer may have come that is not recorded."""
+WAITING = ("pause", "resume")
 VARIES = re.compile(r'"(expires_at|seconds|stdout)":("[^"]*"|[\d.e-]+)')
 
 
@@ -87,17 +93,44 @@ def _effects(effects: Counter[str], scenario: Scenario, cards: dict[str, list[st
 def _asked(bodies: list[Any], prompt: Prompt, usual: Undisturbed, killed: Killed) -> Iterator[str]:
     """Each round once; once more only where the kill fell between the request and the record of its answer.
 
-    A lease that lapsed on a busy machine counts as a kill: a claim more than the kill and the cards explain.
+    A lease that lapsed on a busy machine counts as a kill: a claim more than the kill and the cards explain. One that
+    was only stopped may ask after another took over: it learns of that when it records.
     """
     rounds = Counter(finished_rounds(body) + 1 for body in bodies)
     answers = sum(len(said) for said in killed.cards.values())
     lapsed = max(0, prompt.fence - usual.fence - 1 - answers)
-    allowed = lapsed + (1 if killed.point in ("before_commit", "draft") else 0)
+    allowed = lapsed + (killed.how == "stop" or killed.point in ASKED_BEFORE)
     again = sum(times - 1 for times in rounds.values())
     if again > allowed:
         yield f"the model was asked {dict(rounds)}, {again - allowed} too often"
     if set(rounds) != set(range(1, prompt.rounds + 1)):
         yield f"{prompt.rounds} rounds in the ledger, {sorted(rounds)} asked for"
+
+
+def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
+    """Each answer of a model has a start; what is gated undisturbed starts after its approval here, too."""
+    first: dict[tuple[str, str], Step] = {}
+    for step in steps:
+        first.setdefault((step.path, step.type), step)
+    for path, kind in first:
+        if kind == "action_result" and path and "/" not in path and (path, "action_start") not in first:
+            yield f"the answer at {path} has no start"
+    gates = [path for path, _, kind, _ in usual.lines if path.endswith("/human") and kind == "action_call"]
+    for gate in gates:
+        start, decided = first.get((gate.removesuffix("/human"), "action_start")), first.get((gate, "action_result"))
+        approved = decided is not None and decided.content.get("decision") == "approve"
+        if start and not (approved and decided and decided.seq < start.seq):
+            yield f"{start.path} was started without the approval it needs"
+
+
+def _used(prompt: Prompt) -> Iterator[str]:
+    """What each answer used counts once, however often it was asked for; the end of the turn says so."""
+    wanted = {name: number * prompt.rounds for name, number in USAGE.items()}
+    end = Step.objects.filter(prompt=prompt, path="", type="action_result").first()
+    said = end.content.get("usage", {}) if end else {}
+    for name, number in wanted.items():
+        if (getattr(prompt, name), said.get(name)) != (number, number):
+            yield f"{name}: {number} were used, the prompt says {getattr(prompt, name)}, its end {said.get(name)}"
 
 
 def _refused(bodies: list[Any]) -> Iterator[str]:
@@ -109,10 +142,17 @@ def _refused(bodies: list[Any]) -> Iterator[str]:
 
 
 def _ledger(site: Site, prompt: Prompt, usual: Undisturbed, cards: dict[str, list[str]]) -> Iterator[str]:
-    if cards:
-        return
-    lines = comparable(prompt, site)
-    if lines != usual.lines:
-        extra = [line for line in lines if line not in usual.lines]
-        missing = [line for line in usual.lines if line not in lines]
+    """As if nothing had happened, but for what was asked about: those calls, and that the turn waited for it."""
+
+    def apart(lines: list[Line]) -> list[Line]:
+        return [line for line in lines if not (cards and line[2] in WAITING) and not _below(line[0], cards)]
+
+    lines, wanted = apart(comparable(prompt, site)), apart(usual.lines)
+    if lines != wanted:
+        extra = [line for line in lines if line not in wanted]
+        missing = [line for line in wanted if line not in lines]
         yield f"the ledger differs: {extra=} {missing=}" if extra or missing else "the ledger's order differs"
+
+
+def _below(path: str, calls: Iterable[str]) -> bool:
+    return any(path == call or path.startswith(f"{call}/") for call in calls)

@@ -12,10 +12,13 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from tests.crash import databases
+from tests.crash.acting import Start
 from tests.crash.databases import Databases
 from tests.crash.model import Model, serving
+from tests.crash.processes import kill_all
 from tests.crash.site import Site, fresh
 from tests.crash.turns import TURNS
+from tests.crash.workers import Whole
 
 MakeSource = Callable[[str], Databases]
 
@@ -65,3 +68,17 @@ def site(
 
 
 _numbers = iter(range(10**6))
+
+
+@pytest.fixture
+def start(site: Site) -> Iterator[Start]:
+    """Starts a worker of the site; none is left at the end."""
+    with ExitStack() as stack:
+
+        def make(**more: str) -> Whole:
+            worker = Whole(site, **more)
+            stack.callback(worker.kill)
+            return worker
+
+        yield make
+        kill_all(site)

@@ -1,4 +1,4 @@
-"""The crash matrix: a scenario is run once undisturbed, then once for each point, killed there."""
+"""The crash matrix: a scenario is run undisturbed, then once for each point, killed there, or stopped for a while."""
 
 from __future__ import annotations
 
@@ -9,35 +9,43 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from conversations.models import Prompt, Step
 from tests.crash.checks import Killed, Undisturbed, comparable, violations
 from tests.crash.databases import Databases
 from tests.crash.model import Model, serving
+from tests.crash.points import POINTS, crash_point
 from tests.crash.scenarios import Scenario
 from tests.crash.site import Site, fresh
+from tests.crash.stall import Stall
 from tests.crash.workers import Lean, Whole, Worker
 
-POINTS = ("before_commit", "after_commit", "before_claim", "after_claim", "before_release", "draft")
 PATIENCE_SECONDS = 120.0
 CARDS = ("it_did_not", "run_again")
 WHOLE_EVERY = 5
 """One of so many points is walked with the whole worker, the others with its drain alone."""
+How = Literal["kill", "stop"]
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A run that is killed at the n-th pass of a point; n = 0: never. `whole`: by the whole worker."""
+    """A run that is killed, or stopped beyond its lease, at the n-th pass of a point; n = 0: never.
+
+    `cp`: the crash point that this pass is. `whole`: by the whole worker.
+    """
 
     scenario: Scenario
     point: str
     n: int
+    cp: str = ""
+    how: How = "kill"
     whole: bool = False
     card: str = CARDS[0]
 
     @property
     def name(self) -> str:
-        return f"{self.scenario.name}_{self.point}_{self.n}".lower()
+        return f"{self.scenario.name}_{self.point}_{self.n}_{self.how}".lower()
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Matrix:
             prompt, _ = self._turn(site, walk)
             prompt.refresh_from_db()
             usual = Undisturbed(comparable(prompt, site), prompt.fence, _passes(site))
-            if found := violations(site, prompt, scenario, usual, Killed("", {})):
+            if found := violations(site, prompt, scenario, usual, Killed("", "kill", {})):
                 raise AssertionError(f"{scenario.name}, undisturbed: {found}")
             return usual
 
@@ -77,27 +85,31 @@ class Matrix:
             try:
                 prompt, cards = self._turn(site, walk)
             except TimeoutError as error:
-                return Walked(walk, _passes(site)[walk.point] >= walk.n, 0, time.monotonic() - began, [str(error)])
-            found = violations(site, prompt, walk.scenario, usual, Killed(walk.point, cards))
+                return Walked(walk, _reached(site, walk), 0, time.monotonic() - began, [str(error)])
+            found = violations(site, prompt, walk.scenario, usual, Killed(walk.point, walk.how, cards))
             answered = sum(len(said) for said in cards.values())
-            return Walked(walk, _passes(site)[walk.point] >= walk.n, answered, time.monotonic() - began, found)
+            return Walked(walk, _reached(site, walk), answered, time.monotonic() - began, found)
 
     def _site(self, walk: Walk) -> AbstractContextManager[Site]:
         return fresh(walk.name, self.folder, self.source, self.models[walk.scenario.name])
 
     def _turn(self, site: Site, walk: Walk) -> tuple[Prompt, dict[str, list[str]]]:
         """One turn from a person's word to its end; returns it, and how cards were answered."""
-        crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{site.folder / 'passes'}"}
+        passes = site.folder / "passes"
+        crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{walk.how.upper()}:{passes}"}
         worker: Worker = Whole(site, **crash) if walk.whole else Lean(site, **crash)
+        stall = Stall(passes, until_ended=walk.n % 2 == 0)
         prompt = site.say()
         cards: dict[str, list[str]] = {}
         deadline = time.monotonic() + PATIENCE_SECONDS
         try:
-            while not prompt.ended:
+            while not (prompt.ended and stall.over(worker)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"not ended in {PATIENCE_SECONDS:g} s: {prompt.state}\n{_told(site, prompt)}")
-                worker.tend()
-                _answer(site, prompt, walk, cards)
+                stall.tend(prompt)
+                worker.tend(stall.pid)
+                if not (stall.pid and walk.point == "before_commit"):  # it holds the lock that an answer needs
+                    _answer(site, prompt, walk, cards)
                 time.sleep(0.03)
                 prompt.refresh_from_db()
         finally:
@@ -114,9 +126,13 @@ def _answer(site: Site, prompt: Prompt, walk: Walk, cards: dict[str, list[str]])
             site.decide(output, *walk.scenario.answers.get(output.gate_path, ("approve", "")))
 
 
-def _passes(site: Site) -> Counter[str]:
+def _passes(site: Site) -> list[str]:
     counted = site.folder / "passes"
-    return Counter(counted.read_text().split() if counted.exists() else ())
+    return counted.read_text().splitlines() if counted.exists() else []
+
+
+def _reached(site: Site, walk: Walk) -> bool:
+    return sum(line.split()[0] == walk.point for line in _passes(site)) >= walk.n
 
 
 def _told(site: Site, prompt: Prompt) -> str:
@@ -126,17 +142,30 @@ def _told(site: Site, prompt: Prompt) -> str:
 
 @dataclass(frozen=True)
 class Share:
-    """Which points are walked: every `step`-th from the `offset`-th on."""
+    """Which points are walked, and how: every `step`-th from the `offset`-th on."""
 
+    how: How = "kill"
     step: int = 1
     offset: int = 0
 
     def of(self, scenario: Scenario, usual: Undisturbed) -> list[Walk]:
         """The scenario's runs. The way of running and the answer to a card change from run to run."""
-        points = [(point, n) for point in POINTS for n in range(1, usual.passes[point] + 1)]
+        seen, points = Counter[str](), []
+        for point, _, about in sorted((line.partition(" ") for line in usual.passes), key=lambda each: each[0]):
+            if point in POINTS:
+                seen[point] += 1
+                points.append((point, seen[point], crash_point(point, about)))
         return [
-            Walk(scenario, point, n, whole=number % WHOLE_EVERY == 0, card=CARDS[number % len(CARDS)])
-            for number, (point, n) in enumerate(points[self.offset :: self.step])
+            Walk(
+                scenario,
+                point,
+                n,
+                cp,
+                self.how,
+                whole=number % WHOLE_EVERY == 0 and self.how == "kill",
+                card=CARDS[number % len(CARDS)],
+            )
+            for number, (point, n, cp) in enumerate(points[self.offset :: self.step])
         ]
 
 

@@ -27,14 +27,14 @@ class Cluster(NamedTuple):
     others: list[int]  # the monitor and the pusher
 
 
-def wait_for(condition: Callable[[], T], what: str, site: Site) -> T:
+def wait_for(condition: Callable[[], T], what: str, site: Site, patience_seconds: float = PATIENCE_SECONDS) -> T:
     """Ask until the answer is true, and return it; fails with the end of the site's log."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
         if answer := condition():
             return answer
         time.sleep(0.05)
-    raise AssertionError(f"{what}: not in {PATIENCE_SECONDS:g} s\n{site.said()[-4000:]}")
+    raise AssertionError(f"{what}: not in {patience_seconds:g} s\n{site.said()[-4000:]}")
 
 
 def alive(site: Site) -> dict[int, int]:

@@ -79,9 +79,9 @@ class Site:
         return Counter(line for file in files if file.exists() for line in file.read_text().splitlines())
 
     def asked(self) -> list[JSON]:
-        """The bodies of this site's requests to the model."""
+        """The bodies of this site's requests to the model; not of one whose sender was killed while it sent."""
         bodies = [json.loads(line)["body"] for line in self.model.log.read_text().splitlines()]
-        return [body for body in bodies if body["model"] == self.name]
+        return [body for body in bodies if body and body["model"] == self.name]
 
 
 @contextmanager

@@ -3,96 +3,33 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 from django.db import connection
-from django.db.models import F
 
-from agents.engine.ledger import JSON
-from conversations.journal import claimable
-from conversations.models import Output, Prompt, Step
-from conversations.models import Worker as WorkerRow
+from conversations.claims import claimable
+from conversations.models import Step
 from conversations.prompts import cancel_prompt
-from conversations.verification.stored import verify
-from conversations.worker import hosts
-from tests.agentsite.processes import free_port
-from tests.crash.processes import Cluster, alive, cluster, drain_of, kill, kill_all, running, wait_for
+from tests.crash.acting import (
+    MARKS,
+    Start,
+    asks,
+    began,
+    both,
+    doing,
+    draining,
+    ended,
+    idle,
+    killed_at,
+    payloads,
+    postgres,
+)
+from tests.crash.processes import alive, drain_of, kill, kill_all, running, wait_for
 from tests.crash.site import Site
 from tests.crash.turns import LONG_COMMAND
-from tests.crash.workers import ROOT, Whole
 
-pytestmark = [
-    pytest.mark.crash,
-    pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes are the site's"),
-]
-both = pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
-postgres = pytest.mark.parametrize("site", ["postgres"], indirect=True)
-
-Start = Callable[..., Whole]
-
-
-@pytest.fixture
-def start(site: Site) -> Iterator[Start]:
-    """Starts a worker of the site; none is left at the end."""
-    with ExitStack() as stack:
-
-        def make(**more: str) -> Whole:
-            worker = Whole(site, **more)
-            stack.callback(worker.kill)
-            return worker
-
-        yield make
-        kill_all(site)
-
-
-def ended(site: Site, prompt: Prompt, card: str = "it_did_not") -> Prompt:
-    """The prompt at its end, every gate approved and every card answered on the way; its ledger is good."""
-
-    def look() -> bool:
-        for output in site.pending(prompt):
-            site.decide(output, card if output.ask == "interrupted" else "approve")
-        prompt.refresh_from_db()
-        return prompt.ended
-
-    wait_for(look, "the turn's end", site)
-    assert verify(prompt.conversation_id).problems == []
-    return prompt
-
-
-def asks(site: Site, prompt: Prompt) -> Output:
-    """The first gate that waits, once the worker has let the turn go."""
-
-    def look() -> Output | None:
-        prompt.refresh_from_db()
-        return next(iter(site.pending(prompt)), None) if prompt.state == "waiting_for_approval" else None
-
-    gate = wait_for(look, "a gate", site)
-    assert gate is not None
-    return gate
-
-
-def began(site: Site) -> None:
-    wait_for(lambda: site.effects()["1/0 began"], "the tool's beginning", site)
-
-
-def idle(site: Site, worker: Whole) -> Cluster:
-    """The worker's cluster, once it has run a task and none of its processes drains."""
-    wait_for(lambda: WorkerRow.objects.filter(host=site.name, beat_at__gt=F("started_at")), "the first beat", site)
-    wait_for(lambda: hosts.drain_is_free(site.name), "the drain's end", site)
-    found = wait_for(lambda: cluster(site, worker.process.pid), "the whole cluster", site)
-    assert found is not None
-    return found
-
-
-def payloads(prompt: Prompt, type: str, path: str = "1/0") -> list[JSON]:
-    return [step.content for step in Step.objects.filter(prompt=prompt, path=path, type=type)]
+pytestmark = MARKS
 
 
 # Between the decision and the resume
@@ -100,17 +37,12 @@ def payloads(prompt: Prompt, type: str, path: str = "1/0") -> list[JSON]:
 
 @both
 def test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep(site: Site, start: Start) -> None:
-    """T-11, T-27: the process that decides is killed between its commit and its wake-up."""
+    """CP14, CP15, T-11, T-27: the process that decides is killed between its commit and its wake-up."""
     start()
     prompt = site.say("ask")
     gate = asks(site, prompt)
-    web = subprocess.run(
-        [sys.executable, "-m", "tests.crash.decider", str(gate.pk)],
-        cwd=ROOT,
-        env=site.environment(AGENTSITE_CRASH=f"before_wake:1:{site.folder / 'passes'}"),
-        check=False,
-    )
-    assert web.returncode == -signal.SIGKILL
+    assert doing(site, "approve", gate.pk, point="before_wake") == -signal.SIGKILL
+    site.decide(gate, "approve")  # clicked again: it is decided already
     assert ended(site, prompt).state == "completed"
     assert site.effects() == {"1/0": 1, "2/0": 1}
 
@@ -291,9 +223,8 @@ def test_a_claim_alone_shuts_the_old_worker_out(site: Site, start: Start) -> Non
     began(site)
     over_at = time.monotonic() + 5
     kill(site, old.pid, signal.SIGSTOP)
-    passes = site.folder / "passes"
     wait_for(lambda: claimable(1), "the end of the lease", site)
-    new = draining(site, AGENTSITE_HOST=f"{site.name}_new", AGENTSITE_CRASH=f"after_claim:1:{passes}")
+    new = draining(site, AGENTSITE_HOST=f"{site.name}_new", **killed_at(site, "after_claim"))
     assert new.wait() == -signal.SIGKILL
     wait_for(lambda: time.monotonic() > over_at, "the end of the tool's time: its result is what comes next", site)
     kill(site, old.pid, signal.SIGCONT)
@@ -360,57 +291,3 @@ def test_one_of_five_workers_that_wake_at_once_claims_the_prompt(site: Site) -> 
     assert [drain.wait() for drain in drains] == [0] * 5
     assert (ended(site, prompt).state, prompt.fence) == ("completed", 1)
     assert len(payloads(prompt, "action_start", "")) == 1
-
-
-def draining(site: Site, begin: Path = ROOT, **more: str) -> subprocess.Popen[bytes]:
-    """A process that drains once, without a worker around it, from when the file `begin` is there."""
-    command = [sys.executable, "-m", "tests.crash.drainer", str(begin)]
-    with site.log.open("ab") as log:
-        return subprocess.Popen(command, cwd=ROOT, env=site.environment(**more), stdout=log, stderr=log)
-
-
-# What monitors see
-
-
-@contextmanager
-def web(site: Site, **more: str) -> Iterator[Callable[[], int]]:
-    """The web server; what it gives is the status of /healthz."""
-    port = free_port()
-    with site.log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentsite.web"],
-            cwd=ROOT,
-            env=site.environment(PORT=str(port), **more),
-            stdout=log,
-            stderr=log,
-        )
-
-    def healthz() -> int:
-        request = HTTPConnection("127.0.0.1", port, timeout=30)
-        try:
-            request.request("GET", "/healthz")
-            return request.getresponse().status
-        except ConnectionRefusedError:
-            return 0
-        finally:
-            request.close()
-
-    try:
-        yield healthz
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_healthz_says_503_while_nobody_works(site: Site, start: Start) -> None:
-    short = {"AGENTSITE_BEAT_SECONDS": "5"}
-    with web(site, **short) as healthz:
-        wait_for(lambda: healthz() == 503, "503 before the first worker", site)
-        worker = start(**short)
-        wait_for(lambda: healthz() == 200, "200 with a worker", site)
-        worker.stop()
-        assert healthz() == 503
-        worker = start(**short)
-        wait_for(lambda: healthz() == 200, "200 with a second worker", site)
-        worker.kill()
-        wait_for(lambda: healthz() == 503, "503 after a kill", site)

@@ -12,7 +12,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import connection
 
-from conversations.journal import claimable
+from conversations.claims import claimable
 from conversations.worker import hosts
 from conversations.worker.drain import drain
 from tests.crash.site import Site
@@ -23,8 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 class Worker(Protocol):
     """Runs the prompts of a site."""
 
-    def tend(self) -> None:
-        """See to it that somebody works; called again and again."""
+    def tend(self, stalled: int = 0) -> None:
+        """See to it that somebody works beside the process that stands still; called again and again."""
+        ...
+
+    def runs(self, pid: int) -> bool:
+        """Whether this process of it has not ended yet."""
         ...
 
     def stop(self) -> int:
@@ -46,8 +50,11 @@ class Whole:
                 stderr=log,
             )
 
-    def tend(self) -> None:
+    def tend(self, stalled: int = 0) -> None:
         """It tends itself."""
+
+    def runs(self, pid: int) -> bool:
+        return Path(f"/proc/{pid}").exists()
 
     def stop(self) -> int:
         self.process.terminate()
@@ -67,24 +74,31 @@ class Lean:
 
     def __init__(self, site: Site, **more: str) -> None:
         self._site, self._more = site, more
-        self._process = 0
+        self._processes: list[int] = []
 
-    def tend(self) -> None:
-        if self._process and os.waitpid(self._process, os.WNOHANG)[0]:
-            self._process = 0
-        if not self._process and claimable(1) and hosts.drain_is_free(self._site.name):
+    def tend(self, stalled: int = 0) -> None:
+        self._reap()
+        if not set(self._processes) - {stalled} and claimable(1) and hosts.drain_is_free(self._site.name):
             self._start()
 
+    def runs(self, pid: int) -> bool:
+        self._reap()
+        return pid in self._processes
+
     def stop(self) -> int:
-        if not self._process:
-            return 0
-        os.kill(self._process, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        code = 0
+        for pid in self._processes:
+            os.kill(pid, signal.SIGKILL)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return code
+
+    def _reap(self) -> None:
+        self._processes = [pid for pid in self._processes if not os.waitpid(pid, os.WNOHANG)[0]]
 
     def _start(self) -> None:
         connection.close()  # no child shares it
-        self._process = os.fork()
-        if self._process:
+        if pid := os.fork():
+            self._processes.append(pid)
             return
         try:
             self._work()

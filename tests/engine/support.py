@@ -14,6 +14,7 @@ from agents.engine.journal import Journal
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step
 from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.policy import PolicyRegistry
+from agents.engine.projection import TURN_ENDED
 from agents.engine.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.runtime import Run
 from agents.engine.schema import parse
@@ -32,6 +33,16 @@ def call(name: str, call_id: str = "", raw: str | None = None, /, **arguments: J
 
 def says(text: str, *calls: ToolRequest) -> Answer:
     return Answer(text, calls, {"input_tokens": 10, "output_tokens": 5}, "test-1", "tool_calls" if calls else "stop")
+
+
+def last(name: str, /, **arguments: JSON) -> ToolRequest:
+    """A call of which the model says that the turn ends with it, if it works."""
+    return ToolRequest(wire_name(name), arguments, terminate=True)
+
+
+def garbled(raw: str, why: str = "The tool is missing.") -> Answer:
+    """An answer that cannot be read."""
+    return replace(says(raw), unreadable=why)
 
 
 Script = Callable[[Request], Answer | ProviderError]
@@ -55,7 +66,7 @@ class ScriptedProvider:
         answer = self._answer(request)
         if isinstance(answer, ProviderError):
             raise answer
-        for word in answer.text.split():
+        for word in answer.text.split() if not answer.unreadable else ():
             yield TextDelta(word)
         yield answer
 
@@ -86,7 +97,7 @@ def seen(request: Request) -> list[Message]:
 
 
 def answers_in(request: Request) -> int:
-    return sum(1 for m in seen(request) if isinstance(m, AssistantMessage) and not m.text.startswith("[file "))
+    return sum(1 for m in seen(request) if isinstance(m, AssistantMessage) and m.text != TURN_ENDED)
 
 
 def results_in(request: Request) -> list[str]:
@@ -169,6 +180,7 @@ class Site(PlainServices):
     prompt: int = 1
     unattended: bool = False
     spent: float = 0.0
+    quota: str | None = None
     files: list[str] = field(default_factory=list)
     drafts: list[tuple[str, str]] = field(default_factory=list)
     past: list[PastTurn] = field(default_factory=list)
@@ -185,6 +197,9 @@ class Site(PlainServices):
 
     def running_seconds(self) -> float:
         return self.spent
+
+    async def over_quota(self) -> str | None:
+        return self.quota
 
     async def history(self) -> Sequence[PastTurn]:
         return self.past

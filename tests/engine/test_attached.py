@@ -36,7 +36,7 @@ async def test_a_later_turn_reads_what_the_turn_itself_read(world: World) -> Non
     await carry_on(registry, payload=GIVEN)
     await carry_on(registry, services=Site(past=[PastTurn(0, "Sum this up.", [], [SALES])]))
     first, later = (request.history for request in provider.asked)
-    assert later[0] == first[0]
+    assert later[0].startswith(first[0])
 
 
 async def test_a_turn_that_goes_on_from_its_ledger_reads_the_same(world: World) -> None:

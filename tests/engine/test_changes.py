@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agents.engine.approval import Verdict, shown_digest
+from agents.engine.approval import AskEverybody, Verdict, shown_digest
 from agents.engine.change import CHANGE_MOST, LINES_MOST, SPELLED_MOST, Change
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Ledger
@@ -169,7 +169,7 @@ async def test_of_two_changes_of_one_text_only_the_first_is_asked_about() -> Non
     assert results_in(provider.asked[1])[1].startswith("Error (one_by_one): A call before this one changes 'a' too")
 
 
-class DeniesFirst:
+class DeniesFirst(AskEverybody):
     """A rule that denies the text "1", and leaves others to people."""
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
@@ -187,7 +187,7 @@ async def test_what_a_rule_denies_stands_in_nobodys_way() -> None:
     assert notes["a"] == "2"
 
 
-class Allows:
+class Allows(AskEverybody):
     """A rule that lifts every gate."""
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:

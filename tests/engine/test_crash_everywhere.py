@@ -68,6 +68,7 @@ async def test_two_gates_in_one_turn() -> None:
             "output_tokens": 15,
             "cached_tokens": 0,
             "reasoning_tokens": 0,
+            "cost_nano_usd": None,
             "models": ["test-1"],
         },
     }

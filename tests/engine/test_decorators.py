@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
+from agents.engine.context import Decorator
 from agents.engine.ledger import action_call, text
 from agents.engine.model import model
-from agents.engine.runtime import Decorator
 from agents.engine.view import View
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.support import ScriptedProvider, call, comparable, lines, results_in, says, seen

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.engine.approval import Verdict
+from agents.engine.approval import AskEverybody, Verdict
 from agents.engine.ledger import Ledger
 from agents.engine.outputs import Outputs, ToolOutput
 from agents.engine.tools import Risk, Tool, ToolCall, tool
@@ -67,7 +67,7 @@ async def test_approve_runs_the_original_input(world: World) -> None:
         ("reject", {"reason": "Not now."}, "rejected", "Not now."),
         ("reject", {}, "rejected", "Rejected by a person."),
         ("expired", {}, "expired", "Nobody answered in time, so this was not done."),
-        ("cancelled", {}, "cancelled", "Rejected by a person."),
+        ("cancelled", {}, "cancelled", "Called off before anybody decided it."),
     ],
 )
 async def test_a_call_that_is_not_approved_is_never_invoked(
@@ -100,15 +100,13 @@ async def test_an_edited_input_is_what_runs(world: World) -> None:
     assert asked.calls[0].arguments == edited  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("edit", "code"), [({"command": "ls -l"}, "tool_changed"), ({"cmd": 1}, "invalid_input")])
-async def test_an_edit_that_was_not_what_the_person_saw_does_not_run(
-    world: World, edit: dict[str, Any], code: str
-) -> None:
+@pytest.mark.parametrize("edit", [{"command": "ls -l"}, {"cmd": 1}])
+async def test_an_edit_that_was_not_what_the_person_saw_does_not_run(world: World, edit: dict[str, Any]) -> None:
     """The digest of the decision must be that of the input that would run, and the input must be valid (I6)."""
     registry, _ = site(ONE, world.tools())
     ledger = await carry_on(registry, decide(await carry_on(registry), "1/0/human", input=edit))
     assert world.done == []
-    assert result_of(ledger)["code"] == code
+    assert result_of(ledger)["code"] == "tool_changed"
 
 
 async def test_a_decision_for_another_digest_runs_nothing(world: World) -> None:
@@ -192,7 +190,7 @@ async def test_a_card_is_shown_even_where_its_facts_fail() -> None:
     assert asked.payload["payload"]["facts"] == ["What else holds of this call is unknown: no idea"]
 
 
-class Rules:
+class Rules(AskEverybody):
     """Decides every gate as `verdict` says."""
 
     def __init__(self, verdict: Verdict) -> None:

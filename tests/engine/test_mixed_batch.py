@@ -67,7 +67,7 @@ async def test_after_the_decisions_the_batch_is_done_in_call_order(world: World)
         "Error (rejected): Keep b.",
         "Error (invalid_input): command: Field required",
         "Error (unknown_tool): No tool 'no_such'. There are: count.add, fx.read, pay, report.write, shell.run, touch.",
-        "read 2",
+        "read 2\n\n[file a.txt] S",
     ]
     end = end_of(final)
     assert end

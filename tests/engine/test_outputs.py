@@ -9,7 +9,7 @@ from agents.engine.ledger import EMPTY, Step, action_call, action_error, action_
 from agents.engine.limits import Limits
 from agents.engine.messages import AssistantMessage, ResultMessage, UserMessage, problems
 from agents.engine.outputs import Output, Outputs, ToolOutput, forget_kind, load_output, register_kind
-from agents.engine.projection import CallIds, render, shorten, turn_messages
+from agents.engine.projection import NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
 from agents.engine.services import PastTurn
 from tests.engine.journals import numbered
 
@@ -167,12 +167,22 @@ def test_an_earlier_prompt_is_told_round_by_round() -> None:
         ResultMessage,
         ResultMessage,
         AssistantMessage,
-        AssistantMessage,
     ]
     assert [m.call_id for m in messages[2:4]] == ["c3_1_0", "x1"]  # type: ignore[attr-defined]
-    assert messages[3].content == "Error (not_executed): The turn ended before this was done."  # type: ignore[attr-defined]
-    assert messages[4] == AssistantMessage("[file a.txt] S")
-    assert past(at("1", text("model", "Time.")), input=None) == [AssistantMessage("Time.")]
+    told = "Error (not_executed): The turn ended before this was done.\n\n[file a.txt] S"
+    assert messages[3].content == told  # type: ignore[attr-defined]
+    assert messages[4] == AssistantMessage("There.")
+
+
+def test_an_earlier_prompt_begins_with_the_person_and_ends_with_the_model() -> None:
+    """Or with what stands for their words: what is said next is in turn, which many model servers insist on."""
+    nobody, ended = UserMessage(NOBODY_SPOKE), AssistantMessage(TURN_ENDED)
+    assert past(at("1", text("model", "Time.")), input=None) == [nobody, AssistantMessage("Time.")]
+    assert past() == [UserMessage("Hi."), ended]
+    assert past(input=None) == []
+    stopped = past(CALL, at("1/0", action_error("runtime", "cancelled", "Stopped.")), input=None)
+    assert [type(m) for m in stopped] == [UserMessage, AssistantMessage, ResultMessage, AssistantMessage]
+    assert (stopped[0], stopped[-1]) == (nobody, ended)
 
 
 def test_a_call_id_is_used_once_in_a_conversation() -> None:
@@ -187,13 +197,13 @@ def test_a_call_id_is_used_once_in_a_conversation() -> None:
 def test_an_answer_that_could_not_be_read_is_told_with_its_error() -> None:
     """retry: the raw answer and what was wrong with it (S51)."""
     failed = at("1", action_error("model", "parse_failure", "No JSON.", raw='{"tool'))
-    assert past(failed)[1:] == [AssistantMessage('{"tool'), UserMessage("[error] No JSON. Try again.")]
+    assert past(failed)[1:3] == [AssistantMessage('{"tool'), UserMessage("[error] No JSON. Try again.")]
 
 
 def test_results_are_rendered_for_a_reader() -> None:
     """Commands as their output and exit; text as it is; other data as JSON (S91)."""
     command = {"stdout": "a\n", "stderr": "b\n", "exit": 1, "seconds": 1.234}
     assert render(command) == "a\nb\nexit: 1 (1.2s)"
-    assert render({"ä": 1}) == '{"ä": 1}'
+    assert render({"ä": 1, "a": {"c": 1, "b": 2}}) == '{"a": {"b": 2, "c": 1}, "ä": 1}'
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd", 2).startswith("a\n[... truncated: 3 of 4")

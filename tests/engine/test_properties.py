@@ -11,13 +11,13 @@ from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.limits import Limits
 from agents.engine.messages import problems
 from agents.engine.outputs import Outputs
-from agents.engine.projection import CallIds, turn_messages
+from agents.engine.projection import CallIds, ledger_messages, turn_messages
 from agents.engine.provider import ToolRequest
 from agents.engine.services import PastTurn
 from agents.engine.view import View
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint, kept_outputs
-from tests.engine.support import call, carry_on, decide, end_of, open_gates, says, seen
+from tests.engine.support import call, carry_on, decide, end_of, garbled, last, open_gates, says, seen
 
 CALLS = st.sampled_from(
     [
@@ -32,9 +32,12 @@ CALLS = st.sampled_from(
         call("touch", name="t"),
         call("count.add", a=3),
         call("no.such"),
+        last("fx.read", a=9),
+        last("shell.run", command="bye"),
     ]
 )
-BATCHES = st.lists(st.lists(CALLS, min_size=1, max_size=5), max_size=3)
+BATCHES = st.lists(st.lists(CALLS, max_size=5), max_size=3)
+"""What the model asks for, answer by answer. An empty one cannot be read."""
 DECISIONS = st.lists(st.sampled_from(["approve", "approve", "reject", "expired", "cancelled"]), min_size=1, max_size=4)
 CRASHES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=3)
 UNKNOWN = st.lists(st.tuples(st.integers(0, 200), st.sampled_from(["", "1", "1/0", "1/0/human", "9/9"])), max_size=4)
@@ -44,7 +47,8 @@ class Played:
     """A turn played to its end: its journals, what was done, and what the model was asked."""
 
     def __init__(self, batches: list[list[ToolRequest]], decisions: list[str], crashes: list[tuple[int, bool]]) -> None:
-        self.script = [*(says("So." * (n % 2), *batch) for n, batch in enumerate(batches)), says("Done.")]
+        answers = [says("So." * (n % 2), *batch) if batch else garbled("{") for n, batch in enumerate(batches)]
+        self.script = [*answers, says("Done.")]
         self.decisions, self.world = decisions, World()
         self.registry, self.provider = site(self.script, self.world.tools(), [Counting()])
         self.boundaries: list[Ledger] = [EMPTY]
@@ -80,7 +84,7 @@ TURNS = st.builds(Played, BATCHES, DECISIONS, CRASHES)
 @given(TURNS, UNKNOWN)
 @settings(max_examples=25, deadline=None)
 def test_folding_any_prefix_never_raises(played: Played, unknown: list[tuple[int, str]]) -> None:
-    """Also with steps of unknown types among them; and step by step is the same as at once."""
+    """Also with steps of unknown types among them; and step by step is the same as at once (I1)."""
     steps = list(played.ledger)
     for place, path in unknown:
         steps.insert(place % (len(steps) + 1), Step("x", "hologram", {"a": 1}, path=path, id=10_000 + place))
@@ -94,12 +98,13 @@ def test_folding_any_prefix_never_raises(played: Played, unknown: list[tuple[int
 @given(TURNS)
 @settings(max_examples=25, deadline=None)
 def test_messages_of_any_prefix_are_valid(played: Played) -> None:
-    """What the model was asked, and what a later prompt is told of any part of this one, a provider takes (I10)."""
+    """What the model was asked, and what a later prompt is told of a part of this one, a provider takes (I10, T-30)."""
     for request in played.provider.asked:
         assert problems(seen(request)) == []
     for n in range(len(played.ledger) + 1):
         past = PastTurn(1, "go", Outputs(played.ledger[:n]).in_order())
         assert problems(turn_messages(past, CallIds(), Limits())) == []
+        assert problems(ledger_messages(played.ledger[:n])) == []
 
 
 @given(TURNS)
@@ -120,6 +125,18 @@ def test_a_turn_ends_once_and_does_nothing_twice(played: Played) -> None:
 
 @given(TURNS)
 @settings(max_examples=25, deadline=None)
+def test_nothing_starts_before_it_is_approved(played: Played) -> None:
+    """A start stands after the approval of its gate, wherever there is one (T-18)."""
+    for n, step in enumerate(played.ledger):
+        gate = f"{step.path}/human"
+        if step.type == "action_start" and View(played.ledger).call(gate):
+            decided = View(played.ledger[:n]).result(gate)
+            assert decided
+            assert decided.payload["decision"] == "approve"
+
+
+@given(TURNS)
+@settings(max_examples=25, deadline=None)
 def test_replay_of_any_record_boundary_runs_only_what_has_no_result(played: Played) -> None:
     """From every ledger that a crash could leave: no recorded call is done again, no recorded round asked again."""
     for ledger in played.boundaries:
@@ -131,7 +148,8 @@ def test_replay_of_any_record_boundary_runs_only_what_has_no_result(played: Play
             world.at[tool.name] = lambda call, did=did: did.append(call.path)  # type: ignore[misc]
         final = asyncio.run(_to_the_end(played, registry, ledger))
         assert not set(did) & finished
-        assert len(provider.asked) == sum(1 for n in range(len(played.script)) if str(n + 1) not in finished)
+        rounds = {step.path for step in final if step.type == "action_call" and step.payload["policy"] == "model"}
+        assert len(provider.asked) == len(rounds - finished)
         assert final[: len(ledger)] == ledger
 
 

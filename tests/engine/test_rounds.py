@@ -8,7 +8,9 @@ from agents.engine import Action, Context, PolicyRegistry, Step, run
 from agents.engine.errors import ProviderError
 from agents.engine.ledger import text
 from agents.engine.limits import Limits
+from agents.engine.messages import UserMessage
 from agents.engine.outputs import Outputs
+from agents.engine.projection import NOBODY_SPOKE
 from agents.engine.provider import Answer
 from agents.engine.view import View
 from tests.engine.cast import World, site
@@ -79,15 +81,21 @@ async def test_the_budget_is_shared_over_pauses(world: World) -> None:
     assert len(provider.asked) == 3
 
 
-async def test_running_too_long_fails_before_the_next_question(world: World) -> None:
-    """300 s of running time; a replay is not stopped by it (R3)."""
-    registry, provider = site([says("", call("shell.run", command="x")), says("Done.")], world.tools())
+async def test_running_too_long_begins_nothing_more(world: World) -> None:
+    """300 s of running time: no call starts and the model is not asked; a replay is not stopped by it (R3, S54)."""
+    calls = (call("shell.run", command="x"), call("fx.read", a=1))
+    registry, provider = site([says("", *calls), says("Done.")], world.tools())
     waiting = await carry_on(registry)
-    late = Site(spent=301.0)
+    late = Site(spent=300.0)
     assert await carry_on(registry, waiting, services=late) == waiting
     ledger = await carry_on(registry, decide(waiting, "1/0/human"), services=late)
     assert ended(ledger) == ("failed", "timeout")
-    assert world.done == [("shell.run", "x")]
+    assert world.done == []
+    for path in ("1/0", "1/1"):
+        result = View(ledger).result(path)
+        assert result
+        assert result.payload["code"] == "timeout"
+        assert result.payload["message"] == "Not started after 300 seconds of running, its limit."
     assert len(provider.asked) == 1
 
 
@@ -168,11 +176,11 @@ async def test_arguments_that_do_not_parse_are_an_error_the_model_sees(world: Wo
     assert results_in(provider.asked[1]) == ["Error (invalid_input): The arguments are no JSON object: '{a: 1'"]
 
 
-async def test_a_turn_without_input_has_no_user_message(world: World) -> None:
-    """The system began it (S4)."""
+async def test_in_a_turn_without_input_that_nobody_spoke_stands_there(world: World) -> None:
+    """The system began it; model servers want a message to answer (S4)."""
     registry, provider = site([says("Done.")])
     await carry_on(registry, payload={})
-    assert seen(provider.asked[0]) == []
+    assert seen(provider.asked[0]) == [UserMessage(NOBODY_SPOKE)]
 
 
 async def test_an_agent_is_a_policy_that_a_workflow_may_call(world: World) -> None:

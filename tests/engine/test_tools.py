@@ -1,20 +1,24 @@
 """What a tool is given, what becomes of what it returns and raises, and who runs beside whom."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from jsonschema import Draft202012Validator
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, RootModel, field_serializer
+from typing_extensions import TypedDict
 
 from agents.engine.errors import RegistryError, ToolError
-from agents.engine.ledger import Ledger
+from agents.engine.ledger import DEEPEST, Ledger
 from agents.engine.limits import Limits
+from agents.engine.messages import AssistantMessage
 from agents.engine.outputs import Outputs
 from agents.engine.tools import Risk, ToolCall, tool, wire_name
 from agents.engine.view import View
 from tests.engine.cast import Name, Number, World, site
 from tests.engine.journals import CrashingJournal
-from tests.engine.support import Site, call, carry_on, lines, results_in, says
+from tests.engine.support import Site, call, carry_on, decide, end_of, lines, results_in, says, seen
 
 
 async def done(function: Any, **more: Any) -> tuple[dict[str, Any], str]:
@@ -94,10 +98,11 @@ async def test_what_is_no_json_is_an_error() -> None:
 
 
 async def test_a_big_result_is_kept_whole_and_read_in_part() -> None:
-    """Head, tail and how much is left out (S77)."""
+    """Head, tail, what is left out between them, and how to read on there (S77)."""
     payload, read = await done(lambda call: "a" * 50 + "b" * 50, limits=Limits(result_characters=30))
     assert len(payload["output"]) == 100
-    assert read == f"{'a' * 20}\n[... truncated: 70 of 100 characters left out ...]\n{'b' * 10}"
+    gap = 'from 20 to 90; results_read with {"result": "1:1/0", "offset": 20} reads on'
+    assert read == f"{'a' * 20}\n[... truncated: 70 of 100 characters left out, {gap} ...]\n{'b' * 10}"
 
 
 async def test_a_tool_is_given_who_it_acts_for() -> None:
@@ -200,3 +205,131 @@ def test_wire_names_are_what_model_apis_take() -> None:
     long = "a." + "b" * 80
     assert len(wire_name(long)) == 64
     assert wire_name(long) != wire_name(long + "c")
+
+
+class Receiver(BaseModel):
+    name: str
+
+
+class Free(BaseModel, extra="allow"):
+    name: str
+
+
+class Pages(TypedDict):
+    first: int
+
+
+@dataclass
+class Size:
+    width: int
+
+
+class Signed(RootModel[dict[str, Free]]):
+    """By whom."""
+
+
+class Letter(BaseModel):
+    """An input with others in it, of every kind."""
+
+    to: Receiver
+    copies: list[Receiver] = []
+    by: dict[str, Receiver] = {}
+    instead: Receiver | int | None = None
+    pages: Pages | None = None
+    size: Size | None = None
+    more: Free | None = None
+    post: Free | None = Field(None, validation_alias="by_post")
+    seen: Free | None = Field(None, validation_alias=AliasChoices("seen_by", AliasPath("read", "by")), exclude=True)
+    years: dict[int, Free] = {}
+    signed: Signed = Signed({})
+    dated: Free | None = None
+
+    @field_serializer("dated")
+    def _fails(self, value: Free | None) -> str:
+        raise RuntimeError
+
+
+ANN = {"name": "Ann"}
+EVIL = {"name": "Ann", "bcc": "evil"}
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"to": EVIL}, "to.bcc"),
+        ({"to": ANN, "copies": [ANN, EVIL]}, "copies.1.bcc"),
+        ({"to": ANN, "by": {"post": EVIL}}, "by.post.bcc"),
+        ({"to": ANN, "instead": EVIL}, "instead.Receiver.bcc"),
+        ({"to": ANN, "pages": {"first": 1, "last": 2}}, "pages.last"),
+        ({"to": ANN, "size": {"width": 1, "depth": 2}}, "size.depth"),
+        ({"to": ANN, "more": EVIL}, None),
+        ({"to": ANN, "by_post": EVIL}, None),
+        ({"to": ANN, "seen_by": EVIL}, None),
+        ({"to": ANN, "years": {"1999": EVIL}}, None),
+        ({"to": ANN, "signed": {"Bob": EVIL}}, None),
+        ({"to": ANN, "dated": EVIL}, None),
+    ],
+)
+async def test_a_key_that_nobody_knows_is_refused_at_any_depth(given: dict[str, Any], place: str | None) -> None:
+    """Or a person would approve what is dropped before it runs (I6); what a model itself takes, it gets."""
+    ran: list[Letter] = []
+
+    @tool("post", approval=True)
+    async def post(call: ToolCall[Letter]) -> None:
+        ran.append(call.input)
+
+    registry, provider = site([says("", call("post", **given)), says("Done.")], [post])
+    ledger = await carry_on(registry)
+    if place is None:
+        await carry_on(registry, decide(ledger, "1/0/human"))
+        read = ran[0]
+        taken = (read.more, read.post, read.seen, read.dated, *read.years.values(), *read.signed.root.values())
+        assert [each.model_dump() for each in taken if each] == [EVIL]
+    else:
+        assert results_in(provider.asked[1]) == [f"Error (invalid_input): {place}: not known"]
+    assert Draft202012Validator(post.schema).is_valid(given) == (place is None)
+
+
+class Anything(BaseModel):
+    a: Any
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(("levels", "fine"), [(DEEPEST - 1, True), (DEEPEST, False), (5000, False)])
+async def test_arguments_that_are_nested_too_deep_are_an_error_the_model_sees(levels: int, fine: bool) -> None:
+    """No answer of a model ends the turn (S27)."""
+
+    @tool("each", risk=Risk.READ)
+    async def each(call: ToolCall[Anything]) -> str:
+        return "read"
+
+    registry, provider = site([says("", call("each", a=nested(levels))), says("Done.")], [each])
+    ledger = await carry_on(registry)
+    told = f"Error (invalid_input): The arguments are no JSON object: '[nested more than {DEEPEST} levels deep]'"
+    assert results_in(provider.asked[1]) == (["read"] if fine else [told])
+    assert end_of(ledger)
+
+
+@pytest.mark.parametrize(("levels", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (5000, False)])
+async def test_a_result_that_is_nested_too_deep_is_an_error(levels: int, fine: bool) -> None:
+    """Of the tool, not of the site."""
+
+    async def each(call: Any) -> Any:
+        return nested(levels)
+
+    result, _ = await done(each)
+    assert result.get("code") == (None if fine else "exception")
+
+
+async def test_blanks_beside_calls_are_no_text(world: World) -> None:
+    """They are neither shown nor sent back: some APIs refuse a message of blanks."""
+    registry, provider = site([says("\n\n", call("fx.read", a=1)), says("Done.")], world.tools())
+    ledger = await carry_on(registry)
+    assert [step.payload["text"] for step in ledger if step.type == "text"] == ["Done."]
+    assert [m.text for m in seen(provider.asked[1]) if isinstance(m, AssistantMessage)] == [""]

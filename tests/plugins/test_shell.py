@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from agents.engine import runtime
 from agents.engine.approval import justification, requirement
 from agents.engine.errors import ToolError
 from agents.engine.ledger import canonical
@@ -168,6 +169,11 @@ def test_a_command_ends_by_its_own_limit_before_its_tool_does() -> None:
     longest = limits.SECONDS_MOST + supervise.GRACE_SECONDS + supervise.END_SECONDS
     assert run.time_limit is not None
     assert run.time_limit > longest
+
+
+def test_a_command_that_is_ended_ends_before_anybody_stops_waiting_for_it() -> None:
+    """So it is never left alone, and whoever ends the turn knows it gone."""
+    assert supervise.GRACE_SECONDS + supervise.END_SECONDS < runtime.GRACE_SECONDS
 
 
 async def test_no_descriptor_and_no_process_is_left(desk: Desk) -> None:

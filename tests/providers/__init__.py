@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from agents.engine.errors import ProviderError
 from agents.engine.messages import Message, UserMessage
-from agents.engine.provider import Answer, Request, TextDelta, ToolDefinition
+from agents.engine.provider import Answer, Provider, Request, TextDelta, ToolDefinition
+from agents.providers.chat import Chat
+from agents.providers.demo.script import Call, Reply
 from agents.providers.demo.server import WireServer
+from agents.providers.json_protocol import JsonProtocol
 from agents.providers.responses import Responses
+from agents.providers.server import ModelServer
 
 KEY = "sk-test-0123456789abcdef"
 MODELS = {"normal": "small-model", "high": "o9-large"}
@@ -19,9 +24,21 @@ MODELS = {"normal": "small-model", "high": "o9-large"}
 ECHO = ToolDefinition("echo", "Say it again.", {"type": "object", "properties": {"text": {"type": "string"}}})
 HELLO = (UserMessage("Hello"),)
 
+PROTOCOLS: dict[str, Callable[[ModelServer], Provider]] = {"responses": Responses, "chat": Chat, "json": JsonProtocol}
+"""Every way in which a model is asked."""
+
+
+def asks(protocol: str, text: str, *calls: Call) -> Reply:
+    """An answer with calls as a model gives it that speaks this protocol; in JSON it may have one."""
+    if protocol != "json" or not calls:
+        return Reply(text, calls)
+    (call,) = calls
+    asked = json.dumps({"tool": call.name, "parameters": call.arguments, "terminate": False})
+    return Reply(f"{text}\n\n```json\n{asked}\n```" if text else asked)
+
 
 def request(
-    provider: Responses,
+    provider: Provider,
     *rounds: Sequence[Message],
     tier: str = "normal",
     system: str = "You are a test.",
@@ -31,7 +48,7 @@ def request(
     return Request(tier, system, tools, [provider.encode(messages) for messages in rounds])
 
 
-async def collect(provider: Responses, asked: Request) -> tuple[list[str], Answer]:
+async def collect(provider: Provider, asked: Request) -> tuple[list[str], Answer]:
     """Ask; the pieces of text, and the answer."""
     pieces: list[str] = []
     answers: list[Answer] = []
@@ -45,12 +62,12 @@ async def collect(provider: Responses, asked: Request) -> tuple[list[str], Answe
     return pieces, answers[0]
 
 
-async def ask(provider: Responses, *rounds: Sequence[Message]) -> Answer:
+async def ask(provider: Provider, *rounds: Sequence[Message]) -> Answer:
     """Ask with a history of `rounds`, or of one greeting; the answer."""
     return (await collect(provider, request(provider, *(rounds or (HELLO,)))))[1]
 
 
-async def refusal(provider: Responses, asked: Request | None = None) -> ProviderError:
+async def refusal(provider: Provider, asked: Request | None = None) -> ProviderError:
     """Ask for what must fail; the error, after no Answer was seen."""
 
     async def listen() -> None:

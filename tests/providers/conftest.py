@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from agents.engine.provider import Provider
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import Responses
-from tests.providers import KEY, MODELS
+from agents.providers.server import ModelServer
+from tests.providers import KEY, MODELS, PROTOCOLS
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[WireServer]:
-    with WireServer() as server:
+    with WireServer(strict_turns=True) as server:
         yield server
 
 
@@ -26,6 +28,20 @@ def wire(server: WireServer) -> WireServer:
 
 @pytest.fixture
 async def provider(wire: WireServer) -> AsyncIterator[Responses]:
-    provider = Responses(KEY, wire.url, models=MODELS, read_seconds=5)
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS, read_seconds=5))
+    yield provider
+    await provider.aclose()
+
+
+@pytest.fixture(params=PROTOCOLS)
+def protocol(request: pytest.FixtureRequest) -> str:
+    """Each protocol in turn, for what holds in all of them."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def speaker(protocol: str, wire: WireServer) -> AsyncIterator[Provider]:
+    """The provider that speaks `protocol`."""
+    provider = PROTOCOLS[protocol](ModelServer(KEY, wire.url, models=MODELS, read_seconds=5))
     yield provider
     await provider.aclose()

@@ -6,10 +6,10 @@ import pytest
 
 from agents.engine.messages import AssistantMessage, CallRequest, ResultMessage
 from agents.engine.provider import ToolRequest
-from agents.providers.demo.script import Call, Reply
+from agents.providers.demo.script import Call, Refusal, Reply
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import Responses
-from tests.providers import HELLO, ask, collect, request
+from tests.providers import HELLO, ask, collect, refusal, request
 
 LONG = "Twenty-six letters and some more, in several pieces: äöü 漢字 🙂."
 
@@ -82,12 +82,13 @@ async def test_a_filtered_answer_says_so(wire: WireServer, provider: Responses) 
     assert (await ask(provider)).finish == "content_filter"
 
 
-async def test_a_call_cut_in_its_middle_is_dropped(wire: WireServer, provider: Responses) -> None:
-    """Half a call never runs, even if its arguments happen to parse."""
+async def test_a_call_cut_in_its_middle_never_runs(wire: WireServer, provider: Responses) -> None:
+    """Even if its arguments happen to parse: it comes as one that cannot be read."""
     calls = (Call("echo", {"text": "x"}, "c1"), Call("echo", "{}  ", "c2"))
     wire.script = [Reply("Two.", calls, incomplete="max_output_tokens")]
     answer = await ask(provider)
-    assert [call.call_id for call in answer.calls] == ["c1"]
+    half = ToolRequest("echo", {}, "c2", raw="[cut off at the model's output limit] {}")
+    assert answer.calls == (ToolRequest("echo", {"text": "x"}, "c1"), half)
 
 
 async def test_reasoning_goes_round(wire: WireServer, provider: Responses) -> None:
@@ -96,6 +97,8 @@ async def test_reasoning_goes_round(wire: WireServer, provider: Responses) -> No
     asked = request(provider, HELLO, tier="high")
     _, answer = await collect(provider, asked)
     assert wire.requests[0].body["include"] == ["reasoning.encrypted_content"]
+    assert wire.requests[0].body["reasoning"] == {"summary": "auto"}
+    assert answer.reasoning == "Think first."
     reasoning = answer.items[0]
     assert reasoning["summary"] == [{"type": "summary_text", "text": "Think first."}]
     assert reasoning["encrypted_content"]
@@ -111,4 +114,19 @@ async def test_models_that_do_not_reason_are_not_asked_to(wire: WireServer, prov
     """Such models refuse a request that asks for encrypted reasoning."""
     wire.script = [Reply("Yes.")]
     await ask(provider)
-    assert "include" not in wire.requests[0].body
+    assert not {"include", "reasoning"} & wire.requests[0].body.keys()
+
+
+async def test_who_may_not_have_summaries_is_not_refused_for_ever(wire: WireServer, provider: Responses) -> None:
+    """The attempt fails in passing, and the next ones do without; other refusals last."""
+    why = "Your organization must be verified to generate reasoning summaries. Please go to: ..."
+    wire.script = [Reply(refusal=Refusal(400, "unsupported_value", why, param="reasoning.summary")), Reply("Yes.")]
+    asked = request(provider, HELLO, tier="high")
+    error = await refusal(provider, asked)
+    assert (error.retryable, error.wait_seconds) == (True, 0)
+    _, answer = await collect(provider, asked)
+    assert answer.text == "Yes."
+    assert "reasoning" not in wire.requests[1].body
+    assert wire.requests[1].body["include"] == ["reasoning.encrypted_content"]
+    wire.script = [Reply(refusal=Refusal(400, "unsupported_value", why))]
+    assert not (await refusal(provider, asked)).retryable

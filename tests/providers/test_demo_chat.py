@@ -326,3 +326,32 @@ async def test_other_addresses_are_not_found(wire: WireServer) -> None:
             answered = await http.request(method, wire.url + path)
             assert answered.status_code == 404
             assert answered.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "roles",
+    [
+        ["user", "calls", "tool", "user"],
+        ["user", "user"],
+        ["system", "system", "user"],
+        ["user", "system", "user"],
+        ["assistant", "user"],
+        ["user", "assistant", "assistant", "user"],
+        ["user", "assistant"],
+    ],
+)
+def test_turns_are_checked_only_where_that_is_asked_for(roles: list[str], strict: bool) -> None:
+    """Any client may use the demo model: what Chat Completions takes is answered there, by the rules too."""
+    called = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": "{}"}}
+    special: dict[str, Item] = {
+        "calls": {"role": "assistant", "content": None, "tool_calls": [called]},
+        "tool": {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    }
+    messages = [special.get(role, {"role": role, "content": "Hello"}) for role in roles]
+    with WireServer(strict_turns=strict) as server:
+        answered = httpx2.post(f"{server.url}/chat/completions", json={"model": "m", "messages": messages})
+        assert answered.status_code == (400 if strict else 200), answered.text
+        items = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
+        answered = httpx2.post(f"{server.url}/responses", json={"model": "m", "input": items})
+        assert answered.status_code == (400 if strict else 200), answered.text

@@ -42,14 +42,18 @@ def without(item: Item, *names: str) -> Item:
         [{"role": "developer", "content": [{"type": "text", "text": "Be."}]}, USER],
         [USER, asks(call()), result()],
         [USER, asks({**call(), "index": 0}), result()],
-        [USER, asks(call("a"), call("b"), content="Both."), result("b"), result("a"), SAID],
-        [USER, asks(call("a")), result("a"), asks(call("b")), result("b"), USER],
+        [USER, asks(call("a"), call("b"), content="Both."), result("b"), result("a"), SAID, USER],
+        [USER, asks(call("a")), result("a"), asks(call("b")), result("b")],
         [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {}}]}],
-        [USER, {**SAID, "refusal": None, "annotations": [], "audio": None, "function_call": None, "tool_calls": None}],
+        [
+            USER,
+            {**SAID, "refusal": None, "annotations": [], "audio": None, "function_call": None, "tool_calls": None},
+            USER,
+        ],
     ],
 )
 def test_sound_histories_are_answered(messages: JSON) -> None:
-    """Every order that the real API answers, and a message as the SDK gives it back."""
+    """Every order that all servers answer, and a message as the SDK gives it back."""
     chat_request.check({"model": "m", "messages": messages, "tools": [TOOL], "tool_choice": "auto"})
 
 
@@ -151,6 +155,22 @@ UNANSWERED = "tool_call_ids did not have response messages: "
             "Missing required",
             "messages[0].content[0].text",
             id="part without text",
+        ),
+        pytest.param([USER, SAID], "Expected last role User or Tool", "messages", id="the assistant last"),
+        pytest.param(
+            [USER, asks(call()), result(), USER],
+            "Unexpected role 'user' after role 'tool'",
+            "messages[3].role",
+            id="the user after a result",
+        ),
+        pytest.param([USER, USER], "must alternate", "messages[1].role", id="the user twice"),
+        pytest.param([USER, SAID, SAID, USER], "must alternate", "messages[2].role", id="the assistant twice"),
+        pytest.param([SAID, USER], "must alternate", "messages[0].role", id="the assistant first"),
+        pytest.param(
+            [USER, {"role": "system", "content": "x"}],
+            "Unexpected role 'system'",
+            "messages[1].role",
+            id="the system late",
         ),
         pytest.param([], "Invalid 'messages': empty array.", "messages", id="empty"),
         pytest.param("Hello", "Invalid type for 'messages'", "messages", id="text"),

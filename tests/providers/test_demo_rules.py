@@ -14,7 +14,7 @@ from django.conf import settings
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
 from agents.engine.outputs import Failure, Success, ToolOutput
-from agents.engine.projection import result_text
+from agents.engine.projection import NOBODY_SPOKE, result_text
 from agents.providers.demo import chat, wire
 from agents.providers.demo.guide import INTRODUCTION
 from agents.providers.demo.rules import answer
@@ -404,7 +404,7 @@ def test_what_a_newcomer_is_told_to_say_is_understood() -> None:
 
 def test_nobody_said_anything() -> None:
     """A turn that the system started."""
-    assert ask({"role": "developer", "content": "Nobody has said anything yet."}).text.startswith(INTRODUCTION)
+    assert ask(NOBODY_SPOKE).text.startswith(INTRODUCTION)
 
 
 @pytest.mark.parametrize("length", [10, 400, 40_000])

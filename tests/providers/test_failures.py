@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import traceback
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from agents.engine.ledger import JSON
 from agents.providers.demo.script import Call, Refusal, Reply
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import Responses
+from agents.providers.server import ModelServer
 from tests.providers import ECHO, HELLO, KEY, MODELS, ask, refusal, request, until_asked
 
 LONG = "A text long enough for more than one piece of it."
@@ -54,12 +56,73 @@ async def test_http_errors(
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         "This model's maximum context length is 8192 tokens.",
         "the request exceeds the available context size, try increasing it",
+        "litellm.ContextWindowExceededError: AnthropicException - prompt is too long: 205668 tokens > 200000 maximum",
+        "AnthropicException - prompt is too long: 205668 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000",
+        "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "Input is too long for requested model.",
+        "Please reduce the length of the messages or completion.",
+        "`inputs` must have less than 1024 tokens. Given: 1500",
     ],
 )
 async def test_overflow_is_known_by_its_words(wire: WireServer, provider: Responses, message: str) -> None:
-    """OpenAI, vLLM and llama.cpp each say it in their own way."""
+    """Model servers and gateways each say it in their own way, some of them as a fault of their own."""
+    wire.script = [
+        *(Reply(refusal=Refusal(status, "", message)) for status in (400, 413, 500)),
+        Reply(events=({"error": message},)),
+        Reply(events=({"error": {"message": message, "code": 400}},)),
+    ]
+    for _ in range(5):
+        error = await refusal(provider)
+        assert (error.code, error.retryable) == ("context_overflow", False)
+        assert message in error.message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 9000. This model supports at most 4096 completion tokens.",
+        "Invalid 'tools[0].function.name': string too long.",
+        "The context deadline was exceeded.",
+    ],
+)
+async def test_what_only_sounds_like_an_overflow_is_none(wire: WireServer, provider: Responses, message: str) -> None:
+    """The conversation would be called too long for ever."""
     wire.script = [Reply(refusal=Refusal(400, "", message))]
-    assert (await refusal(provider)).code == "context_overflow"
+    assert (await refusal(provider)).code == "refused"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": "model 'x' not found, try pulling it first"}, "model 'x' not found, try pulling it first"),
+        ({"detail": "Not authenticated"}, "Not authenticated"),
+        ({"detail": {"message": "No such model."}}, "No such model."),
+        ({"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}, "['body', 'model']: Field required"),
+        ({"object": "error", "message": "Oh."}, "Oh."),
+        ("Just a text.", "Just a text."),
+        ("<html>Oh.</html>", ""),
+        ([], ""),
+        ({"error": None, "detail": 7}, ""),
+    ],
+)
+async def test_the_words_of_any_error_are_kept(body: JSON, message: str) -> None:
+    """Servers put them in different places; a web page says nothing that one could read."""
+    answered = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n" + answered)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        provider = Responses(
+            ModelServer(KEY, f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1", models=MODELS)
+        )
+        error = await refusal(provider)
+        await provider.aclose()
+    assert (error.code, error.message) == ("refused", f"HTTP 404: {message}" if message else "HTTP 404")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +238,7 @@ async def test_an_answer_cut_before_its_first_word_is_none(wire: WireServer, pro
 async def test_silence_before_the_answer_times_out(wire: WireServer) -> None:
     """The read timeout counts from the request."""
     wire.script = [Reply("Late.", delay_seconds=1)]
-    provider = Responses(KEY, wire.url, models=MODELS, read_seconds=0.05)
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS, read_seconds=0.05))
     error = await refusal(provider, request(provider, HELLO))
     assert (error.code, error.retryable) == ("timeout", True)
     await provider.aclose()
@@ -184,7 +247,7 @@ async def test_silence_before_the_answer_times_out(wire: WireServer) -> None:
 async def test_silence_inside_the_answer_times_out(wire: WireServer) -> None:
     """The read timeout counts between two pieces too."""
     wire.script = [Reply(LONG, pause_seconds=1)]
-    provider = Responses(KEY, wire.url, models=MODELS, read_seconds=0.05)
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS, read_seconds=0.05))
     error = await refusal(provider, request(provider, HELLO))
     assert (error.code, error.retryable) == ("timeout", True)
     await provider.aclose()
@@ -194,7 +257,7 @@ async def test_nobody_listens() -> None:
     """A refused connection says so, and may be tried again."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, so nobody else gets the port; not listening
-        provider = Responses(KEY, f"http://127.0.0.1:{taken.getsockname()[1]}/v1", models=MODELS)
+        provider = Responses(ModelServer(KEY, f"http://127.0.0.1:{taken.getsockname()[1]}/v1", models=MODELS))
         error = await refusal(provider)
         assert (error.code, error.retryable) == ("unreachable", True)
         assert "cannot be reached" in error.message
@@ -212,7 +275,7 @@ async def test_what_is_no_stream_is_refused(wire: WireServer, provider: Response
 
 async def test_a_wrong_address_is_refused(wire: WireServer) -> None:
     """A base URL that leads nowhere."""
-    provider = Responses(KEY, wire.url.removesuffix("/v1"), models=MODELS)
+    provider = Responses(ModelServer(KEY, wire.url.removesuffix("/v1"), models=MODELS))
     error = await refusal(provider)
     assert (error.code, error.retryable) == ("refused", False)
     assert "404" in error.message
@@ -236,6 +299,15 @@ async def test_the_key_is_in_no_error(wire: WireServer, provider: Responses, rep
     assert "[key]" in error.message
 
 
+@pytest.mark.parametrize("key", ["k", "ollama", "EMPTY"])
+async def test_a_key_that_is_no_secret_garbles_no_error(wire: WireServer, key: str) -> None:
+    """Servers that want none are given any; it is a part of many a word."""
+    wire.script = [Reply(refusal=Refusal(400, "", "No tokens. ollama is EMPTY."))]
+    provider = Responses(ModelServer(key, wire.url, models=MODELS))
+    assert (await refusal(provider)).message == "HTTP 400: No tokens. ollama is EMPTY."
+    await provider.aclose()
+
+
 async def test_leaving_an_answer_closes_its_connection(wire: WireServer, provider: Responses) -> None:
     """A cancelled turn does not go on paying for words."""
     wire.script = [Reply(LONG, pause_seconds=0.005), Reply(LONG)]
@@ -252,7 +324,7 @@ async def test_a_dead_proxy_does_not_hide_loopback(wire: WireServer, monkeypatch
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     wire.script = [Reply("Yes.")]
-    provider = Responses(KEY, wire.url, models=MODELS)
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS))
     assert (await ask(provider)).text == "Yes."
     await provider.aclose()
 

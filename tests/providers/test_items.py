@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from agents.engine.ledger import JSON
 from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage, problems
-from agents.providers.demo import history
+from agents.providers import chat_items, json_items
+from agents.providers.demo import chat_history, history
 from agents.providers.demo.refusals import RequestError
 from agents.providers.responses_items import encode
 
@@ -50,21 +52,79 @@ def rounds(draw: st.DrawFn) -> list[Message]:
 histories = st.lists(rounds(), max_size=5).map(lambda each: [message for some in each for message in some])
 
 
-@unhurried
-@given(histories.filter(lambda messages: problems(messages) == []))
-def test_what_the_engine_finds_sound_the_api_accepts(messages: list[Message]) -> None:
-    """Names, ids, items and texts may hold anything; no history is refused for ever (I10)."""
-    history.check(json.loads(b"[" + encode(messages) + b"]"))
+Encode = Callable[[Sequence[Message]], bytes]
 
 
+def check_responses(items: list[JSON]) -> None:
+    history.check(items)
+
+
+def check_chat(items: list[JSON]) -> None:
+    """As it goes out: behind a system message."""
+    chat_history.check([{"role": "system", "content": "S"}, *items])
+
+
+def deepseek(messages: Sequence[Message]) -> bytes:
+    """What stands in it beside the API's own fields is left out: the server here knows only those."""
+    items = json.loads(b"[" + chat_items.encode(messages, reasoning=True) + b"]")
+    assert all("reasoning_content" in item for item in items if item["role"] == "assistant")
+    return json.dumps([_without(item, "reasoning_content") for item in items])[1:-1].encode()
+
+
+def _without(item: dict[str, JSON], name: str) -> dict[str, JSON]:
+    return {key: value for key, value in item.items() if key != name}
+
+
+APIS = [(encode, check_responses), (chat_items.encode, check_chat), (deepseek, check_chat)]
+WITH_JSON = [*APIS, (json_items.encode, check_chat)]
+
+
+@pytest.mark.parametrize(("encode", "check"), WITH_JSON, ids=["responses", "chat", "deepseek", "json"])
 @unhurried
-@given(histories)
-def test_what_the_engine_finds_unsound_is_not_hidden(messages: list[Message]) -> None:
+@given(messages=histories.filter(lambda messages: problems(messages) == []))
+def test_what_the_engine_finds_sound_the_api_accepts(
+    encode: Encode, check: Callable[[list[JSON]], None], messages: list[Message]
+) -> None:
+    """Names, ids, items and texts may hold anything, in any order; no history is refused for ever (I10, T-30).
+
+    A person's words stand before it and after it, which is what the engine sees to.
+    """
+    whole = [UserMessage("Hello."), *messages, UserMessage("Go on.")]
+    check(json.loads(b"[" + encode(whole) + b"]"))
+
+
+@pytest.mark.parametrize(("encode", "check"), APIS, ids=["responses", "chat", "deepseek"])
+@unhurried
+@given(messages=histories)
+def test_what_the_engine_finds_unsound_is_not_hidden(
+    encode: Encode, check: Callable[[list[JSON]], None], messages: list[Message]
+) -> None:
     """Encoding mends no history: one with a result missing or a call twice is refused."""
     unsound = [message for message in messages if not isinstance(message, ResultMessage)]
     assume(any(isinstance(message, AssistantMessage) and message.calls for message in unsound))
     with pytest.raises(RequestError):
-        history.check(json.loads(b"[" + encode(unsound) + b"]"))
+        check(json.loads(b"[" + encode(unsound) + b"]"))
+
+
+@unhurried
+@given(messages=histories.filter(lambda messages: problems(messages) == []))
+def test_in_json_every_call_is_followed_by_its_own_result(messages: list[Message]) -> None:
+    """Each as a text that the protocol itself would read, and nothing of the history is left out (R17)."""
+    items = json.loads(b"[" + json_items.encode(messages) + b"]")
+    calls = [call for message in messages if isinstance(message, AssistantMessage) for call in message.calls]
+    results = {message.call_id: message for message in messages if isinstance(message, ResultMessage)}
+    places = [at for at, item in enumerate(items) if item["content"].startswith("[tool_result:")]
+    told = [items[at]["content"] for at in places]
+    for call in calls:
+        result = results[call.call_id]
+        at = next(at for at in places if items[at]["content"].endswith(f"] {told_as(result.content)}"))
+        assert items[at]["role"] == "user"
+    assert len(told) >= len(calls)
+
+
+def told_as(text: str) -> str:
+    """A text as it comes back out of UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @unhurried

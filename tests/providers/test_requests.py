@@ -12,6 +12,7 @@ from agents.engine.provider import Request
 from agents.providers.demo.script import Reply
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import REASONING_MODELS, Responses
+from agents.providers.server import ModelServer
 from tests.providers import ECHO, HELLO, KEY, MODELS, ask, collect, request
 
 ROUND = (
@@ -45,7 +46,6 @@ async def test_the_whole_request(wire: WireServer, provider: Responses) -> None:
                 "strict": False,
             }
         ],
-        "parallel_tool_calls": True,
         "store": False,
         "stream": True,
         "input": [
@@ -84,17 +84,10 @@ async def test_the_tier_names_the_model(wire: WireServer, provider: Responses) -
     assert wire.requests[0].body["model"] == answer.model == MODELS["high"]
 
 
-async def test_a_turn_without_a_message_can_be_asked(wire: WireServer, provider: Responses) -> None:
-    """A turn that the system began may have no input at all (S4); the API would refuse an empty one."""
-    wire.script = [Reply("Yes.")]
-    await collect(provider, request(provider, ()))
-    assert wire.requests[0].body["input"][0]["role"] == "developer"
-
-
 def test_a_provider_may_be_used_in_one_loop_after_another(wire: WireServer) -> None:
     """Each event loop has connections of its own; closed ones are opened anew."""
     wire.script = [Reply("Yes.")] * 4
-    provider = Responses(KEY, wire.url, models=MODELS)
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS))
 
     async def twice() -> None:
         await ask(provider)
@@ -140,12 +133,12 @@ def test_which_models_reason(model: str, reasons: bool) -> None:
 
 def test_encode_of_nothing_is_nothing() -> None:
     """No messages, no bytes."""
-    assert Responses(models=MODELS).encode([]) == b""
+    assert Responses(ModelServer(models=MODELS)).encode([]) == b""
 
 
 def test_equal_messages_give_equal_bytes() -> None:
     """Also where the order of the arguments' keys was lost in between, as it is when they are stored."""
-    provider = Responses(models=MODELS)
+    provider = Responses(ModelServer(models=MODELS))
     one, other = (
         provider.encode([AssistantMessage("", (CallRequest("c", "n", arguments),))])
         for arguments in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
@@ -155,5 +148,5 @@ def test_equal_messages_give_equal_bytes() -> None:
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
     """A model can say one, no API takes it."""
-    item = json.loads(Responses(models=MODELS).encode([UserMessage("a\ud83db")]))
+    item = json.loads(Responses(ModelServer(models=MODELS)).encode([UserMessage("a\ud83db")]))
     assert item["content"][0]["text"] == "a?b"

@@ -11,7 +11,7 @@ from agents.engine.provider import ToolRequest
 from agents.providers.demo.script import Reply
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import Responses
-from tests.providers import HELLO, ask, collect, request
+from tests.providers import HELLO, ask, collect, refusal, request
 
 Event = dict[str, Any]
 
@@ -112,6 +112,56 @@ async def test_two_messages_stand_apart(wire: WireServer, provider: Responses) -
     assert "".join(pieces) == answer.text == "One.\n\nTwo. Still two."
 
 
+@pytest.mark.parametrize(
+    ("events", "reasoning"),
+    [
+        (
+            [
+                {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "On"},
+                {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "e."},
+                {
+                    "type": "response.reasoning_summary_text.delta",
+                    "output_index": 0,
+                    "summary_index": 1,
+                    "delta": "Two.",
+                },
+            ],
+            "One.\n\nTwo.",
+        ),
+        ([{"type": "response.reasoning_text.delta", "output_index": 0, "delta": "Hm."}], "Hm."),
+        (
+            [
+                done(
+                    {
+                        "type": "reasoning",
+                        "summary": [{"type": "summary_text", "text": "Short."}],
+                        "content": [{"type": "reasoning_text", "text": "Long."}],
+                    },
+                    output_index=0,
+                )
+            ],
+            "Short.",
+        ),
+        (
+            [
+                done(
+                    {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Long."}]},
+                    output_index=0,
+                )
+            ],
+            "Long.",
+        ),
+    ],
+)
+async def test_what_is_told_of_reasoning(
+    wire: WireServer, provider: Responses, events: list[Event], reasoning: str
+) -> None:
+    """Its summary, or of an open model the reasoning itself; never a part of the text."""
+    wire.script = [Reply(events=(*events, text("Hi.", output_index=1), COMPLETED))]
+    answer = await ask(provider)
+    assert (answer.text, answer.reasoning) == ("Hi.", reasoning)
+
+
 async def test_places_between_reasoning_are_kept(wire: WireServer, provider: Responses) -> None:
     """Reasoning between text and calls goes back in its place, and a message with its phase."""
     first, second = ({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "x"} for n in (1, 2))
@@ -120,6 +170,33 @@ async def test_places_between_reasoning_are_kept(wire: WireServer, provider: Res
     wire.script = [Reply(events=({"type": "response.completed", "response": {"output": output}},))]
     answer = await ask(provider)
     assert answer.items == (first, {"type": "message", "phase": "commentary"}, second, {"type": "function_call"})
+
+
+CUT_HERE: Event = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+
+
+def completed(*output: Event, **more: JSON) -> Event:
+    return {"type": "response.completed", "response": {"model": "m", "output": list(output), **more}}
+
+
+async def test_what_the_response_says_of_itself_counts(wire: WireServer, provider: Responses) -> None:
+    """vLLM ends a cut answer, and one that failed, with `response.completed`."""
+    half = {**CALL, "status": "completed"}
+    wire.script = [
+        Reply(events=(completed(MESSAGE, **CUT_HERE),)),
+        Reply(events=(completed(MESSAGE, half, **CUT_HERE),)),
+        Reply(events=(completed(half, MESSAGE, **CUT_HERE),)),
+        Reply(events=(completed(MESSAGE, status="failed", error={"code": "server_error", "message": "Oh."}),)),
+        Reply(events=({"type": "response.cancelled", "response": {}},)),
+    ]
+    answer = await ask(provider)
+    assert (answer.text, answer.finish) == ("Hi.", "length")
+    (call,) = (await ask(provider)).calls
+    assert call == ToolRequest("echo", {}, "c1", raw="[cut off at the model's output limit] " + CALL["arguments"])
+    assert (await ask(provider)).calls == (THE_CALL,), "it was cut in what was said after the call"
+    for message in ("Oh.", "The model failed."):
+        error = await refusal(provider)
+        assert (error.code, error.retryable, error.message) == ("server_error", True, message)
 
 
 @pytest.mark.parametrize("event", [[], "text", 7, {}, {"type": None}, {"type": "response.new_in_2030", "x": 1}])

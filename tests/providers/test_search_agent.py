@@ -12,6 +12,7 @@ from agents.engine.model import model
 from agents.providers.demo.script import Call, Reply
 from agents.providers.demo.server import WireServer
 from agents.providers.responses import Responses
+from agents.providers.server import ModelServer
 
 
 class Query(BaseModel):
@@ -28,7 +29,7 @@ async def wire() -> AsyncIterator[WireServer]:
 
 
 async def search_agent(wire: WireServer, ledger: Ledger = Ledger()) -> Ledger:  # noqa: B008 - frozen
-    provider = Responses("key", wire.url, models={"normal": "m"})
+    provider = Responses(ModelServer("key", wire.url, models={"normal": "m"}))
     registry = PolicyRegistry()
     registry.register("model")(model(provider))
 

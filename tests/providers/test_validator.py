@@ -37,7 +37,8 @@ def without(item: Item, *names: str) -> Item:
         [USER],
         [USER, SAID, USER],
         [USER, call(), result()],
-        [USER, call("a"), call("b"), result("b"), result("a"), SAID],
+        [USER, call("a"), call("b"), result("b"), result("a")],
+        [USER, call("a"), result("a"), SAID, USER],
         [USER, SAID, call(), result()],
         [USER, call("a"), SAID, result("a")],
         [USER, REASONING, call(), result()],
@@ -54,6 +55,7 @@ def test_sound_histories_are_answered(items: JSON) -> None:
     ("items", "message"),
     [
         pytest.param([USER, call()], "No tool output found for function call c1", id="no result at the end"),
+        pytest.param([USER, SAID], "Expected last role User or Tool", id="the assistant last"),
         pytest.param([USER, call(), USER], "No tool output found", id="no result before the user speaks"),
         pytest.param([USER, call("a"), call("b"), result("a")], "function call b", id="one of two results"),
         pytest.param([call("a"), call("b"), result("a"), SAID, result("b")], "call b", id="text between results"),

@@ -57,11 +57,12 @@ class Asked:
 class Api:
     """One of the two APIs. Scripts know only Responses; the other is translated on the way in and out.
 
-    `check` raises RequestError for a request that is refused; `read` gives it as scripts read it. `write` makes the
-    JSON of an answer of a response, `events` what streams that JSON to the request, `end` the last bytes of a stream.
+    `check` raises RequestError for a request that is refused, with `strict_turns` or without; `read` gives it as
+    scripts read it. `write` makes the JSON of an answer of a response, `events` what streams that JSON to the request,
+    `end` the last bytes of a stream.
     """
 
-    check: Callable[[JSON], None]
+    check: Callable[..., None]
     read: Callable[[dict[str, JSON]], dict[str, JSON]]
     write: Callable[[dict[str, JSON]], dict[str, JSON]]
     events: Callable[[dict[str, JSON], dict[str, JSON]], Iterator[dict[str, JSON]]]
@@ -74,11 +75,15 @@ CHAT = Api(chat_request.check, chat.as_responses, chat.completion, chat.chunks, 
 
 @dataclass
 class Wire:
-    """The app. Keeps the last `keep` requests in `requests`, and appends each to the file `log` as a line of JSON."""
+    """The app. Keeps the last `keep` requests in `requests`, and appends each to the file `log` as a line of JSON.
+
+    With `strict_turns` it refuses histories that the real APIs take and the strictest servers do not.
+    """
 
     script: Script
     keep: int = 0
     log: Path | None = None
+    strict_turns: bool = False
     requests: deque[Asked] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,7 +130,7 @@ class Wire:
 
     def _choose(self, api: Api, body: JSON) -> Reply:
         try:
-            api.check(body)
+            api.check(body, strict_turns=self.strict_turns)
             return self.script(api.read(body))
         except RequestError as error:
             return Reply(refusal=Refusal(400, error.code or "", error.message, param=error.param))

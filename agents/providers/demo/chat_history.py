@@ -1,7 +1,8 @@
 """Refuses what Chat Completions would refuse in a request's `messages`, in its words.
 
-Where the real one is lax, this one is strict: an id names one call in a whole conversation. Written from the API's
-reference (developers.openai.com/api/reference/resources/chat) and from errors that people met.
+Where the real one is lax, this one is strict: an id names one call in a whole conversation, and with `strict_turns` the
+roles take turns as the strictest servers and templates want them. Written from the API's reference
+(developers.openai.com/api/reference/resources/chat) and from errors that people met.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ KEYS = {
 }
 """Who may speak, and what a message of theirs may hold."""
 
+SYSTEM = ("developer", "system")
+"""Who speaks first, and only once."""
+
 PARTS = {
     "user": {"text", "image_url", "input_audio", "file"},
     "assistant": {"text", "refusal"},
@@ -36,13 +40,14 @@ PARTS = {
 """The kinds of parts of a content that is an array; everybody else has only text."""
 
 
-def check(messages: list[JSON]) -> None:
+def check(messages: list[JSON], *, strict_turns: bool = True) -> None:
     """Raise RequestError for the first thing in `messages` that the API would refuse."""
     not_empty(messages, "messages")
-    calls = _Calls()
+    calls, roles = _Calls(), list[str]()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         role = _check_message(message, where)
+        roles.append(role)
         if role == "tool":
             calls.answer(required(message, "tool_call_id", str, where), index)
             continue
@@ -50,6 +55,22 @@ def check(messages: list[JSON]) -> None:
         if message.get("tool_calls") is not None:
             calls.ask(_call_ids(message, where), where)
     calls.all_answered("messages")
+    if strict_turns:
+        _check_turns(roles)
+
+
+def _check_turns(roles: list[str]) -> None:
+    """User and assistant take turns, the user first, as the API of Mistral and the templates of many models want it."""
+    for index, (role, before) in enumerate(zip(roles, ["", *roles], strict=False)):
+        place = f"messages[{index}].role"
+        if role in SYSTEM and before:
+            raise RequestError(f"Unexpected role '{role}' after role '{before}'", place)
+        if role == "user" and before == "tool":
+            raise RequestError("Unexpected role 'user' after role 'tool'", place)
+        if (role == "assistant" and before in {"", *SYSTEM}) or role == before != "tool":
+            raise RequestError("Conversation roles must alternate user/assistant/user/assistant/...", place)
+    if roles[-1] == "assistant":
+        raise RequestError("Expected last role User or Tool for serving but got assistant", "messages")
 
 
 class _Calls:
@@ -115,6 +136,8 @@ def _check_message(message: JSON, where: str) -> str:
 def _check_content(message: dict[str, JSON], role: str, where: str) -> None:
     content = message.get("content")
     if isinstance(content, str):
+        if not content and role in ("user", "assistant") and not message.get("tool_calls"):
+            raise RequestError(f"Invalid '{where}.content': the message must not be empty.", f"{where}.content")
         return
     if (
         content is None

@@ -21,8 +21,8 @@ PARAMETERS = frozenset({
 LONGEST_MODEL = 256
 
 
-def check(body: JSON) -> None:
-    """Raise RequestError for the first thing that the API would refuse."""
+def check(body: JSON, *, strict_turns: bool = True) -> None:
+    """Raise RequestError for the first thing that the API would refuse; with `strict_turns` the strictest servers."""
     if not isinstance(body, dict):
         raise RequestError("We could not parse the JSON body of your request: it is no object.", "")
     check_keys(body, PARAMETERS)
@@ -38,4 +38,4 @@ def check(body: JSON) -> None:
         )
         raise RequestError(message, "parallel_tool_calls")
     check_tools(body, nested=True)
-    chat_history.check(required(body, "messages", list))
+    chat_history.check(required(body, "messages", list), strict_turns=strict_turns)

@@ -1,8 +1,9 @@
 """Refuses what the real API would refuse in a request's `input`, in its words.
 
-Where the real one is lax, this one is strict: a call's results follow it before anything else does, since servers
-that put the items into chat messages insist on that. Written from the API's reference
-(developers.openai.com/api/reference/resources/responses) and from errors that people met.
+Where the real one is lax, this one is strict: a call's results follow it before anything else does, and with
+`strict_turns` the assistant does not speak last, since servers that put the items into chat messages insist on that.
+Written from the API's reference (developers.openai.com/api/reference/resources/responses) and from errors that people
+met.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ KEYS = {
 """The kinds of items that this server knows, and what each may hold."""
 
 
-def check(items: list[JSON]) -> None:
+def check(items: list[JSON], *, strict_turns: bool = True) -> None:
     """Raise RequestError for the first thing in `items` that the API would refuse."""
     calls = _Calls()
     reasoning = None
@@ -56,6 +57,8 @@ def check(items: list[JSON]) -> None:
     if reasoning:
         raise _dangling(reasoning)
     calls.all_closed()
+    if strict_turns and items and items[-1].get("role") == "assistant":
+        raise RequestError("Expected last role User or Tool for serving but got assistant.", "input")
 
 
 class _Calls:

@@ -20,8 +20,8 @@ PARAMETERS = frozenset({
 LONGEST_MODEL = 256
 
 
-def check(body: JSON) -> None:
-    """Raise RequestError for the first thing that the API would refuse."""
+def check(body: JSON, *, strict_turns: bool = True) -> None:
+    """Raise RequestError for the first thing that the API would refuse; with `strict_turns` the strictest servers."""
     if not isinstance(body, dict):
         raise RequestError("We could not parse the JSON body of your request: it is no object.", "")
     check_keys(body, PARAMETERS)
@@ -33,7 +33,7 @@ def check(body: JSON) -> None:
     if body.get("input") in (None, "", []):
         raise RequestError("Missing required parameter: 'input'.", "input", "missing_required_parameter")
     if not isinstance(body["input"], str):
-        history.check(required(body, "input", list))
+        history.check(required(body, "input", list), strict_turns=strict_turns)
 
 
 def _check_include(body: dict[str, JSON]) -> None:

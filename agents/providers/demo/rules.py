@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agents.engine.ledger import JSON
+from agents.providers.demo import json_text
 from agents.providers.demo.guide import INTRODUCTION, guide
-from agents.providers.demo.planning import Next, Unclear, next_of
+from agents.providers.demo.planning import Unclear, next_of
 from agents.providers.demo.script import Reply
 from agents.providers.demo.situation import Situation
 from agents.providers.demo.telling import told
@@ -25,14 +26,18 @@ ANSWER_SECONDS = 1.2
 
 def answer(body: dict[str, JSON]) -> Reply:
     """Do what is asked for; tell what came of it; or say what could be asked for. A script for the wire server."""
-    situation = Situation.of(body)
-    reply = _reply(situation)
+    asked = json_text.with_tools(body)
+    situation = Situation.of(asked or body)
+    reply = _reply(situation, calls=1 if asked else None)
     if situation.first and not reply.text.startswith(INTRODUCTION):
         reply = replace(reply, text=f"{INTRODUCTION} {reply.text}")
+    if asked:
+        reply = json_text.written(reply)
     return replace(reply, pause_seconds=_pause(reply))
 
 
-def _reply(situation: Situation) -> Reply:
+def _reply(situation: Situation, calls: int | None) -> Reply:
+    """`calls`: how many the protocol allows in one answer, if it limits them."""
     steps = understand(situation.said)
     if not steps and not situation.done:
         return Reply(guide(situation))
@@ -41,12 +46,13 @@ def _reply(situation: Situation) -> Reply:
     except Unclear as unclear:
         return Reply(str(unclear))
     if left.calls:
-        return Reply(f"{'Next I' if situation.done else 'I'} {_listed(left)}.", left.calls)
+        said = f"{'Next I' if situation.done else 'I'} {_listed(left.doing[:calls])}."
+        return Reply(said, left.calls[:calls])
     return Reply("\n\n".join([*map(told, left.results if steps else situation.done), *left.not_done]))
 
 
-def _listed(left: Next) -> str:
-    *others, last = left.doing
+def _listed(doing: tuple[str, ...]) -> str:
+    *others, last = doing
     return f"will {', '.join(others)} and {last}" if others else f"will {last}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.engine.ledger import JSON, digest
+from agents.engine.projection import GO_ON, NOBODY_SPOKE
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ class Reply:
     break_how: Literal["cut", "end"] = "cut"
     """`cut` drops the connection, `end` finishes the HTTP response as if all had been said."""
     events: tuple[JSON, ...] | None = None
-    """The events of the stream, exactly; text and calls are then not looked at."""
+    """The events of the stream, exactly, bytes among them as they are; text and calls are then not looked at."""
 
+
+UNSAID = (GO_ON, NOBODY_SPOKE)
+"""What the engine says where no person did."""
 
 Script = Callable[[dict[str, JSON]], Reply]
 """Chooses the reply to a request's body, which has been found valid."""
@@ -131,9 +135,14 @@ def items(body: dict[str, JSON]) -> list[dict[str, JSON]]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
+def spoke(item: dict[str, JSON]) -> bool:
+    """Whether the user said something in this item, and nothing stands in the place of that."""
+    return item.get("role") == "user" and text_of(item) not in UNSAID
+
+
 def last_user_text(body: dict[str, JSON]) -> str:
     """What the user said last; "" where nobody said anything."""
-    return next((text_of(item) for item in reversed(items(body)) if item.get("role") == "user"), "")
+    return next((text_of(item) for item in reversed(items(body)) if spoke(item)), "")
 
 
 def text_of(message: dict[str, JSON]) -> str:
@@ -147,7 +156,7 @@ def finished_rounds(body: dict[str, JSON]) -> int:
     count, before = 0, ""
     for item in items(body):
         kind = item.get("type", "message")
-        if item.get("role") == "user":
+        if spoke(item):
             count = 0
         elif kind == "function_call_output" != before:
             count += 1

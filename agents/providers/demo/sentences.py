@@ -78,6 +78,14 @@ SENTENCES = (
         arguments=lambda words: {"path": words.get("path", ".")},
     ),
     Sentence(
+        "results.read",
+        "read the result 7:1/0 from 10666",
+        (r"(read|show)( on in)?( the)? result (?P<result>\d+:[\w/.-]*[\w/])( from( character)? (?P<offset>\d+))?",),
+        does="read on in the result `{result}`",
+        told="This stands there in the result `{result}`:",
+        arguments=lambda words: {"result": words["result"], "offset": int(words.get("offset") or 0)},
+    ),
+    Sentence(
         "files.read",
         "read notes.md",
         (

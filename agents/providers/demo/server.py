@@ -61,11 +61,13 @@ class WireServer:
     """The server in a thread, from construction until `stop()`; also a context manager.
 
     `script` may be a list of replies, used in order. It can be changed at any time.
-    `requests` holds the last `keep` requests, oldest first.
+    `requests` holds the last `keep` requests, oldest first. `strict_turns`: see `Wire`.
     """
 
-    def __init__(self, script: Script | Sequence[Reply] = answer, *, keep: int = 1000) -> None:
-        self._app = Wire(answer, keep)
+    def __init__(
+        self, script: Script | Sequence[Reply] = answer, *, keep: int = 1000, strict_turns: bool = False
+    ) -> None:
+        self._app = Wire(answer, keep, strict_turns=strict_turns)
         self.script = script
         self._socket = listen()
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"

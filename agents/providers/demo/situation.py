@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import items
+from agents.providers.demo.script import items, spoke
 
 Item = dict[str, JSON]
 
@@ -17,6 +17,9 @@ ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)
 
 CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n")
 """What stands above the result of a call whose input a person edited (agents.engine.projection)."""
+
+FILES = re.compile(r"(\n\n\[file [^\n]+)+\Z")
+"""What stands below the last result of an answer for each file that its calls made (agents.engine.projection)."""
 
 FAILED = re.compile(r"Error \((?P<code>\w+)\): (?P<why>.*)", re.DOTALL)
 
@@ -54,7 +57,7 @@ class Situation:
     def of(cls, body: dict[str, JSON]) -> Situation:
         """Read it from a request's body, in the shape of the Responses API."""
         given = items(body)
-        last = max((index for index, item in enumerate(given) if item.get("role") == "user"), default=len(given))
+        last = max((index for index, item in enumerate(given) if spoke(item)), default=len(given))
         said = "\n".join(_texts(given[last])) if last < len(given) else ""
         return cls(
             said=ATTACHED.sub("", said).strip(),
@@ -76,10 +79,11 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
     for item in given:
         call = calls.get(item.get("call_id")) if item.get("type") == "function_call_output" else None
         if call:
-            text = CHANGED.sub("", item["output"], count=1)
+            output = FILES.sub("", item["output"], count=1)
+            text = CHANGED.sub("", output, count=1)
             failed = FAILED.fullmatch(text)
             code, told = (failed["code"], failed["why"]) if failed else ("", text)
-            yield Result(call["name"], _arguments(call), told, code, text != item["output"])
+            yield Result(call["name"], _arguments(call), told, code, text != output)
 
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:

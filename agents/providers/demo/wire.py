@@ -61,7 +61,9 @@ def events(whole: dict[str, JSON]) -> Iterator[Event]:
 
 
 def sse(event: JSON) -> bytes:
-    """One event on the wire."""
+    """One event on the wire; bytes as they are."""
+    if isinstance(event, bytes):
+        return event
     name = event.get("type") if isinstance(event, dict) else None
     data = json.dumps(event, separators=(",", ":"))
     return (f"event: {name}\ndata: {data}\n\n" if name else f"data: {data}\n\n").encode()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from conversations.backup.errors import BackupFailed
 from conversations.backup.work import back_up
@@ -30,9 +31,10 @@ class Command(BaseCommand):
         except (BackupFailed, OSError) as error:
             raise CommandError(str(error)) from None
         left = f" {made.left_out} links and other things in workspaces, which are no files, were left out."
+        conversations, steps, files = made.state.conversations, made.state.steps, len(made.members) - 1
         self.stdout.write(
-            f"{file} holds {made.state.conversations} conversations, {made.state.steps} steps and"
-            f" {len(made.members) - 1} files, as of {made.time}.{left if made.left_out else ''}"
+            f"{file} holds {conversations} conversation{pluralize(conversations)}, {steps} step{pluralize(steps)} and"
+            f" {files} file{pluralize(files)}, as of {made.time}.{left if made.left_out else ''}"
         )
         if made.unread:
             self.stderr.write(f"Not in it, because they could not be read: {len(made.unread)}.")

@@ -15,7 +15,11 @@ function merge(old, fresh) {
   if (!("merge" in fresh.dataset)) return replace(old, fresh);
   const from = Number(fresh.dataset.from || 0), ids = new Set([...fresh.children].map((child) => child.id));
   if (from > old.children.length) return lacking();
-  for (const child of [...old.children].slice(from)) if (!ids.has(child.id)) child.remove();
+  for (const child of [...old.children].slice(from))
+    if (!ids.has(child.id)) {
+      asking.append(...all(".htmx-request", child)); // as in replace()
+      child.remove();
+    }
   const there = new Map([...old.children].map((child) => [child.id, child]));
   let at = from ? old.children[from - 1].nextElementSibling : old.firstElementChild;
   for (const child of [...fresh.children]) {
@@ -40,12 +44,37 @@ function replace(old, fresh) {
   const details = all("details", fresh);
   all("details", old).forEach((one, n) => { if ("set" in one.dataset && details[n]) set(details[n], one.open); });
   const index = held ? all("summary", old).indexOf(held) : -1;
+  keepTyped(old, fresh);
   asking.append(...all(".htmx-request", old)); // the socket was faster than the answer, which is taken only for what is on the page
   old.replaceWith(fresh);
   added.push(fresh);
   if (!held) return;
   const again = (held.id && byId(held.id)) || (held === old && fresh) || all("summary", fresh)[index];
   if (again) again.focus({ preventScroll: true });
+}
+
+/* What was typed into a card stays to be read where it was decided elsewhere meanwhile; sent here, it is in what was decided. */
+function keepTyped(old, fresh) {
+  const card = old.querySelector("article.ask"), form = card?.querySelector(".acts-form");
+  const kept = old.querySelector(".meanwhile");
+  if (kept) fresh.append(kept);
+  if (!form || fresh.querySelector("article.ask")) return;
+  const typed = all("textarea, input:not([type=hidden]), select", form).filter((one) => one.value !== (one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? ""));
+  if (!typed.length) return;
+  const note = byId("typed").content.cloneNode(true), list = note.querySelector("dl");
+  for (const one of typed) {
+    const name = document.createElement("dt"), value = document.createElement("dd"), text = document.createElement("pre");
+    name.textContent = one.labels?.[0]?.firstChild?.textContent.trim() ?? "";
+    text.textContent = one.value;
+    value.append(text);
+    list.append(name, value);
+  }
+  const show = () => {
+    byId(fresh.id)?.append(note);
+    announce("This was decided meanwhile. What you typed is kept below it.");
+  };
+  if (form.matches(".htmx-request")) form.addEventListener("htmx:afterRequest", ({ detail }) => { if (detail.xhr.status >= 400) show(); });
+  else setTimeout(show); // once it stands on the page
 }
 
 /* What a person opened or closed stays so; the rest is as the server has it. */
@@ -80,7 +109,7 @@ function lacking() {
 }
 
 const EXTRA = ["problem", "key"]; // what is said to the one who sent something, whatever happened meanwhile
-const ELSEWHERE = ["list", "approvals", "marks"]; // not on every page
+const ELSEWHERE = ["list", "approvals", "marks", "notices"]; // not on every page
 
 function take(html) {
   const template = document.createElement("template"), end = atEnd();
@@ -255,7 +284,7 @@ function refresh(seq) {
 
 /* What stands at the end of a page in view is seen up to there, but for a turn that works: other windows mark it as read. */
 let saw = 0, seeing = 0;
-const works = () => document.querySelector("[data-stop]") && !Number(byId("state").dataset.waiting);
+const works = () => document.querySelector("[data-stop]") && byId("state").dataset.is !== "waiting";
 
 function look() {
   const looking = document.visibilityState === "visible", seq = Number(turns?.dataset.seq || 0);
@@ -296,6 +325,7 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
   setTimeout(() => asking.replaceChildren());
   const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
   if (taken && detail.elt.matches("[data-decides]")) next();
+  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) field?.focus({ preventScroll: true }); // its button has gone
 });
 
 function unsent() {

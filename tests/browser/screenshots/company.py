@@ -12,6 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import F
 from django.utils import timezone
 
+from agents.engine.approval import ANOTHER
 from conversations.approvals.decisions import decide
 from conversations.models import Conversation, Draft, Output, Prompt
 from conversations.prompts import cancel_prompt, start_conversation, start_prompt
@@ -61,7 +62,8 @@ def fill() -> dict[str, int]:
     mara = User.objects.get(username="mara")
     User.objects.filter(pk=mara.pk).update(first_name="Mara", last_name="Lindqvist", email="mara@harbour-books.example")
     jonas = User.objects.create_user("jonas", password=PASSWORD, first_name="Jonas", last_name="Weber", is_staff=True)
-    jonas.user_permissions.add(Permission.objects.get(codename="decide_own_approval"))
+    may = ("decide_own_approval", "decide_approval")
+    jonas.user_permissions.add(*Permission.objects.filter(codename__in=may))
     mara.refresh_from_db()
     found = {}
     for said, title, days in DONE:
@@ -73,13 +75,19 @@ def fill() -> dict[str, int]:
     interrupted(mara, found["zone"])
     found["stopped"] = begun(mara, turns.NOTES, "Summary of the support mail", "running", 0.02)
     stopped(mara, found["stopped"])
+    found["budget"] = begun(mara, turns.SHELF_PLAN, "Plan the shelves of the new shop", "failed", 0.03)
+    found["expired"] = begun(mara, turns.REFUND, "Pay back order 88-1402", "waiting_for_approval", 0)
+    expired(found["expired"])
+    found["four-eyes"] = begun(mara, turns.PAYROLL, "Pay the wages of October", "waiting_for_approval", 0)
+    Output.objects.filter(conversation=found["four-eyes"], gate="pending").update(who=ANOTHER)
     found["staging"] = begun(jonas, turns.STAGING, "Restore staging from Tuesday", "waiting_for_approval", 0)
     found["retry"] = begun(mara, turns.RETRY, "Never send a file twice", "waiting_for_approval", 0)
     found["export"] = begun(mara, turns.EXPORT, "The export of September", "waiting_for_approval", 0)
     found["invoices"] = begun(mara, turns.INVOICES, "Q3 invoices: find the duplicates", "waiting_for_approval", 0)
     found["notes"] = begun(mara, turns.NOTES, "Draft the release notes for 4.2", "running", 0)
     read(found.values(), but=[found["retry"], found[turns.LICENCES]])
-    Conversation.objects.filter(pk=found.pop("Plan the holidays of the warehouse.")).update(archived_at=timezone.now())
+    away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]
+    Conversation.objects.filter(pk__in=away).update(archived_at=timezone.now())
     return {"backup": found.pop(turns.BACKUP), "chart": found.pop(turns.SHELVES), **found}
 
 
@@ -109,6 +117,12 @@ def decided(owner: User, conversation: int) -> None:
     decide(first.pk, owner, "approve", digest=first.digest, via="page")
     why = "Keep them: two of the five are on the title page."
     decide(second.pk, owner, "reject", digest=second.digest, via="page", reason=why)
+    wait_for(lambda: Conversation.objects.get(pk=conversation).active_prompt_id is None)
+
+
+def expired(conversation: int) -> None:
+    """Nobody answers in time."""
+    Output.objects.filter(conversation=conversation, gate="pending").update(expires_at=timezone.now())
     wait_for(lambda: Conversation.objects.get(pk=conversation).active_prompt_id is None)
 
 

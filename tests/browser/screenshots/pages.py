@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.agentsite.processes import ROOT
+from tests.agentsite.processes import ROOT, run
 from tests.browser.screenshots.camera import Camera
 
 View = Callable[[Camera], Page]
@@ -94,10 +95,44 @@ def new_key(camera: Camera) -> Page:
 
 def offline(camera: Camera) -> Page:
     """A page whose socket is closed as soon as it opens."""
-    page = camera.page
+    page = camera.page.context.new_page()
     page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close())
-    camera.opens("backup")
+    page.goto(f"{camera.site.url}/c/{camera.conversations['backup']}/")
     expect(page.locator("#offline")).to_be_visible()
+    return page
+
+
+def without_space(camera: Camera) -> Page:
+    """A page of a site whose disk is full; `stopped_by_switch` makes room."""
+    disk_full(camera).touch()
+    page = camera.opens("backup")
+    expect(page.get_by_text("The site's disk is full.")).to_be_visible()
+    return page
+
+
+def disk_full(camera: Camera) -> Path:
+    """Where a process of the site says that it found the disk full."""
+    return Path(camera.site.environment["AGENTSITE_DATA"]) / "disk-full"
+
+
+def stopped_by_switch(camera: Camera) -> Page:
+    """A page that was open when the kill switch was turned on."""
+    disk_full(camera).unlink(missing_ok=True)
+    page = camera.opens("four-eyes")
+    why = "The bank reports transfers that nobody asked for."
+    made = run("manage.py", "kill_switch", "on", "--reason", why, environment=camera.site.environment)
+    assert not made.returncode, made.stderr
+    expect(page.get_by_text(why)).to_be_visible()
+    return page
+
+
+def step_by_step(camera: Camera) -> Page:
+    """The inspector of a turn, at one of its steps."""
+    page = camera.opens("backup")
+    page.locator(".used > summary").click()
+    page.get_by_role("link", name="Step by step").click()
+    page.get_by_role("link", name="Step back").click()
+    page.wait_for_url(re.compile(r"\?at="))
     return page
 
 
@@ -170,6 +205,11 @@ PAGES: dict[str, View] = {
     "chat-decided": chat("photos"),
     "chat-failed": chat("customers"),
     "chat-stopped": chat("stopped"),
+    "chat-four-eyes": chat("four-eyes"),
+    "chat-expired": chat("expired"),
+    "chat-budget": chat("budget"),
+    "chat-usage": lambda camera: camera.opens("backup", "usage/"),
+    "inspector": step_by_step,
     "chat-document": chat("backup", scrolled_to=".exchange"),
     "empty": at("/new/"),
     "empty-demo": demo,
@@ -200,5 +240,7 @@ PAGES: dict[str, View] = {
     "admin-system-prompts": at("/admin/agents/systemprompt/"),
     "admin-keys": at("/admin/conversations/apikey/"),
     "admin-skills": at("/admin/agents/skill/"),
-    "chat-offline": offline,  # the last: from then on no socket of its window opens
+    "chat-offline": offline,
+    "disk-full": without_space,
+    "kill-switch": stopped_by_switch,  # the last: from then on nothing runs
 }

@@ -35,6 +35,10 @@ RETRY = "The export must never send a file twice. Change it."
 ZONE = "Move the DNS zone to the new host."
 STAGING = "Staging is broken since the migration. Put back the dump of Tuesday."
 
+SHELF_PLAN = "Plan the shelves of the new shop, one aisle after another."
+REFUND = "Pay order 88-1402 back."
+PAYROLL = "Pay the wages of October."
+
 TWICE = """\
 Three invoices were paid twice, **4,310.20 EUR** in all:
 
@@ -176,6 +180,15 @@ TURNS: dict[str, list[Any]] = {
     ],
     LICENCES: [{"text": "Forty-one packages: 29 MIT, 9 Apache-2.0, 3 BSD-3-Clause. Two have no licence file."}],
     PRICES: [{"text": "Up to 5 kg the second carrier is the cheapest in every zone but the islands."}],
+    SHELF_PLAN: [{"text": f"Aisle {n}.", "calls": [LOOK]} for n in range(1, 12)],
+    REFUND: [
+        {"text": "The parcel came back on Monday.", "calls": [run("python pay_back.py 88-1402 --amount 23.90")]},
+        {"text": "Nobody answered in time, so order 88-1402 is not paid back. Ask me again when somebody can look."},
+    ],
+    PAYROLL: [
+        {"text": "Twelve people, 31,480.00 EUR in all.", "calls": [run("python wages.py --month 2025-10 --send")]},
+        {"text": "The wages of October are sent."},
+    ],
     ZONE: [
         {"text": "The zone has 14 records.", "calls": [run("echo moving 14 records; sleep 600")]},
         {"text": "The zone is moved."},

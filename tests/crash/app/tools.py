@@ -2,12 +2,17 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from agents import Risk, ToolCall, tool
+from tests.crash.app import writing
+
+if _place := os.environ.get("CRASH_WRITE"):
+    writing.arm(_place)
 
 
 class Name(BaseModel):
@@ -27,6 +32,13 @@ class Seconds(BaseModel):
 def _count(call: ToolCall[Any], what: str = "") -> None:
     with Path(os.environ["CRASH_EFFECTS"]).open("a") as effects:
         effects.write(f"{call.path}{what}\n")
+
+
+async def _slowly(call: ToolCall[Seconds]) -> str:
+    _count(call, " began")
+    await asyncio.sleep(call.input.seconds)
+    _count(call, " ended")
+    return "slept"
 
 
 @tool("fx.count", risk=Risk.HIGH, justify=lambda asked: f"Count {asked.name}")
@@ -61,10 +73,27 @@ async def read(call: ToolCall[Number]) -> str:
 @tool("fx.slow", risk=Risk.WRITE, approval=False)
 async def slow(call: ToolCall[Seconds]) -> str:
     """Take long, and tell of the beginning and the end."""
+    return await _slowly(call)
+
+
+@tool("fx.look", risk=Risk.READ)
+async def look(call: ToolCall[Seconds]) -> str:
+    """Take long to read."""
+    return await _slowly(call)
+
+
+@tool("fx.again", risk=Risk.WRITE, approval=False, idempotent=True)
+async def again(call: ToolCall[Seconds]) -> str:
+    """Take long over what comes to the same however often it is done."""
+    return await _slowly(call)
+
+
+@tool("fx.hang", risk=Risk.WRITE, approval=False)
+async def hang(call: ToolCall[Seconds]) -> str:
+    """Hold up the whole process."""
     _count(call, " began")
-    await asyncio.sleep(call.input.seconds)
-    _count(call, " ended")
-    return "slept"
+    time.sleep(call.input.seconds)  # noqa: ASYNC251 - that is what it is for
+    return "hung"
 
 
 @tool("fx.crash", risk=Risk.READ)

@@ -1,5 +1,6 @@
 from django.core.management.base import BaseCommand
 
+from agentsite.preparation import refuse_unsafe_database
 from conversations.worker.parent import Parent
 
 
@@ -7,4 +8,5 @@ class Command(BaseCommand):
     help = "Run this host's worker: the background cluster, its watchdog and the sweep, until SIGTERM or Ctrl-C."
 
     def handle(self, *_args: object, **_options: object) -> None:
+        refuse_unsafe_database()
         Parent()()

@@ -1,0 +1,72 @@
+"""A page that asks before something goes for good: what, what goes with it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from agents.engine.ledger import valid_text
+from conversations.erasure import REASON_MOST
+from conversations.shown.faithful import inert
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: in words, with what follows from it, and the page to go back to."""
+
+    title: str
+    words: str
+    consequences: Sequence[str]
+    button: str
+    back: str
+
+
+def confirm(
+    request: HttpRequest,
+    pages: ModelAdmin[Any],
+    question: Question,
+    do: Callable[[str], str],
+    refusals: tuple[type[Exception], ...],
+) -> HttpResponse:
+    """GET asks; POST does it for the reason that was given, and says what `do` returns.
+
+    400 without a reason, 409 where `do` raises one of the `refusals`: what was typed is kept.
+    """
+    if request.method != "POST":
+        return _page(request, pages, question)
+    reason = valid_text(request.POST.get("reason", "")).strip()[:REASON_MOST]
+    if not reason:
+        return _page(request, pages, question, "Say why.", status=400)
+    try:
+        done = do(reason)
+    except refusals as refused:
+        return _page(request, pages, question, str(refused), status=409)
+    messages.success(request, inert(done))
+    return redirect(question.back)
+
+
+def _page(
+    request: HttpRequest, pages: ModelAdmin[Any], question: Question, problem: str = "", status: int = 200
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        **pages.admin_site.each_context(request),
+        "opts": pages.opts,
+        "title": inert(question.title),
+        "question": question.words,
+        "consequences": question.consequences,
+        "button": question.button,
+        "back": question.back,
+        "problem": problem,
+        "reason": request.POST.get("reason", ""),
+        "reason_most": REASON_MOST,
+    }
+    return TemplateResponse(request, "admin/conversations/confirm.html", context, status=status)

@@ -1,0 +1,49 @@
+"""Whether what was approved may still start: asked of the database when it is about to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from agents.engine.approval import Verdict
+from agents.engine.tools import Tool, ToolCall
+from conversations.approvals.permissions import OTHERS, OWN, requesters
+from conversations.models import Prompt
+
+OWNER_GONE = "Whoever owns this conversation may not use the site any more, so nothing is done for them."
+GONE = "Whoever approved this may not use the site any more: it has to be approved anew."
+NO_LONGER = "Whoever approved this may not decide it any more: it has to be approved anew."
+FOUR_EYES = "Whoever asked for this approved it, and somebody else has to."
+
+
+class SiteGatekeeper:
+    """See agents.engine.approval.Gatekeeper. `write` runs a function in the thread that owns the connection."""
+
+    def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
+        self._write, self._prompt = write, prompt
+
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
+        """Leave it to a person: nobody has made rules yet."""
+        return Verdict()
+
+    async def holds(self, tool: Tool, by: str) -> str | None:
+        """See Gatekeeper."""
+        why: str | None = await self._write(self._holds, tool, by)
+        return why
+
+    def _holds(self, tool: Tool, by: str) -> str | None:
+        prompt = Prompt.objects.select_related("conversation__owner").filter(pk=self._prompt).first()
+        if prompt is None or not prompt.conversation.owner.is_active:
+            return OWNER_GONE
+        owner = prompt.conversation.owner
+        kind, _, number = by.partition(":")
+        if kind != "user":
+            return None
+        person = User.objects.filter(pk=number, is_active=True).first() if number.isdigit() else None
+        if person is None:
+            return GONE
+        if not person.has_perm(OWN if person.pk == owner.pk else OTHERS):
+            return NO_LONGER
+        return FOUR_EYES if tool.four_eyes and person.pk in requesters(owner.pk, prompt.asked_by_id) else None

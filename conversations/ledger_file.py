@@ -1,0 +1,97 @@
+"""A conversation's ledger as a file: JSON lines, from which chain, rules and outputs can be checked without a database.
+
+The first line says what it is, then come the prompts, what models were told, what was redacted and the steps, each as
+it is stored. The last holds the head of the chain and the sha256 of all lines before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+
+from django.db import connection, transaction
+
+from agents.engine.ledger import JSON, canonical
+from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
+from conversations.verification.chain import Kept
+
+FORMAT, VERSION = "agentsite-ledger", 2
+"""Since 2 a redaction says what was left."""
+IN_MEMORY = 1 << 20
+"""Bytes of a ledger that are kept in memory; a longer one waits in a temporary file."""
+TOTALS = (
+    "state", "stop_reason", "rounds", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens",
+    "cost_nano_usd", "unpriced",
+)  # fmt: skip
+"""What a prompt's row says of its steps."""
+
+
+def exported_ledger(conversation_id: int) -> Iterator[str]:
+    """The lines, as they stand at one moment. Raises Conversation.DoesNotExist. On PostgreSQL not in a transaction.
+
+    Nobody waits for it. All are read before the first is given: however slowly they are taken, or not to their end,
+    the database is asked nothing meanwhile.
+    """
+    digest = hashlib.sha256()
+    steps = 0
+    with SpooledTemporaryFile(IN_MEMORY, "w+", encoding="ascii", newline="\n") as read:
+        with _one_moment():
+            conversation = Conversation.objects.get(pk=conversation_id)
+            for line in _lines(conversation):
+                text = canonical(line) + "\n"
+                digest.update(text.encode())
+                steps += "seq" in line
+                read.write(text)
+        read.seek(0)
+        yield from read
+    yield last_line(conversation.seq, conversation.head, steps, digest.hexdigest())
+
+
+def last_line(seq: int, head: str, steps: int, sha256: str) -> str:
+    """The last line: the head of the chain, how many steps there are, and the sha256 of all lines before."""
+    return canonical({"head": {"seq": seq, "digest": head}, "steps": steps, "sha256": sha256}) + "\n"
+
+
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """All that is read meanwhile is as it stood at the first look, whoever writes on; nobody is kept from writing."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            with transaction.atomic():
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield
+            return
+        cursor.execute("SAVEPOINT one_moment")  # not atomic(): that takes the lock of those who write, as they have to
+        try:
+            yield
+        finally:
+            cursor.execute("RELEASE one_moment")
+
+
+def _lines(conversation: Conversation) -> Iterator[dict[str, JSON]]:
+    yield {"format": FORMAT, "version": VERSION, "conversation": conversation.pk, "owner": conversation.owner_id}
+    for prompt in conversation.prompts.order_by("pk"):
+        yield _prompt(prompt)
+    yield from _snapshots(conversation)
+    for row in Redaction.objects.filter(conversation=conversation).order_by("seq"):
+        digests = {"sha256": row.sha256, "left_sha256": row.left_sha256}
+        named = {"by": row.redacted_by, "reason": row.reason, "time": row.redacted_at.isoformat()}
+        yield {"redaction": {"seq": row.seq} | digests | named}
+    for step in Step.objects.filter(conversation=conversation).order_by("seq").iterator(chunk_size=500):
+        kept = Kept.of(step)
+        yield {name: getattr(kept, name) for name in Kept.__slots__}
+
+
+def _prompt(prompt: Prompt) -> dict[str, JSON]:
+    totals = {name: getattr(prompt, name) for name in TOTALS}
+    return {"prompt": prompt.pk, "number": prompt.number, "continues": prompt.continues_id} | totals
+
+
+def _snapshots(conversation: Conversation) -> Iterator[dict[str, JSON]]:
+    starts = Step.objects.filter(conversation=conversation, type="action_start", payload__contains='"snapshot":')
+    named = [Kept.of(step).step().payload.get("snapshot") for step in starts.iterator(chunk_size=500)]
+    names = {name for name in named if isinstance(name, str)}  # also of a ledger that somebody changed
+    for row in Snapshot.objects.filter(pk__in=names).order_by("pk"):
+        yield {"snapshot": row.sha256, "text": row.text}

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from conversations.ledger_file import exported_ledger
+from conversations.management.arguments import conversation_id
+from conversations.management.printing import printed
+from conversations.models import Conversation
+
+
+class Command(BaseCommand):
+    help = (
+        "Write a conversation's ledger as JSON lines, as it is stored, with the head of its chain: to stdout, or to a"
+        " file that only its owner may read. `verify_ledger --file` checks it anywhere. Files are named, not held."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("conversation", type=conversation_id, help="its id")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="a file that is not there yet")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        pk: int = options["conversation"]
+        try:
+            if options["output"]:
+                _write(options["output"], exported_ledger(pk))
+                return
+            with printed(self.stdout):
+                for line in exported_ledger(pk):
+                    self.stdout.write(line, ending="")
+        except Conversation.DoesNotExist:
+            raise CommandError(f"There is no conversation {pk}.") from None
+
+
+def _write(file: Path, lines: Iterable[str]) -> None:
+    """Make the file, whole or not at all: also where the database fails or Ctrl-C comes. Raises CommandError."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as output:
+                output.writelines(lines)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CommandError(str(error)) from None

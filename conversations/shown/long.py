@@ -1,0 +1,28 @@
+"""Long texts: how they begin, so that one message does not fill a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LINES_MOST, CHARACTERS_MOST = 40, 4_000
+"""Of a text that is shown whole."""
+
+
+@dataclass(frozen=True)
+class Long:
+    """A text that is folded: how it begins, and how much it is, in words."""
+
+    head: str
+    size: str
+
+
+def folded(text: str) -> Long | None:
+    """How a text is folded that has more lines or characters than are shown at once; None for others."""
+    lines = text.split("\n", LINES_MOST)
+    if len(text) <= CHARACTERS_MOST and len(lines) <= LINES_MOST:
+        return None
+    head = "\n".join(lines[:LINES_MOST])
+    if len(head) > CHARACTERS_MOST:
+        head = head[:CHARACTERS_MOST].rpartition(" ")[0] or head[:CHARACTERS_MOST]
+    breaks = text.count("\n")
+    return Long(head.rstrip(), f"{breaks + 1:,} lines" if breaks >= LINES_MOST else f"{len(text):,} characters")

@@ -1,0 +1,107 @@
+"""The chain of one conversation's steps, wherever they were kept: in the database, or in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from agents.engine.ledger import Step, canonical
+from conversations.journal import link_to_content
+from conversations.redacted import redacted, sha256
+from conversations.verification.rules import Problem, guarded
+
+if TYPE_CHECKING:
+    from conversations.models import Step as Row
+
+BROKEN = "the chain is broken: this step, or the one before it, is not what was recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A step as it was kept. `time` is ISO 8601 in UTC; `payload` is text, and may be no JSON."""
+
+    seq: int
+    prompt: int
+    path: str
+    actor: str
+    type: str
+    time: str
+    payload: str
+    digest: str
+
+    @classmethod
+    def of(cls, row: Row) -> Kept:
+        """One from the database."""
+        time = row.time.astimezone(UTC).isoformat()
+        return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)
+
+    def step(self) -> Step:
+        """As the engine knows it; with an empty payload where that cannot be read, which the chain tells."""
+        return Step(self.actor, self.type, _parsed(self.payload) or {}, self.path, self.seq, self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """The sha256 of a payload that was redacted, which the chain goes over, and of what was left in its place.
+
+    `left` None: an export of an earlier version, which did not say.
+    """
+
+    sha256: str
+    left: str | None
+
+
+@dataclass
+class Chain:
+    """Walks a chain from its first step on. `kept`: what is known of each payload that was redacted, by seq."""
+
+    kept: Mapping[int, Redacted]
+    seq: int = 0
+    head: str = ""
+    missing: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.missing = set(self.kept)
+
+    def add(self, row: Kept) -> list[Problem]:
+        """What is wrong with the next step: they count from 1 without a gap, each with the digest of all before it.
+
+        A break is told once. Never raises for what stands in a step.
+        """
+        problems: list[Problem] = []
+        with guarded(problems, row.seq):
+            problems += self._wrong(row)
+        self.seq, self.head = row.seq, row.digest
+        return problems
+
+    def _wrong(self, row: Kept) -> Iterator[Problem]:
+        if row.seq != self.seq + 1:
+            yield Problem(row.seq, f"follows on step {self.seq}: there is a gap")
+        was, now = self.kept.get(row.seq), sha256(row.payload)
+        content = was.sha256 if was else now
+        if row.digest != link_to_content(self.head, row.step(), row.prompt, content):
+            yield Problem(row.seq, BROKEN)
+        if _parsed(row.payload) is None or canonical(_parsed(row.payload)) != row.payload:
+            yield Problem(row.seq, "the payload is no canonical JSON")
+        if was:
+            self.missing.discard(row.seq)
+            if redacted(row) != row.payload:
+                yield Problem(row.seq, "was redacted, and holds content all the same")
+            if was.left not in (None, now):
+                yield Problem(row.seq, "was redacted, and is not what was left of it")
+
+    def end(self) -> Iterator[Problem]:
+        """What is wrong after the last step."""
+        for seq in sorted(self.missing):
+            yield Problem(seq, "was redacted, and is not there")
+
+
+def _parsed(payload: str) -> dict[str, object] | None:
+    try:
+        parsed = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None

@@ -1,0 +1,79 @@
+"""What must become of a turn, told anew in a page: the random programs of test_machine are held against it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from agents.engine.ledger import JSON
+
+GATED, FREE, READ, AGAIN, FAILS = "gated", "free", "read", "again", "fails"
+KINDS = (GATED, FREE, READ, AGAIN, FAILS)
+TOOLS = {GATED: "shell.run", FREE: "report.write", READ: "fx.read", AGAIN: "touch", FAILS: "pay"}
+REFUSED = {"reject": "rejected", "expired": "expired"}
+"""The result of a call that was decided so."""
+CLOSED = {"cancelled", "crash_loop"}
+"""The result of a call that was open when its turn was stopped or given up."""
+
+
+@dataclass
+class Call:
+    """One call that the model asked for. `name`: what its effect is counted by; `edited`: what a person made of it."""
+
+    kind: str
+    name: str
+    decided: str = ""
+    edited: str = ""
+    answers: list[str] = field(default_factory=list)
+
+    def agreed(self) -> tuple[str, float]:
+        """What may be done, and how often at most."""
+        if self.kind in (READ, AGAIN):
+            return self.name, float("inf")
+        first = self.kind == FREE or (self.kind == GATED and self.decided in ("approve", "edit"))
+        return self.edited or self.name, int(first) + self.answers.count("run_again")
+
+    def results(self, lost: int, closed: bool) -> set[str]:
+        """What its result may be: "success", or the code of its error."""
+        if self.decided in REFUSED:
+            may = {REFUSED[self.decided]}
+        elif self.kind == FAILS:
+            may = {"failed"}
+        elif self.answers and self.answers[-1] != "run_again":
+            may = {"interrupted"}
+        else:
+            may = {"success"}
+        if self.kind == FAILS and lost:
+            may |= {"interrupted"}
+        return may | CLOSED if closed else may
+
+    def must_be_done(self, result: str) -> bool:
+        """Whether its effect must be there."""
+        return result == "success"
+
+
+@dataclass
+class Turn:
+    """One turn: its calls by path, how often a worker was lost in it, whether somebody stopped it."""
+
+    calls: dict[str, Call] = field(default_factory=dict)
+    lost: int = 0
+    stopped: bool = False
+
+    def ends(self) -> set[tuple[str, str]]:
+        """How it may end."""
+        given_up = {("failed", "crash_loop")} if self.lost > 2 else set()
+        return ({("cancelled", "cancelled")} if self.stopped else {("completed", "text")}) | given_up
+
+
+def payload(kind: str, name: str) -> dict[str, JSON]:
+    """The input of a call."""
+    if kind == GATED:
+        return {"command": name}
+    return {READ: {"a": int(name)}, FAILS: {"amount": 1}}.get(kind, {"name": name})
+
+
+def program(said: str) -> list[list[list[str]]]:
+    """The batches that a model asks for after this was said: kind and name of each call."""
+    batches: list[list[list[str]]] = json.loads(said)
+    return batches

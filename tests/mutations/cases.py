@@ -1,0 +1,94 @@
+"""The guards that are removed, one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`what` is taken away by writing `new` where `old` stands, once, in this file; one of the tests must notice."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_RECORD = "tests/conversations/test_record_"
+_MACHINE = "tests/conversations/test_machine.py"
+_LEASES = "tests/conversations/test_leases.py"
+
+MUTATIONS = (
+    Mutation(
+        "the fence of a worker's record",
+        "conversations/journal.py",
+        'where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"',
+        'where += f" AND %s IS NOT NULL AND (1 = 1{lapsed})"',
+        (f"{_RECORD}append.py", f"{_RECORD}claim.py", _MACHINE),
+    ),
+    Mutation(
+        "the comparison of seq when a record takes its place",
+        "conversations/journal.py",
+        "WHERE id = %s AND seq = %s {notifying",
+        "WHERE id = %s AND %s IS NOT NULL {notifying",
+        (f"{_RECORD}append.py", f"{_RECORD}cancel.py", _MACHINE),
+    ),
+    Mutation(
+        "the digest of what was approved",
+        "agents/engine/effect.py",
+        "if wanted not in (None, looks.digest):",
+        "if wanted == '':",
+        ("tests/engine/test_gates.py", "tests/engine/test_changes.py", "tests/conversations/test_changes.py"),
+    ),
+    Mutation(
+        "the slot, when a worker claims",
+        "conversations/claims.py",
+        '" AND (active_prompt_id IS NULL OR active_prompt_id = %s)"',
+        '" AND %s IS NOT NULL"',
+        (f"{_RECORD}slot.py", f"{_RECORD}claim.py"),
+    ),
+    Mutation(
+        "the slot, when a person speaks",
+        "conversations/prompts.py",
+        "raise TurnInProgress(conversation.active_prompt_id)",
+        "pass",
+        (f"{_RECORD}slot.py", "tests/api/test_prompts.py"),
+    ),
+    Mutation(
+        "the thread that renews the leases",
+        "conversations/worker/leases.py",
+        "kept = renew(held, settings.AGENTSITE_LEASE_SECONDS)",
+        "kept = {claim.prompt for claim in held}",
+        (_LEASES,),
+    ),
+    Mutation(
+        "one result for each call, in the database",
+        "conversations/migrations/0001_initial.py",
+        'fields=("prompt", "path"), name="one_result"',
+        'fields=("prompt", "path", "seq"), name="one_result"',
+        (f"{_RECORD}append.py", f"{_RECORD}guard.py", f"{_RECORD}rules.py"),
+    ),
+    Mutation(
+        "the gate of a tool",
+        "agents/engine/effect.py",
+        "if decision is None and not began:",
+        "if began and not began:",
+        ("tests/engine/test_gates.py", "tests/engine/test_tool_policies.py"),
+    ),
+    Mutation(
+        "the look at the lease before an effect",
+        "agents/engine/effect.py",
+        "if not run.services.may_begin():",
+        "if run is None:",
+        (_LEASES,),
+    ),
+    Mutation(
+        "how much of a lease must be left",
+        "conversations/worker/leases.py",
+        "time.monotonic() - renewed < settings.AGENTSITE_LEASE_SECONDS * 2 / 3",
+        "time.monotonic() >= renewed",
+        (_LEASES,),
+    ),
+)

@@ -1,0 +1,216 @@
+"""Whole turns of the engine over real HTTP, the same in every protocol. The server refuses whatever is not valid."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.engine import asking
+from agents.engine.ledger import EMPTY, Ledger
+from agents.engine.model import model
+from agents.engine.outputs import Outputs
+from agents.engine.policy import PolicyRegistry
+from agents.engine.provider import Provider
+from agents.engine.services import PastTurn
+from agents.engine.turn import agent
+from agents.engine.view import View
+from agents.providers.demo.script import Call, Refusal, Reply
+from agents.providers.demo.server import WireServer
+from tests.engine.cast import World
+from tests.engine.support import Site, carry_on, decide, end_of, lines
+from tests.providers import KEY, asks
+
+READ = Call("fx_read", {"a": 1})
+DONE = {"state": "completed", "stop_reason": "text"}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def site(speaker: Provider, world: World, monkeypatch: pytest.MonkeyPatch) -> PolicyRegistry:
+    """An agent with the cast's tools, whose model speaks the protocol; it waits for nothing between attempts."""
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", (0.0,) * 3)
+    registry = PolicyRegistry()
+    registry.register("model")(model(speaker))
+    registry.register("agent")(agent(tools=world.tools, prompt="You are a test."))
+    return registry
+
+
+def ended(ledger: Ledger) -> dict[str, Any]:
+    """The turn's end: its state and why."""
+    end = end_of(ledger)
+    assert end
+    return {key: end[key] for key in ("state", "stop_reason")}
+
+
+def results(ledger: Ledger, path: str) -> Any:
+    result = View(ledger).result(path)
+    assert result
+    return result.payload
+
+
+async def test_text_a_call_its_result_and_an_answer(
+    wire: WireServer, site: PolicyRegistry, world: World, protocol: str
+) -> None:
+    """Text beside a call is kept and sent back with it; the result follows the call (S48, S92, R10, I10)."""
+    wire.script = [asks(protocol, "I look.", READ), asks(protocol, "", READ), Reply("Read it.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert [s.payload["text"] for s in ledger if s.type == "text"] == ["I look.", "Read it."]
+    assert world.done == [("fx.read", 1)] * 2
+    sent = wire.requests[-1].raw.decode()
+    assert [sent.count(text) for text in ("I look.", "read 1", "You are a test.")] == [1, 2, 1]
+
+
+async def test_two_calls_at_once(wire: WireServer, site: PolicyRegistry, world: World, protocol: str) -> None:
+    """Both get their results, in call order; a model that writes JSON asks for one after the other (S28, R1)."""
+    two = (READ, Call("fx_read", {"a": 2}))
+    wire.script = (
+        [*(asks(protocol, "", call) for call in two), Reply("Both.")]
+        if protocol == "json"
+        else [Reply("", two), Reply("Both.")]
+    )
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert sorted(world.done) == [("fx.read", 1), ("fx.read", 2)]
+    sent = wire.requests[-1].raw.decode()
+    assert 0 < sent.index("read 1") < sent.index("read 2")
+
+
+async def test_an_approval_in_between_is_invisible(
+    wire: WireServer, site: PolicyRegistry, world: World, protocol: str
+) -> None:
+    """A command waits, is approved, runs; its result has the one form (S91, S100)."""
+    wire.script = [asks(protocol, "", Call("shell_run", {"command": "ls"})), Reply("Done.")]
+    waiting = await carry_on(site)
+    assert len(wire.requests) == 1
+    ledger = await carry_on(site, decide(waiting, "1/0/human"))
+    assert ended(ledger) == DONE
+    assert world.done == [("shell.run", "ls")]
+    assert "did ls\\nexit: 0 (1.2s)" in wire.requests[1].raw.decode()
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "told"),
+    [
+        (Call("no_such", {}), "unknown_tool", "There are: count.add, fx.read"),
+        (Call("fx_read", {"b": 1}), "invalid_input", "invalid_input"),
+    ],
+)
+async def test_calls_that_cannot_run_are_told_to_the_model(
+    wire: WireServer, site: PolicyRegistry, world: World, *, protocol: str, call: Call, code: str, told: str
+) -> None:
+    """A tool that is not there and input that does not fit are errors that the model reads; the turn goes on (S27)."""
+    wire.script = [asks(protocol, "", call), asks(protocol, "", READ), Reply("Now.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert results(ledger, "1/0")["code"] == code
+    assert told in wire.requests[1].raw.decode()
+    assert world.done == [("fx.read", 1)]
+
+
+async def test_a_turn_after_this_one_is_told_of_it(wire: WireServer, site: PolicyRegistry, protocol: str) -> None:
+    """Earlier prompts are history, calls and all (S13)."""
+    wire.script = [asks(protocol, "I look.", READ), Reply("Read it."), Reply("As I said.")]
+    first = await carry_on(site)
+    services = Site(prompt=2, past=[PastTurn(1, "go", Outputs(first).in_order())])
+    assert ended(await carry_on(site, EMPTY, services=services, payload={"text": "and?"})) == DONE
+    sent = wire.requests[-1].raw.decode()
+    assert 0 < sent.index("I look.") < sent.index("read 1") < sent.index("Read it.") < sent.index("and?")
+
+
+async def test_a_system_turn_has_nothing_to_say(wire: WireServer, site: PolicyRegistry) -> None:
+    """Nobody spoke: the request is valid all the same (S4)."""
+    wire.script = [Reply("Good morning.")]
+    assert ended(await carry_on(site, payload={})) == DONE
+
+
+async def test_a_system_turn_begins_the_same_in_every_round(
+    wire: WireServer, site: PolicyRegistry, protocol: str
+) -> None:
+    """No history begins with the model's own words, which many servers refuse; prompt caches hit (S4)."""
+    wire.script = [asks(protocol, "I look.", READ), Reply("Good morning.")]
+    assert ended(await carry_on(site, payload={})) == DONE
+    first, second = (
+        [item for item in request.body.get("messages", request.body.get("input")) if item.get("role") != "system"]
+        for request in wire.requests
+    )
+    assert len(first) == 1
+    assert first[0]["role"] == "user"
+    assert second[:1] == first
+    assert len(second) > 2
+
+
+async def test_a_stream_cut_inside_a_call_runs_nothing(
+    wire: WireServer, site: PolicyRegistry, world: World, protocol: str
+) -> None:
+    """The half call is discarded, the model asked once more, the tool run once (T-31)."""
+    whole = asks(protocol, "I look.", Call("report_write", {"name": "a name of several pieces, long enough"}))
+    cut = Reply(whole.text, whole.calls, break_after=_in_the_call(whole, protocol))
+    wire.script = [cut, whole, Reply("Done.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert len(wire.requests) == 3
+    assert len(world.done) == 1
+    assert [s.payload["code"] for s in ledger if s.type == "action_retry"] == ["stream_broken"]
+    assert wire.requests[0].raw == wire.requests[1].raw
+
+
+def _in_the_call(reply: Reply, protocol: str) -> int | str:
+    """Where to break the stream so that some of the call's arguments have come."""
+    return "response.function_call_arguments.delta" if protocol == "responses" else 6
+
+
+async def test_an_empty_answer_is_asked_again(wire: WireServer, site: PolicyRegistry) -> None:
+    """Nothing said and nothing asked is no answer."""
+    wire.script = [Reply(), Reply("Yes.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert [s.payload["code"] for s in ledger if s.type == "action_retry"] == ["empty_answer"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        (Refusal(401, "invalid_api_key", f"Incorrect API key provided: {KEY}."), "refused"),
+        (Refusal(400, "context_length_exceeded", "Too long."), "context_overflow"),
+        (Refusal(404, "model_not_found", "No such model."), "refused"),
+    ],
+)
+async def test_what_will_not_pass_ends_the_turn(
+    wire: WireServer, site: PolicyRegistry, refusal: Refusal, code: str
+) -> None:
+    """Asked once; the turn fails and says why, without the key (T-57)."""
+    wire.script = [Reply(refusal=refusal), Reply("Never.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == {"state": "failed", "stop_reason": "model_error"}
+    assert results(ledger, "1")["code"] == code
+    assert len(wire.requests) == 1
+    assert KEY not in json.dumps([s.payload for s in ledger])
+
+
+@pytest.mark.parametrize("refusal", [Refusal(429, headers={"Retry-After": "0"}), Refusal(500), Refusal(503)])
+async def test_what_passes_is_asked_again(wire: WireServer, site: PolicyRegistry, refusal: Refusal) -> None:
+    """Too much at once and a server in trouble: again, each attempt recorded."""
+    wire.script = [Reply(refusal=refusal), Reply(refusal=refusal), Reply("Yes.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == DONE
+    assert [line for line in lines(ledger) if line.startswith("1 ")] == [
+        *("1 action_call", "1 action_start", "1 action_retry", "1 action_start", "1 action_retry", "1 action_start"),
+        *("1 text", "1 action_result"),
+    ]
+
+
+async def test_usage_adds_up_over_rounds(wire: WireServer, site: PolicyRegistry, protocol: str) -> None:
+    """Each round records its own counts (S39)."""
+    counts = {"input_tokens": 100, "cached_tokens": 60, "output_tokens": 20, "reasoning_tokens": 5}
+    first = asks(protocol, "", READ)
+    wire.script = [Reply(first.text, first.calls, usage=counts), Reply("Done.", usage={**counts, "cached_tokens": 90})]
+    ledger = await carry_on(site)
+    assert [results(ledger, path)["usage"] for path in ("1", "2")] == [counts, {**counts, "cached_tokens": 90}]
+    assert results(ledger, "1")["model"] == "small-model"

@@ -1,0 +1,212 @@
+"""Whole turns in every protocol: what is sent after turns of every end, and what comes of answers that were cut.
+
+The server refuses roles that do not take turns, as Mistral's API and many templates of open models do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.engine import Action, Context, run
+from agents.engine.closing import close
+from agents.engine.ledger import EMPTY, Ledger, Step, text
+from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.model import model
+from agents.engine.outputs import Outputs, TextOutput
+from agents.engine.policy import PolicyRegistry
+from agents.engine.projection import GO_ON, NEXT, NOBODY_SPOKE, TURN_ENDED
+from agents.engine.provider import Provider
+from agents.engine.services import PastTurn
+from agents.engine.turn import agent
+from agents.engine.view import View
+from agents.providers.demo.script import Call, Reply
+from agents.providers.demo.server import WireServer
+from agents.providers.in_turns import WENT_ON, in_turns
+from tests.engine.cast import World
+from tests.engine.journals import numbered
+from tests.engine.support import Site, carry_on, end_of
+from tests.providers import asks
+
+READ = Call("fx_read", {"a": 1})
+FILED = Call("report_write", {"name": "q"})
+GATED = Call("shell_run", {"command": "x"})
+ANSWERED = ("completed", "text")
+NOTICE = "The answer was cut off at the model's output limit."
+
+
+@pytest.fixture
+def site(speaker: Provider) -> PolicyRegistry:
+    """An agent with the cast's tools, whose model speaks the protocol; `short` has one round."""
+    registry, world = PolicyRegistry(), World()
+    registry.register("model")(model(speaker))
+    registry.register("agent")(agent(tools=world.tools, prompt="You are a test."))
+    registry.register("short")(agent(tools=world.tools, prompt="You are a test.", rounds=1))
+    return registry
+
+
+def ended(ledger: Ledger) -> tuple[str, str]:
+    end = end_of(ledger)
+    assert end
+    return end["state"], end["stop_reason"]
+
+
+def spoken(wire: WireServer, number: int = -1) -> list[tuple[str, str]]:
+    """Who spoke in a request, and what; a call and its result have roles of their own."""
+    body = wire.requests[number].body
+    items = body.get("messages") or body["input"]
+    return [(item.get("role") or item["type"], _text(item)) for item in items if item.get("role") != "system"]
+
+
+def _system(body: dict[str, Any]) -> str:
+    """What the site says in a request, whole."""
+    said = body["instructions"] if "instructions" in body else body["messages"][0]["content"]
+    assert said.startswith("You are a test.")
+    return str(said)
+
+
+def _text(item: dict[str, Any]) -> str:
+    content = item.get("content") or item.get("output") or ""
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+async def _stopped(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
+    wire.script = [asks(protocol, "", GATED)]
+    waiting = await carry_on(site)
+    return waiting.extend(numbered(waiting, close(View(waiting), "cancelled", "cancelled", "Stopped.")))
+
+
+async def _out_of_rounds(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
+    wire.script = [asks(protocol, "I look.", READ)]
+    return await carry_on(site, policy="short")
+
+
+async def _terminated(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
+    wire.script = [Reply('{"tool": "fx_read", "parameters": {"a": 1}, "terminate": true}')]
+    return await carry_on(site) if protocol == "json" else await _stopped(wire, site, protocol)
+
+
+async def _stopped_at_once(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
+    return EMPTY
+
+
+async def test_after_a_file_the_model_does_not_speak_last(
+    wire: WireServer, site: PolicyRegistry, protocol: str
+) -> None:
+    """What was made stands below the last result of the answer (R21)."""
+    wire.script = [asks(protocol, "", FILED), Reply("Done.")]
+    assert ended(await carry_on(site)) == ANSWERED
+    assert spoken(wire)[-1][1].endswith("wrote q\n\n[file a.txt] S")
+
+
+@pytest.mark.parametrize("before", [_stopped, _out_of_rounds, _terminated, _stopped_at_once])
+@pytest.mark.parametrize("payload", [{"text": "next"}, {"continues": 1}, {}], ids=["said", "continued", "unsaid"])
+async def test_whatever_a_turn_ended_with_the_next_one_is_answered(
+    wire: WireServer, site: PolicyRegistry, protocol: str, before: Any, payload: dict[str, Any]
+) -> None:
+    """A message, Continue, and a turn that nobody asked for; and what is told of both in the turn after them."""
+    first = await before(wire, site, protocol)
+    past = [PastTurn(1, "go", Outputs(first).in_order())]
+    wire.requests.clear()
+    wire.script = [asks(protocol, "", READ), Reply("Done.")]
+    second = await carry_on(site, payload=payload, services=Site(prompt=2, past=past))
+    assert ended(second) == ANSWERED
+    words = payload.get("text") or (GO_ON if "continues" in payload else NOBODY_SPOKE)
+    assert spoken(wire, 0)[-1] == ("user", words)
+    assert spoken(wire, 1)[: len(spoken(wire, 0))] == spoken(wire, 0)
+    assert GO_ON not in _system(wire.requests[0].body)
+
+    wire.script = [Reply("Yes.")]
+    past.append(PastTurn(2, None if words == NOBODY_SPOKE else words, Outputs(second).in_order()))
+    assert ended(await carry_on(site, services=Site(prompt=3, past=past))) == ANSWERED
+    told, now = spoken(wire, 1), spoken(wire)
+    assert now[: len(told)] == told, "the beginning stays, for the prompt's cache"
+    assert now[len(told) :] == [("assistant", "Done."), ("user", "go")]
+
+
+USER, MODEL = text("user:1", "Does it rain?"), text("model", "Hm.")
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ([], [("user", NOBODY_SPOKE)]),
+        ([USER], [("user", "Does it rain?")]),
+        ([USER, MODEL], [("user", "Does it rain?"), ("assistant", "Hm."), ("user", NEXT)]),
+        ([MODEL, USER], [("user", NOBODY_SPOKE), ("assistant", "Hm."), ("user", "Does it rain?")]),
+        ([MODEL], [("user", NOBODY_SPOKE), ("assistant", "Hm."), ("user", NEXT)]),
+    ],
+)
+async def test_a_model_that_is_given_a_ledger_reads_what_is_true(
+    wire: WireServer, site: PolicyRegistry, steps: list[Step], told: list[tuple[str, str]]
+) -> None:
+    """Nobody spoke only where nobody did before the model; the model's own words are followed by a word to go on."""
+
+    @site.register("plain")
+    async def plain(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("model", {"ledger": Ledger(tuple(steps)).numbered()}))
+
+    wire.script = [Reply("Yes.")]
+    await run("plain", {}, site)
+    assert spoken(wire) == told
+
+
+async def test_a_turn_that_ended_in_a_result_is_closed(wire: WireServer, site: PolicyRegistry, protocol: str) -> None:
+    """No user speaks right after a result."""
+    first = await _stopped(wire, site, protocol)
+    wire.script = [Reply("Done.")]
+    past = [PastTurn(1, "go", Outputs(first).in_order())]
+    assert ended(await carry_on(site, services=Site(prompt=2, past=past))) == ANSWERED
+    assert spoken(wire)[-2:] == [("assistant", TURN_ENDED), ("user", "go")]
+
+
+def test_neighbours_of_one_role_are_joined() -> None:
+    """And between a result and a person's words stands something of the model's."""
+    asked = AssistantMessage("I look.", (CallRequest("c1", "echo", {}),), ({"type": "b"},))
+    messages: list[Message] = [
+        UserMessage("One.", ("[file]",)),
+        UserMessage("Two."),
+        AssistantMessage("", (), ({"type": "dropped"},)),
+        AssistantMessage("Three.", (), ({"type": "a"},)),
+        asked,
+        ResultMessage("c1", "echo", "x"),
+        UserMessage("Four."),
+    ]
+    assert in_turns(messages) == [
+        UserMessage("One.\n\n[file]\n\nTwo."),
+        AssistantMessage("Three.\n\nI look.", asked.calls, ({"type": "a"}, {"type": "b"})),
+        messages[5],
+        AssistantMessage(WENT_ON),
+        UserMessage("Four."),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "I write it now."])
+async def test_a_call_that_was_cut_is_told_to_the_model(
+    wire: WireServer, site: PolicyRegistry, protocol: str, text: str
+) -> None:
+    """Nothing runs, the model reads why, and the turn goes on; with words beside the call or none (S27)."""
+    whole = asks(protocol, text, Call("report_write", {"name": "Quarterly report of the year"}))
+    cut = Reply(whole.text, whole.calls, incomplete="max_output_tokens")
+    if protocol == "json":
+        cut = Reply(whole.text[: whole.text.index("Quarterly")] * 2, incomplete="max_output_tokens")
+    wire.script = [cut, asks(protocol, "", READ), Reply("Done.")]
+    ledger = await carry_on(site)
+    assert ended(ledger) == ANSWERED
+    assert [s.path for s in ledger if s.type == "file"] == []
+    assert "cut off" in spoken(wire, 1)[-1][1]
+    assert NOTICE not in str(ledger.steps)
+
+
+async def test_a_text_that_was_cut_is_kept_and_says_so(wire: WireServer, site: PolicyRegistry, protocol: str) -> None:
+    """A notice below it, for people and for the model of the next turn; the turn is completed (R2)."""
+    wire.script = [Reply("Half of this is missing.", incomplete="max_output_tokens"), Reply("The rest.")]
+    first = await carry_on(site)
+    assert ended(first) == ANSWERED
+    texts = [o for o in Outputs(first).in_order() if isinstance(o, TextOutput)]
+    assert [(o.text, o.role_hint) for o in texts] == [("Half of this", ""), (NOTICE, "system")]
+    past = [PastTurn(1, "go", Outputs(first).in_order())]
+    assert ended(await carry_on(site, services=Site(prompt=2, past=past))) == ANSWERED
+    assert "Half of this" in str(spoken(wire))
+    assert NOTICE in str(spoken(wire))
