@@ -47,10 +47,6 @@ class Call:
             may |= {"interrupted"}
         return may | CLOSED if closed else may
 
-    def must_be_done(self, result: str) -> bool:
-        """Whether its effect must be there."""
-        return result == "success"
-
 
 @dataclass
 class Turn:
