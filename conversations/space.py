@@ -107,8 +107,13 @@ def told() -> Iterator[None]:
         freed()
 
 
-async def patiently(write: Callable[..., Awaitable[T]], function: Callable[..., T], *args: object) -> T:
-    """What `write` does with the function, tried again and again while the disk is full: what is known is not lost."""
+async def patiently(
+    write: Callable[..., Awaitable[T]], function: Callable[..., T], *args: object, waited: Callable[[float], object]
+) -> T:
+    """What `write` does with the function, tried again and again while the disk is full: what is known is not lost.
+
+    `waited` is told of the seconds before each new try.
+    """
     wait = AGAIN_SECONDS
     while True:
         try:
@@ -119,7 +124,9 @@ async def patiently(write: Callable[..., Awaitable[T]], function: Callable[..., 
         else:
             freed()
             return done
+        since = time.monotonic()
         await asyncio.sleep(wait)
+        waited(time.monotonic() - since)
         wait = min(wait * 2, LONGEST_SECONDS)
 
 

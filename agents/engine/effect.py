@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from agents.engine import threads
 from agents.engine.approval import (
     Decision,
     Shown,
@@ -32,6 +34,7 @@ from agents.engine.starting import (
     barred,
     interrupted,
     left_alone,
+    not_started,
     unless_barred,
     unless_interrupted,
 )
@@ -42,9 +45,6 @@ if TYPE_CHECKING:
     from agents.engine.context import Context
     from agents.engine.policy import Action
     from agents.engine.runtime import Run
-
-_threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="tool")
-"""Where tools that are plain functions run: bounded, so that a stuck one cannot take the process with it."""
 
 
 async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
@@ -74,9 +74,9 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
             raise Suspended
     if decision and decision.decision != "approve":
         return [refusal(decision)]
-    if answered := await unless_interrupted(tool, payload, ctx) or await unless_barred(tool, ctx):
+    if answered := await unless_interrupted(tool, payload, ctx):
         return [answered]
-    return await _as_approved(tool, payload, action, ctx)
+    return await _when_free(tool, payload, action, ctx)
 
 
 async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
@@ -155,6 +155,49 @@ def refusal(decision: Decision) -> Step:
     return action_error("runtime", code, decision.reason or "Rejected by a person.")
 
 
+async def _when_free(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Do the call once there is a thread for it, if it may start then."""
+    run = ctx.run
+    async with _place(tool, run) as there_is_one:
+        if not there_is_one:
+            why = f"Not started: no thread was free for it within {_limit(tool, run):g} seconds, its limit."
+            return [not_started(run.view, ctx.path, "not_started", why)]
+        if answered := await unless_barred(tool, ctx):
+            return [answered]
+        return await _as_approved(tool, payload, action, ctx)
+
+
+@asynccontextmanager
+async def _place(tool: Tool, run: Run) -> AsyncIterator[bool]:
+    """A place among the threads, where the tool needs one; whether there was one in time.
+
+    It is taken before the start is recorded: a call that waits here has not begun, whatever becomes of its worker.
+    """
+    if inspect.iscoroutinefunction(tool.function):
+        yield True
+        return
+    places = threads.places()
+    if places.locked():
+        await run.flush()  # what asked for the call is not lost with a worker that waits
+        run.going_on()
+        try:
+            await run.effect(places.acquire(), _limit(tool, run))
+        except TimeoutError:
+            yield False
+            return
+    else:
+        await places.acquire()
+    try:
+        yield True
+    finally:
+        places.release()
+
+
+def _limit(tool: Tool, run: Run) -> float:
+    """The seconds that a call may take, and wait for a thread before."""
+    return tool.time_limit or run.limits.tool_seconds
+
+
 async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
     """Do the call, if it looks as it did when it was approved, or when it began."""
     view, gate = ctx.run.view, join(ctx.path, "human")
@@ -198,12 +241,11 @@ async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action
     await run.flush()  # what asked for the call is durable before anything reaches outside
     call = new_call(tool, payload, ctx.path, run, attempt)
     call.change = looks.change
-    limit = tool.time_limit or run.limits.tool_seconds
+    limit = _limit(tool, run)
     if not run.services.may_begin():
         raise Fenced  # it stood still since it recorded the start, and its lease is as good as gone
     try:
-        output = plain(await run.effect(_invoke(tool, call), limit))
-        steps = [*await _emitted(call), *_state(tool, call, run)]
+        returned = await run.effect(_invoke(tool, call), limit)
     except TimeoutError as late:
         goes_on = isinstance(late, Abandoned) or not inspect.iscoroutinefunction(tool.function)
         if goes_on and not tool.idempotent:
@@ -218,7 +260,7 @@ async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action
         return [action_error(f"tool:{tool.name}", "exception", f"{type(error).__name__}: {error}")]
     finally:
         call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # what goes on finds no site
-    return [*steps, action_result(f"tool:{tool.name}", output)]
+    return await _kept(tool, returned, call, run)
 
 
 async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
@@ -226,7 +268,7 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
     try:
         if inspect.iscoroutinefunction(tool.function):
             return await tool.function(call)
-        return await asyncio.get_running_loop().run_in_executor(_threads, _in_thread, tool, call)
+        return await threads.in_thread(tool.function, call)
     except (TimeoutError, SystemExit) as error:
         raise ToolError(f"{type(error).__name__}: {error}", code="exception") from error
     except asyncio.CancelledError as error:
@@ -236,16 +278,29 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
         raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
 
 
-def _in_thread(tool: Tool, call: ToolCall[Any]) -> object:
+async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Run) -> list[Step]:
+    """What a call that ran brought, and its result. Where that cannot be kept, the result says that it ran.
+
+    An error of the site itself is raised: nobody knows then what became of the call, as after a crash.
+    """
     try:
-        return tool.function(call)
-    except StopIteration as error:  # a future refuses it, and would never be done
-        raise RuntimeError("StopIteration") from error
+        output, state = plain(returned), _state(tool, call, run)
+    except Exception as error:  # noqa: BLE001 - whatever a tool brings, nobody may take its call for one that failed
+        return [_not_kept(tool, f"{type(error).__name__}: {error}")]
+    try:
+        emitted = await _emitted(call, run)
+    except ToolError as error:
+        return [_not_kept(tool, error.message)]
+    return [*emitted, *state, action_result(f"tool:{tool.name}", output)]
 
 
-async def _emitted(call: ToolCall[Any]) -> list[Step]:
+def _not_kept(tool: Tool, why: str) -> Step:
+    return action_error(f"tool:{tool.name}", "not_kept", f"It ran, but what it brought could not be kept. {why}")
+
+
+async def _emitted(call: ToolCall[Any], run: Run) -> list[Step]:
     """What the call emitted, in order; the content of its files is stored before the steps that name them."""
-    ids = [await call.services.save_file(*file) for file in call.saving]
+    ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
 
 

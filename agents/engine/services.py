@@ -46,7 +46,10 @@ class Services(Protocol):
         ...
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        """Store a file's content before the step that names it; returns its id."""
+        """Store a file's content before the step that names it; returns its id.
+
+        Raises ToolError where it cannot be kept. What else it raises breaks the turn's run off, to be taken up later.
+        """
         ...
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:

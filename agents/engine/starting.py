@@ -100,9 +100,12 @@ async def barred(tool: Tool, path: str, by: str, ctx: Context) -> Step | None:
         code, why = "not_permitted", denied
     else:
         return None
-    if run.view.at(path, "action_start"):
-        why = f"{why} {HAD_BEGUN}"
-    return action_error("runtime", code, why)
+    return not_started(run.view, path, code, why)
+
+
+def not_started(view: View, path: str, code: str, why: str) -> Step:
+    """The error of a call that does not start now; of one that began before, it says so."""
+    return action_error("runtime", code, f"{why} {HAD_BEGUN}" if view.at(path, "action_start") else why)
 
 
 def _approved_by(ctx: Context) -> str:

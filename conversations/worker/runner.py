@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import Error
@@ -18,7 +18,7 @@ from agents.engine.limits import Limits
 from agents.engine.runtime import Run
 from conversations import killswitch
 from conversations.approvals.gatekeeper import SiteGatekeeper
-from conversations.claims import Claim, release
+from conversations.claims import STRIKES, Claim, release, spare
 from conversations.crashpoints import crashpoint
 from conversations.journal import Place, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
@@ -28,9 +28,7 @@ from conversations.worker.drafts import Drafts, Write
 from conversations.worker.services import PromptServices
 
 logger = logging.getLogger(__name__)
-
-STRIKES = 3
-"""Workers lost at one step without progress before the turn is given up."""
+T = TypeVar("T")
 
 
 @dataclass
@@ -89,6 +87,8 @@ class Runner:
         self._hold = hold
         self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
+        self._services: PromptServices | None = None
+        self._waited = 0.0  # for space on the disk, and not yet taken off the running time of the prompt's row
         self._halt: Halt | None = None
         self._draining = False
 
@@ -112,9 +112,24 @@ class Runner:
     async def _release(self, extra: dict[str, int]) -> None:
         crashpoint("before_release")
         try:
-            await patiently(self.write, release, self.claim)
+            await self._patiently(release, self.claim)
         except Error:
             logger.warning("the prompt could not be given back; its lease will lapse", exc_info=True, extra=extra)
+
+    async def _patiently(self, function: Callable[..., T], *args: object) -> T:
+        """Have it written, however long there is no space: waiting for that is no running time."""
+        return await patiently(self.write, self._spared, function, *args, waited=self._wait)
+
+    def _wait(self, seconds: float) -> None:
+        self._waited += seconds
+        if self._services:
+            self._services.started += seconds
+
+    def _spared(self, function: Callable[..., T], *args: object) -> T:
+        if self._waited:
+            spare(self.claim, self._waited)
+            self._waited = 0.0
+        return function(*args)
 
     def drain(self) -> None:
         """Start no new effect; what runs may end."""
@@ -169,18 +184,19 @@ class Runner:
 
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
+        services = self._services = PromptServices.of(loaded.prompt, self.write, drafts, self.may_begin)
         run = self._run = Run(
             registry.policies(),
             PromptJournal(
                 loaded.place,
                 self.claim.fence,
-                partial(patiently, self.write),
+                self._patiently,
                 drafts.close,
                 before=self._mark,
                 retaken=self._retaken,
                 lease_seconds=settings.AGENTSITE_LEASE_SECONDS,
             ),
-            PromptServices.of(loaded.prompt, self.write, drafts, self.may_begin),
+            services,
             steps=loaded.steps,
             last_id=loaded.place.seq,
             states=loaded.states,

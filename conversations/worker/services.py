@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from django.core.files.base import ContentFile
-from django.db import Error
+from django.db import DataError, Error
 
 from agents.engine.errors import ToolError
 from agents.engine.outputs import ToolOutput
@@ -30,7 +30,10 @@ T = TypeVar("T")
 
 @dataclass
 class PromptServices:
-    """See agents.engine.services.Services. `started`: this process's monotonic clock at the claim."""
+    """See agents.engine.services.Services.
+
+    `started`: this process's monotonic clock at the claim, and later by what was no running time since.
+    """
 
     user: int
     prompt: int
@@ -83,10 +86,12 @@ class PromptServices:
             contents.store(row, ContentFile(content))
             crashpoint("after_content")
             row.save()
-        except (OSError, Error) as error:
+        except Exception as error:
             if noticed(error):
-                raise ToolError(f"{name} could not be kept: the site's disk is full.", code="disk_full") from error
-            raise
+                raise ToolError(f"The site's disk is full: {name} was not stored.", code="disk_full") from error
+            if isinstance(error, Error) and not isinstance(error, DataError):
+                raise  # the database is away: nothing can be recorded now
+            raise ToolError(f"{name} was not stored: {type(error).__name__}: {error}") from error
         return row.pk
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:

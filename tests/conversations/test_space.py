@@ -218,7 +218,7 @@ def test_a_disk_that_is_full_for_longer_than_a_lease_loses_nothing(
 
 @pytest.mark.django_db
 def test_a_tool_whose_file_cannot_be_kept_says_so(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP34: the model reads that the disk is full; the turn goes on."""
+    """CP34: the model reads that the tool ran, and that the disk is full; the turn goes on."""
 
     def fails(*args: Any, **more: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -226,9 +226,36 @@ def test_a_tool_whose_file_cannot_be_kept_says_so(ann: User, site: Site, monkeyp
     monkeypatch.setattr("django.core.files.storage.FileSystemStorage._save", fails)
     prompt = site.runs(ann, says("A file.", call("report.write", name="q")), says("Done."))
     result = prompt.steps.get(path="1/0", type="action_result").content
-    assert (prompt.state, result["code"]) == ("completed", "disk_full")
-    assert result["message"] == "a.txt could not be kept: the site's disk is full."
+    assert (prompt.state, result["code"]) == ("completed", "not_kept")
+    why = "The site's disk is full: a.txt was not stored."
+    assert result["message"] == f"It ran, but what it brought could not be kept. {why}"
     assert not File.objects.exists()
+
+
+@sqlite
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("at", ["a record", "the end"])
+def test_waiting_for_space_is_no_running_time(ann: User, site: Site, settings: Any, at: str) -> None:
+    """CP34: a turn that waited for longer than it may run goes on and ends well; its row counts no more than it ran."""
+    settings.AGENTSITE_TURN_SECONDS = limit = 2.0
+    rounds = [says(LONG, call("report.write", name="q")), says("Done.")] if at == "a record" else [says(LONG)]
+    prompt = site.starts(ann, *rounds)
+    held, began = taken(prompt), time.monotonic()
+
+    async def run() -> None:
+        turn = asyncio.create_task(Runner(held, "worker:test", in_this_thread, Drafts(in_this_thread), lambda: True)())
+        while not space.is_short() or time.monotonic() < began + limit + 0.5:
+            assert not turn.done()
+            await asyncio.sleep(0.01)
+        await in_this_thread(pragma, "max_page_count = 1073741823")
+        await turn
+
+    with full():
+        async_to_sync(run)()
+    prompt.refresh_from_db()
+    assert (prompt.state, prompt.stop_reason) == ("completed", "text")
+    assert 0 <= prompt.running_seconds < limit / 2
+    assert verify(prompt.conversation_id).problems == []
 
 
 @sqlite

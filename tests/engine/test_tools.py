@@ -92,9 +92,10 @@ async def test_a_thread_that_raises_stop_iteration_does_not_hang() -> None:
 
 
 async def test_what_is_no_json_is_an_error() -> None:
-    """The model reads why."""
+    """The model reads why, and that the tool ran."""
     _, read = await done(lambda call: {"a": object()})
-    assert read == "Error (exception): TypeError: the result.a: a object is not JSON"
+    ran = "It ran, but what it brought could not be kept."
+    assert read == f"Error (not_kept): {ran} TypeError: the result.a: a object is not JSON"
 
 
 async def test_a_big_result_is_kept_whole_and_read_in_part() -> None:
@@ -324,7 +325,7 @@ async def test_a_result_that_is_nested_too_deep_is_an_error(levels: int, fine: b
         return nested(levels)
 
     result, _ = await done(each)
-    assert result.get("code") == (None if fine else "exception")
+    assert result.get("code") == (None if fine else "not_kept")
 
 
 async def test_blanks_beside_calls_are_no_text(world: World) -> None:

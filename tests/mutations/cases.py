@@ -50,6 +50,13 @@ MUTATIONS = (
         (f"{_RECORD}slot.py", f"{_RECORD}claim.py"),
     ),
     Mutation(
+        "the last try of a turn, made alone",
+        "conversations/claims.py",
+        'f" AND {ALONE.format(now=now())}"',
+        '""',
+        ("tests/conversations/test_claims.py",),
+    ),
+    Mutation(
         "the slot, when a person speaks",
         "conversations/prompts.py",
         "raise TurnInProgress(conversation.active_prompt_id)",
