@@ -27,8 +27,9 @@ COUNT_MOST = 100
 
 
 class Waits(NamedTuple):
-    """How many actions of a conversation wait for whoever reads the list, and the newest: a later one is news.
+    """How many actions of a conversation wait for whoever reads the list, and the newest: what is asked later is news.
 
+    `newest`: when it was asked, in milliseconds. What asks last may stand in an old output.
     `others`: none does, and all that wait are somebody else's to let run; there is no news in them.
     """
 
@@ -190,13 +191,19 @@ def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits
     pending = Output.objects.pending().filter(conversation__in=ids).order_by()
     own = ~Q(who=ANOTHER)
     counted = pending.values("conversation").annotate(
-        n=Count("pk"), own=Count("pk", filter=own), newest=Max("pk", filter=own)
+        n=Count("pk"), own=Count("pk", filter=own), newest=Max("asked_at", filter=own)
     )
     may = user.has_perm(OWN)
     return {
-        row["conversation"]: Waits(row["own"], row["newest"]) if may and row["own"] else Waits(row["n"], others=True)
+        row["conversation"]: Waits(row["own"], _ms(row["newest"]))
+        if may and row["own"]
+        else Waits(row["n"], others=True)
         for row in counted
     }
+
+
+def _ms(time: datetime) -> int:
+    return int(time.timestamp() * 1000)
 
 
 def _by_day(rows: Iterable[Row]) -> list[Group]:

@@ -19,6 +19,7 @@ from conversations.push.topics import (
     anything_changed,
     list_now,
 )
+from conversations.push.unsaid import Listed, listed_now
 
 Frame = TypeVar("Frame", Told | Delta, str)
 Followed = TypeVar("Followed", bound=Topic)
@@ -137,7 +138,9 @@ def _next(telling: Telling) -> tuple[list[Told], list[Delta]]:
     """The next events, and after the last of them the drafts. In this order: a draft ends with a later step."""
     told = telling.read()
     drafts = {} if telling.more else Growth().read({telling.conversation})
-    return told, drafts.get(telling.conversation, [])
+    deltas = drafts.get(telling.conversation, [])
+    telling.more = telling.more or any(delta.seq > telling.at for delta in deltas)  # these follow what is not told yet
+    return told, deltas
 
 
 class PageFeed(ConversationFeed[str, Page]):
@@ -158,15 +161,22 @@ class PageFeed(ConversationFeed[str, Page]):
             yield message["html"]
 
     async def _missing(self) -> AsyncIterator[str]:
-        from conversations.pages.live import catch_up
-
         complete = False
         while not complete:
             begun = self._topic.begun
-            html, self._at = await read(catch_up, self._conversation, self._at)
-            complete = self._joins(self._at, begun)
+            listed, html, self._at = await read(_page, self._conversation, self._at)
+            same = self._topic.begun_at(listed)
+            complete = self._joins(self._at, begun) and (same or begun)
             if html:
                 yield html
+
+
+def _page(conversation: int, after: int) -> tuple[Listed | None, str, int]:
+    """How the conversation stands, what of it a page at the step `after` lacks, and the step that it is then at."""
+    from conversations.pages.live import catch_up
+
+    listed = listed_now(conversation)  # first: what is read after it is of that, or newer
+    return listed, *catch_up(conversation, after)
 
 
 class ListFeed(Feed[str, PersonalList]):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, F, IntegerField, Value, When
 from django.db.models.functions import Substr
 
 from conversations.models import Draft
@@ -25,6 +25,8 @@ class Delta(NamedTuple):
     beginning: Beginning
     offset: int
     text: str
+    seq: int
+    """The last step there was of its conversation when it was read: it follows all of them, and none has ended it."""
 
     @property
     def type(self) -> str:
@@ -92,7 +94,8 @@ class Growth:
         for row in self._grown(conversations):
             beginning = (row["fence"], row["attempt"])
             begun, end = self._known.get(row["conversation"], {}).get(row["pk"], (beginning, 0))
-            delta = Delta(row["prompt"], row["path"], beginning, end if begun == beginning else 0, row["new"])
+            offset = end if begun == beginning else 0
+            delta = Delta(row["prompt"], row["path"], beginning, offset, row["new"], row["seq"])
             present[row["conversation"]][row["pk"]] = (beginning, delta.end)
             if delta.text or begun != beginning:
                 found.setdefault(row["conversation"], []).append(delta)
@@ -106,8 +109,9 @@ class Growth:
             default=Value(1),
             output_field=IntegerField(),
         )
-        rows = Draft.objects.filter(conversation__in=conversations).annotate(new=Substr("text", begins))
-        return rows.order_by("pk").values("pk", "conversation", "prompt", "path", "fence", "attempt", "new")
+        rows = Draft.objects.filter(conversation__in=conversations).order_by("pk")
+        rows = rows.annotate(new=Substr("text", begins), seq=F("conversation__seq"))
+        return rows.values("pk", "conversation", "prompt", "path", "fence", "attempt", "new", "seq")
 
     def keep(self, conversations: Collection[int]) -> None:
         """Forget all others: nobody follows them any more."""

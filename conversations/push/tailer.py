@@ -6,27 +6,27 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from typing import TypeVar, cast
 
 from django.db import Error, connections
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
-from conversations.models import Conversation
+from conversations.models import Conversation, Draft
 from conversations.push.growth import Growth
 from conversations.push.topics import (
     Body,
     Events,
     Look,
     Moved,
-    Notices,
     OfConversation,
     OfPerson,
     PersonalApprovals,
+    PersonalList,
     Topic,
-    notices_now,
 )
+from conversations.push.unsaid import LISTED, Listed, Notices, listed, notices_now, owned_by, waiting_now
 from conversations.push.watch import Change, Watch, open_watch
 
 logger = logging.getLogger(__name__)
@@ -37,9 +37,11 @@ WAIT_SECONDS = 0.2
 SEQS_MOST = 10_000
 """Conversations of which it is remembered where they stood; another one is taken to have new steps."""
 NOTICES_SECONDS = 1.0
-"""Between two looks at what all must know of the site: that the disk is full no commit says."""
+"""Between two looks at what all must know of the site: that the disk is full no commit says. And between two counts of
+the approvals, of which a busy site has commits all the time."""
 AGAIN_SECONDS = 1.0
 """Between a failure of the database and the next attempt."""
+_DRAFTS = Draft.objects.filter(conversation=OuterRef("pk"))
 
 
 class Tailer(threading.Thread):
@@ -133,20 +135,27 @@ class Tailer(threading.Thread):
                 wanted |= Q(pk__in=change.conversations) & of_people
         if not (followed or people):
             return Look({}, everything=change.everything, relisted=change.relisted)
-        rows = Conversation.objects.filter(wanted).values_list("pk", "owner", "seq")
-        found = {pk: Moved(owner, seq) for pk, owner, seq in rows}
+        rows = listed(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
+        columns = rows.values_list("pk", "owner", "seq", "drafted", *LISTED)
+        found = {pk: Moved(owner, seq, drafted, Listed(*said)) for pk, owner, seq, drafted, *said in columns}
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
         told &= found.keys()
         grown = self._growth.read(told) if told else {}
-        notices = self._noticed(change) if people else self._notices
-        return Look(found, appended, change.everything, grown, change.relisted, notices)
+        lists = [topic for topic in topics if isinstance(topic, PersonalList)]
+        owned = owned_by({each.person for each in lists}) if change.everything and lists else {}
+        waiting = self._noticed(change, lists) if people else None
+        return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
-    def _noticed(self, change: Change) -> Notices:
-        """What all must know, read once for all people: where anything may have changed, and now and then."""
-        if change.everything or time.monotonic() - self._noticed_at >= NOTICES_SECONDS:
-            self._notices, self._noticed_at = notices_now(), time.monotonic()
-        return self._notices
+    def _noticed(self, change: Change, lists: Iterable[PersonalList]) -> int | None:
+        """See what all must know, once for all people: where anything may have changed, and now and then.
+
+        Returns how many approvals wait; None where it was not looked at, or nobody follows it.
+        """
+        if not change.everything and time.monotonic() - self._noticed_at < NOTICES_SECONDS:
+            return None
+        self._notices, self._noticed_at = notices_now(), time.monotonic()
+        return waiting_now() if any(each.counts for each in lists) else None
 
     def _remember(self, found: Mapping[int, Moved]) -> None:
         """Where these stand; those that did not move for the longest time are forgotten first."""

@@ -47,13 +47,15 @@ class Telling:
         self.more = True  # whether more steps are there than were read
         self._folds: dict[int, EventFold] = {}
 
-    def read(self) -> list[Told]:
+    def read(self, until: int | None = None) -> list[Told]:
         """The events of the next steps, at most AT_ONCE of them; `at` then stands at the last one read.
 
-        An event whose output has been erased meanwhile is left out. Who stands after the last step, as a client may
-        that comes from before a backup was restored, is put at the present.
+        `until`: the last step that is told of, though there may be more. An event whose output has been erased
+        meanwhile is left out. Who stands after the last step, as a client may that comes from before a backup was
+        restored, is put at the present.
         """
-        steps, more = _some(StepRow.objects.filter(conversation=self.conversation, seq__gt=self.at).order_by("seq"))
+        rows = StepRow.objects.filter(conversation=self.conversation, seq__gt=self.at).order_by("seq")
+        steps, more = _some(rows if until is None else rows.filter(seq__lte=until))
         try:
             told = self._told(steps)
         except BaseException:

@@ -10,44 +10,39 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Count, QuerySet, Sum
-from django.utils import timezone
+from django.db.models import QuerySet
+from django.template.loader import render_to_string
 
 from conversations.approvals.permissions import shown_to
-from conversations.killswitch import standing
-from conversations.models import Conversation, Gate, Output, Redaction
+from conversations.models import Gate, Output, Redaction
 from conversations.models import Step as StepRow
 from conversations.push.growth import Delta
 from conversations.push.telling import Telling, Told
-from conversations.space import is_short
+from conversations.push.unsaid import Listed, Notices, Standing, decides_for_others, notices_now, owned_by
 
 if TYPE_CHECKING:
     from conversations.pages.live import LivePage
 
 Body = dict[str, Any]
 """What a message of a topic carries besides its number."""
-Notices = tuple[int, bool]
-"""What all must know of the site: by which row the kill switch is on, 0 for off, and whether the disk is full."""
 HOLD_SECONDS = 0.25
 """Between two looks at what belongs to a person, which many running turns change all the time."""
 ALL_SECONDS = 10.0
 """Between two looks at all gates: what is erased, or shown to a person no more, is in none of the conversations that
 have new steps."""
 
-REDACTED_LATE = timedelta(minutes=1)
-"""How much later than its time a redaction may be seen: it is dated before its commit, by a clock of its own."""
-
 
 @dataclass(frozen=True)
 class Moved:
-    """A conversation whose ledger or drafts may have changed."""
+    """A conversation of which something may have changed. `drafted`: text of it is on its way."""
 
     owner: int
     seq: int
+    drafted: bool
+    listed: Listed
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,10 @@ class Look:
     relisted: frozenset[tuple[int, int]] = frozenset()
     """Conversations, each with its owner, that were renamed, put away, seen or erased: no step says so."""
     notices: Notices = (0, False)
+    owned: Mapping[int, str] = field(default_factory=dict)
+    """By person whose list is followed, how their conversations stand: where everything is looked at."""
+    waiting: int | None = None
+    """How many approvals wait, where they were counted for this look."""
 
 
 class Topic:
@@ -130,10 +129,11 @@ class Events(OfConversation):
         if moved is None:
             return None
         told: list[Told] = []
-        self._telling.more = moved.seq > self._telling.at
-        while self._telling.more:
-            told += self._telling.read()
         deltas = look.grown.get(self.conversation, [])
+        until = deltas[0].seq if deltas else moved.seq  # what is recorded later may end a draft: it is told later
+        self._telling.more = until > self._telling.at
+        while self._telling.more:
+            told += self._telling.read(until)
         return {"told": told, "deltas": deltas, "seq": self._telling.at} if told or deltas else None
 
 
@@ -143,11 +143,20 @@ class Page(OfConversation):
     def __init__(self, conversation: int) -> None:
         super().__init__(f"page-{conversation}", conversation)
         self._page: LivePage | None = None
+        self._listed: Listed | None = None
 
     def start(self, seq: int) -> None:
         """See OfConversation."""
         self._seq = seq
-        self._looked_at = timezone.now()
+
+    def begun_at(self, listed: Listed | None) -> bool:
+        """What somebody read who is about to begin is of this, or newer: the first of them says what is known.
+
+        Returns whether that was it. Who read at another time must read on.
+        """
+        if self._listed is None:
+            self._listed = listed
+        return self._listed == listed
 
     def look(self, look: Look) -> Body | None:
         """What changed on the page, and what its drafts grew by."""
@@ -159,20 +168,26 @@ class Page(OfConversation):
 
             self._page = LivePage(self.conversation)
         html = ""
-        if moved.seq > self._seq or (self.conversation, moved.owner) in look.relisted:
-            new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=moved.seq)
-            html = self._page.changed(frozenset(new.values_list("prompt", flat=True)) | self._newly_redacted())
+        before, self._listed = self._listed or moved.listed, moved.listed
+        if moved.seq > self._seq or moved.listed != before:
+            html = self._page.changed(self._recorded(moved.seq) | self._redacted(before, moved.listed))
             self._seq = moved.seq
-        html += self._page.drafted()
+        if moved.drafted:
+            html += self._page.drafted()
         return {"html": html, "seq": self._seq} if html else None
 
-    def _newly_redacted(self) -> frozenset[int]:
-        """The turns of which something was taken out since the last look, though no step says so."""
-        since, self._looked_at = self._looked_at, timezone.now()
-        new = Redaction.objects.filter(conversation=self.conversation, redacted_at__gt=since - REDACTED_LATE)
-        seqs = list(new.values_list("seq", flat=True))
-        steps = StepRow.objects.filter(conversation=self.conversation, seq__in=seqs)
-        return frozenset(steps.values_list("prompt", flat=True)) if seqs else frozenset()
+    def _recorded(self, seq: int) -> frozenset[int]:
+        """The turns with steps since the last look."""
+        new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=seq)
+        return frozenset(new.values_list("prompt", flat=True))
+
+    def _redacted(self, before: Listed, now: Listed) -> frozenset[int]:
+        """The turns of which something was taken out since, though no step says so."""
+        if now.redaction == before.redaction:
+            return frozenset()
+        new = Redaction.objects.filter(conversation=self.conversation, pk__gt=before.redaction)
+        steps = StepRow.objects.filter(conversation=self.conversation, seq__in=new.values("seq"))
+        return frozenset(steps.values_list("prompt", flat=True))
 
 
 class OfPerson(Topic):
@@ -212,43 +227,53 @@ class OfPerson(Topic):
         raise NotImplementedError
 
 
-class Standing(NamedTuple):
-    """How many conversations somebody has, how many steps are in them, and what all must know.
-
-    Not the same where anything was recorded, the switch was turned, or the disk is full or has space again.
-    """
-
-    conversations: int
-    steps: int | None
-    notices: Notices
-
-
 class PersonalList(OfPerson):
     """A person's list of conversations with its marks, and what all must know of the site, as HTML."""
 
     def __init__(self, person: int) -> None:
         super().__init__(f"list-{person}", person)
         self._said = (0, "")  # to how many readers, and what
+        self._counted: tuple[int, int] | None = None  # to how many readers, and how many; None: a list said it since
         self._standing: Standing | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether its number of approvals is everybody's: it moves by what happens in no conversation of this list."""
+        return self._standing is not None and self._standing.everybody
 
     def begun_at(self, standing: Standing) -> None:
         """What somebody read who began is of this standing, or newer."""
         if self._standing is None:
             self._standing = standing
 
+    def look(self, look: Look) -> Body | None:
+        """See OfPerson. Where only everybody's approvals are not as they were said, it is their number alone."""
+        return super().look(look) or self._count(look)
+
     def _concerned(self, look: Look) -> bool:
         theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
         relisted = any(owner == self.person for _, owner in look.relisted)
-        told = self._standing is None or self._standing.notices == look.notices
-        if any(theirs) or relisted or not told:
+        if any(theirs) or relisted:
             return True
-        return look.everything and _standing(self.person, look.notices) != self._standing
+        if self._standing is None:
+            return look.everything
+        if self._standing.notices != look.notices:
+            return True
+        return look.everything and self._standing.owned != look.owned.get(self.person, "")
 
     def _changed(self, readers: int) -> Body | None:
         before, self._standing = self._said, None  # where it cannot be read: until who follows has read for themselves
         self._standing, html = list_now(self.person)
-        self._said = (readers, html)
+        self._said, self._counted = (readers, html), None
         return {"html": html} if self._said != before else None
+
+    def _count(self, look: Look) -> Body | None:
+        readers = self._readers
+        if look.waiting is None or not self.counts or self._counted == (readers, look.waiting):
+            return None
+        self._counted = readers, look.waiting
+        told = {"sidebar": {"approvals": look.waiting}, "oob": True}
+        return {"html": render_to_string("conversations/approvals.html", told)}
 
 
 def list_now(person: int) -> tuple[Standing, str]:
@@ -256,18 +281,8 @@ def list_now(person: int) -> tuple[Standing, str]:
     from conversations.pages.live import list_html
 
     notices = notices_now()
-    return _standing(person, notices), list_html(person, notices[1])  # by one look: the disk may be full for a moment
-
-
-def notices_now() -> Notices:
-    """What all must know of the site now."""
-    switch = standing()
-    return switch.pk if switch else 0, is_short()
-
-
-def _standing(person: int, notices: Notices) -> Standing:
-    found = Conversation.objects.filter(owner=person).aggregate(count=Count("pk"), steps=Sum("seq"))
-    return Standing(found["count"], found["steps"], notices)
+    standing = Standing(owned_by([person]).get(person, ""), notices, decides_for_others(person))
+    return standing, list_html(person, notices[1])  # by one look: the disk may be full for a moment
 
 
 class PersonalApprovals(OfPerson):
@@ -283,9 +298,11 @@ class PersonalApprovals(OfPerson):
     def _concerned(self, look: Look) -> bool:
         if look.everything or time.monotonic() - self._all_at >= ALL_SECONDS:
             self._moved = None
-        elif self._moved is not None:
-            self._moved |= look.appended
-        return bool(look.appended) or look.everything or not self._said_to
+            return True
+        relisted = {pk for pk, _ in look.relisted}  # an erased one too
+        if self._moved is not None:
+            self._moved |= look.appended | relisted
+        return bool(look.appended or relisted) or not self._said_to
 
     def _changed(self, readers: int) -> Body | None:
         moved, self._moved = self._moved, set()

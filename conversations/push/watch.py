@@ -5,8 +5,9 @@ writers notify, and everything is looked at now and then, whether somebody notif
 where to look: what happened is read from the ledger.
 
 What is done with a conversation as a whole is no step (`conversations.listing`): PostgreSQL notifies of it too, on
-SQLite only the process hears of it in which it was done, which there is the one that serves the pages. Nor is the kill
-switch, which concerns every page: SQLite is asked for it with each commit, PostgreSQL now and then.
+SQLite only the process hears of it in which it was done, which there is the one that serves the pages; of what others
+redact or erase it finds the trace. Nor is the kill switch, which concerns every page: SQLite is asked for it with each
+commit, PostgreSQL now and then.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ ALL_SECONDS = 5.0
 nobody listens, and pages move that often."""
 SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at IS NULL"
 """By which row the kill switch is on, 0 for off. It concerns every page, though no step says so."""
+ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
+"""The last erasure. What it concerns is not there any more."""
 ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 """Who only listens never writes, and would not learn that the network is gone: it is asked after ten seconds."""
 
@@ -133,7 +136,7 @@ class SQLiteWatch(Watch):
         self._step = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
         self._redaction = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
         self._drafts: frozenset[tuple[int, ...]] = frozenset()
-        self._switch = _number(new, SWITCH)
+        self._whole = _number(new, SWITCH), _number(new, ERASED)
         self._looked(new)
         return new
 
@@ -141,10 +144,10 @@ class SQLiteWatch(Watch):
         while True:
             if (version := _number(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before the look: a commit during it moves the counter again
-                switch, self._switch = self._switch, _number(connection, SWITCH)
-                changed, turned = self._looked(connection), switch != self._switch
-                if changed or turned:
-                    return Change(changed, turned, self._told())
+                whole, self._whole = self._whole, (_number(connection, SWITCH), _number(connection, ERASED))
+                changed, everything = self._looked(connection), whole != self._whole
+                if changed or everything:
+                    return Change(changed, everything, self._told())
             if told := self._told():
                 return Change(relisted=told)
             if (left := until - time.monotonic()) <= 0:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, WebSocketR
 
 from tests.browser.conftest import PASSWORD, WAIT_MS, Site
 from tests.browser.test_first_turn import say
+from tests.browser.test_focus import press_a
 
 pytestmark = pytest.mark.browser
 
@@ -138,7 +139,7 @@ def test_a_decision_moves_the_focus_to_the_next(page: Page, site: Site) -> None:
     expect(page.locator("#announce")).to_contain_text("The agent asks")
     for left in (2, 1, 0):
         page.locator("h1").click()
-        page.keyboard.press("a")
+        press_a(page)
         page.keyboard.press("Enter")
         expect(page.locator(".ask")).to_have_count(left)
         expect(page.locator(".ask").first if left else page.get_by_label("Message")).to_be_focused()

@@ -77,3 +77,19 @@ def test_nobody_is_told_who_turned_it_off(browser: Browser, context: BrowserCont
     expect(page.get_by_role("link", name="Tidy up.").first).to_contain_text("1 waiting")
     page.wait_for_timeout(1000)
     assert notices(page) == []
+
+
+def test_each_conversation_is_news_by_its_own_clock(
+    browser: Browser, context: BrowserContext, page: Page, site: Site
+) -> None:
+    """Another that waits was asked later, by a host whose clock is ahead: the notice comes all the same."""
+    context.add_init_script(PLAYED)
+    say(page, site, "Ask in three windows.")
+    page.goto(f"{site.url}/new/")
+    link = page.get_by_role("link", name="Ask in three windows.").first
+    expect(link).to_contain_text("1 waiting")
+    page.evaluate("document.querySelector('[data-asks]').dataset.asks = Date.now() + 3600_000")
+    hide(page)
+    say(elsewhere(browser, site), site, "Tidy up.")
+    wait_for(lambda: notices(page))
+    assert [notice["body"] for notice in notices(page)] == ["Tidy up."]

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents.engine.approval import ANOTHER
 from conversations.listing import archive, put_back, rename, saw
-from conversations.models import Conversation, Erasure, File, Prompt, State
+from conversations.models import Conversation, Erasure, File, Output, Prompt, State
 from conversations.pages.sidebar import Row, Waits, sidebar
 from conversations.presence import looked
 from conversations.prompts import cancel_prompt, continue_prompt, start_prompt
@@ -409,8 +409,30 @@ def test_of_several_actions_those_count_that_wait_for_the_reader(client: Client,
     story.pauses()
     shown = sidebar(owner)
     assert shown.groups[0].title == "Waiting for you"
-    assert (shown.waiting, shown.rows[0].waits) == (1, Waits(1, own.pk))
+    assert (shown.waiting, shown.rows[0].waits) == (1, Waits(1, asked(own)))
     assert "<title>(1) " in client.get(f"/c/{story.conversation.pk}/").text
+
+
+def asked(output: Output) -> int:
+    """When its gate opened, as the list says it."""
+    assert output.asked_at
+    return int(output.asked_at.timestamp() * 1000)
+
+
+def test_what_is_asked_last_is_news_whatever_output_it_stands_in(client: Client, owner: User) -> None:
+    """A call that was proposed first may ask last: notices go by when it was asked."""
+    story = Story(owner)
+    story.asks_model()
+    calls = [story.call("shell.run", command=command) for command in ("ls", "make pay")]
+    story.answers(*calls)
+    earlier = story.gate(calls[1])
+    later = story.gate(calls[0])
+    story.pauses()
+    assert later.pk < earlier.pk
+    assert sidebar(owner).rows[0].waits == Waits(2, asked(later))
+    link = parsed(client.get(f"/c/{story.conversation.pk}/").text).find(f"c-{story.conversation.pk}")
+    assert link
+    assert link.attributes["data-asks"] == str(asked(later))
 
 
 def test_who_may_decide_nothing_waits_for_somebody_else(owner: User) -> None:

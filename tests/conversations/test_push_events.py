@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 
-from tests.conversations.listening import Transcript, as_the_api_says, aside, cookie, following
-from tests.conversations.support import asking
+from agents.engine.ledger import Step
+from conversations.models import Draft
+from conversations.push.growth import Growth
+from tests.conversations.listening import Listener, Transcript, as_the_api_says, aside, cookie, following
+from tests.conversations.recording import gone
+from tests.conversations.support import Story, asking, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,3 +30,79 @@ async def test_what_happens_is_told_as_it_happens(ann: User) -> None:
         await aside(story.ends, "cancelled", "cancelled", "Stopped.")
         await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "cancelled")
     assert [transcript.prompt(story.prompt.pk)] == await aside(as_the_api_says, ann, story.prompt.pk)
+
+
+async def until(socket: Listener, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """The events up to the first that is wanted."""
+    told = [await socket.event()]
+    while not wanted(told[-1]):
+        told.append(await socket.event())
+    return told
+
+
+def read_when(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], after: Callable[[], object]) -> None:
+    """Drafts are next read between what these do, which others do meanwhile."""
+    original = Growth.read
+
+    def overtaken(growth: Growth, conversations: Collection[int]) -> Any:
+        monkeypatch.setattr(Growth, "read", original)
+        before()
+        grown = original(growth, conversations)
+        after()
+        return grown
+
+    monkeypatch.setattr(Growth, "read", overtaken)
+
+
+def grows(story: Story, path: str, text: str) -> None:
+    """A worker wrote so much of a draft."""
+    written = {"attempt": 1, "fence": 1, "text": text, "size": len(text)}
+    Draft.objects.update_or_create(conversation=story.conversation, prompt=story.prompt, path=path, defaults=written)
+
+
+async def test_text_never_follows_the_output_that_has_the_whole(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is recorded when the text has been read; and the text of the next round comes."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(grows, story, "1", "I look ")
+
+    def ends() -> None:
+        with transaction.atomic():
+            story.answers(says("I look around."))
+            gone(story, "1")
+
+    async with following(story.conversation.pk, session) as socket:
+        await until(socket, lambda event: event["type"] == "text.delta")
+        read_when(monkeypatch, lambda: grows(story, "1", "I look around."), ends)
+        await aside(story.append, Step("system", "note", {"text": "wakes every watch"}, "1"))
+        told = await until(socket, lambda event: event["type"] == "output.created")
+        await aside(story.asks_model)
+        await aside(grows, story, "2", "And now")
+        told += await until(socket, lambda event: event.get("text") == "And now")
+    told = told[[event["type"] for event in told].index("output.created") + 1 :]
+    assert [(event["type"], event["path"]) for event in told] == [("text.delta", "2")]
+
+
+@pytest.mark.parametrize("catching_up", [False, True])
+async def test_text_never_comes_before_what_it_follows(
+    ann: User, monkeypatch: pytest.MonkeyPatch, catching_up: bool
+) -> None:
+    """What a command says is told after its start, also where both are recorded when the steps have been read."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    call = story.call("shell.run", command="ls")
+    await aside(story.answers, call)
+
+    def begins() -> None:
+        story.begins(call)
+        grows(story, call.path, "a.txt\n")
+
+    if catching_up:
+        read_when(monkeypatch, begins, lambda: None)
+    async with following(story.conversation.pk, session) as socket:
+        await until(socket, lambda event: event["type"] == "output.created")
+        if not catching_up:
+            read_when(monkeypatch, begins, lambda: None)
+            await aside(story.append, Step("system", "note", {"text": "wakes every watch"}, "1"))
+        told = await until(socket, lambda event: event.get("text") == "a.txt\n")
+    assert [event["type"] for event in told] == ["output.updated", "text.delta"]

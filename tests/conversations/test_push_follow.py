@@ -19,14 +19,16 @@ from django.db import connections
 from django.test import AsyncClient
 
 from conversations.approvals.decisions import decide
+from conversations.listing import rename
 from conversations.models import ApiKey
 from conversations.presence import is_looking
-from conversations.push import access, feed, hub, reader, share, topics, watch
+from conversations.push import access, feed, hub, reader, share, tailer, topics, unsaid, watch
 from conversations.push.access import Pass
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
 from conversations.push.tailer import Tailer
 from conversations.push.topics import Events, Look, Moved, PersonalApprovals
+from conversations.push.unsaid import Listed, Standing
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     Transcript,
@@ -133,6 +135,54 @@ async def test_a_topic_that_another_began_while_one_read(
         assert 'data-seq="3"' in first.had[-1]
 
 
+class Mute(watch.Watch):
+    """A watch that says nothing."""
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(0.05)
+
+
+async def test_what_was_done_while_a_page_was_read_is_told(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was read, and renamed before it is followed from there: the first look finds it, though nothing tells it."""
+    monkeypatch.setattr(tailer, "open_watch", Mute)
+    story = await aside(Story, ann)
+    original = reader.read
+    async with client(PageFeed, ann, story.conversation.pk, 1) as page:
+
+        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
+            answer = await original(function, *args)
+            await aside(rename, story.conversation, "Harbour books")
+            return answer
+
+        monkeypatch.setattr(feed, "read", overtaken)
+        await page.takes(page.opening)
+        assert not page.has("Harbour books")
+        await page.listens(lambda: page.has("Harbour books"))
+
+
+async def test_a_page_that_another_began_with_another_title(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two open it while it is renamed: who read the old title reads again, whoever was first to follow."""
+    monkeypatch.setattr(tailer, "open_watch", Mute)
+    story = await aside(Story, ann)
+    original = reader.read
+    async with (
+        client(PageFeed, ann, story.conversation.pk, 1) as slow,
+        client(PageFeed, ann, story.conversation.pk, 1) as other,
+    ):
+
+        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
+            monkeypatch.setattr(feed, "read", original)
+            answer = await original(function, *args)
+            await aside(rename, story.conversation, "Harbour books")
+            await other.takes(other.opening)
+            return answer
+
+        monkeypatch.setattr(feed, "read", overtaken)
+        await slow.takes(slow.opening)
+    assert other.has("Harbour books")
+    assert slow.has("Harbour books")
+
+
 async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
     ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,15 +214,21 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
 # What belongs to a person
 
 
+def moved_of(conversation: int, owner: User) -> Look:
+    """A look that found steps in one conversation."""
+    moved = Moved(owner.pk, 9, drafted=False, listed=Listed("", None, 0))
+    return Look({conversation: moved}, frozenset({conversation}))
+
+
 async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
     ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A window is opened while something is so that passes before anybody looks."""
     said = ["before"]
-    standing = topics.Standing(1, 1, (0, False))
+    standing = Standing("", (0, False))
     monkeypatch.setattr(topics, "list_now", lambda person: (standing, said[0]))
     monkeypatch.setattr(feed, "list_now", lambda person: (standing, said[0]))
-    topic, moved = topics.PersonalList(ann.pk), Look({1: Moved(ann.pk, 1)}, frozenset({1}))
+    topic, moved = topics.PersonalList(ann.pk), moved_of(1, ann)
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
     async with client(ListFeed, ann) as window:
@@ -192,13 +248,13 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
     """The switch was turned, and the list fails: once, until who follows has read for themselves."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     topic, turned = topics.PersonalList(ann.pk), Look({}, notices=(1, False))
-    topic.begun_at(topics.Standing(0, 0, (0, False)))
+    topic.begun_at(Standing("", (0, False)))
     monkeypatch.setattr(topics, "list_now", lambda person: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         topic.look(turned)
     assert topic.look(turned) is None
-    topic.begun_at(topics.Standing(0, 0, (0, False)))
-    monkeypatch.setattr(topics, "list_now", lambda person: (topics.Standing(0, 0, (1, False)), "stopped"))
+    topic.begun_at(Standing("", (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: (Standing("", (1, False)), "stopped"))
     assert topic.look(turned) == {"html": "stopped"}
     assert topic.look(turned) is None
 
@@ -206,7 +262,7 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
 def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
     moment = iter([False, True])
-    monkeypatch.setattr(topics, "is_short", lambda: next(moment))
+    monkeypatch.setattr(unsaid, "is_short", lambda: next(moment))
     monkeypatch.setattr("conversations.pages.live.is_short", lambda: next(moment))
     standing, html = topics.list_now(ann.pk)
     assert not standing.notices[1]
@@ -216,12 +272,12 @@ def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatc
 def test_what_all_must_know_is_read_once_for_all_people(
     ann: User, bob: User, kim: User, django_assert_num_queries: Any
 ) -> None:
-    """However many follow their lists: each is asked only for its own; and between two looks, for nothing."""
+    """However many follow their lists: that, and how the conversations of all stand; and between two looks, nothing."""
     tailer = Tailer(lambda group, number, body: None)
     lists = [topics.PersonalList(person.pk) for person in (ann, bob, kim)]
     for each in lists:
-        each.begun_at(topics.Standing(0, None, (0, False)))
-    with django_assert_num_queries(1 + len(lists)):
+        each.begun_at(Standing("", (0, False)))
+    with django_assert_num_queries(2):
         look = tailer._looked([*lists], watch.Change(everything=True), frozenset())
         assert [each.look(look) for each in lists] == [None] * len(lists)
     with django_assert_num_queries(0):
@@ -240,7 +296,7 @@ async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
         topic = window.feed._topic
         assert await aside(topic.look, Look({}, everything=True)) == {"texts": window.had}
         story, output = await aside(asking, ann)
-        moved = Look({story.conversation.pk: Moved(ann.pk, 9)}, frozenset({story.conversation.pk}))
+        moved = moved_of(story.conversation.pk, ann)
         async with client(ApprovalsFeed, kim) as between:
             await between.takes(between.opening)
             assert '"waiting": 1' in between.had[-1]
@@ -261,7 +317,7 @@ def test_approvals_are_read_of_the_conversations_that_moved(
     assert told
     assert '"waiting": 3' in told["texts"][0]
     story, output = asking(ann)
-    moved = Look({story.conversation.pk: Moved(ann.pk, 9)}, frozenset({story.conversation.pk}))
+    moved = moved_of(story.conversation.pk, ann)
     with django_assert_num_queries(0):
         assert topic.look(moved) is None  # too soon
     time.sleep(topics.HOLD_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
 from conversations import presence, space
+from conversations.approvals.decisions import decide
+from conversations.approvals.expiry import expire_due
 from conversations.erasure import erase
 from conversations.killswitch import turn_off, turn_on
 from conversations.listing import archive, put_back, rename, tell
@@ -136,6 +139,57 @@ async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User,
         await aside(story.append, Step(f"user:{kim.pk}", "action_result", decision, output.gate_path))
         assert json.loads(await socket.text()) == said | {"state": "rejected", "waiting": 0}
         assert await other.nothing()
+
+
+async def counts(socket: Listener, *, after_lists: bool = False) -> str:
+    """How many approvals wait, by the next frame, which says nothing else."""
+    html = await socket.text()
+    while after_lists and 'id="list"' in html:
+        html = await socket.text()
+    (number,) = re.findall(r'^<span class="slot" id="approvals" data-v="(\d+)" hx-swap-oob="merge">', html)
+    assert 'id="list"' not in html
+    return str(number)
+
+
+async def test_how_many_approvals_wait_moves_on_every_page(ann: User, bob: User, kim: User) -> None:
+    """Of people who decide for others, whoever's turn begins to wait, is decided, is erased, or nobody decided in time.
+
+    Nobody else's list moves: not that of staff who decide only their own.
+    """
+    await aside(User.objects.filter(pk__in=[bob.pk, kim.pk]).update, is_staff=True)
+    decides, looks = await aside(cookie, kim), await aside(cookie, bob)
+    async with opened("/ws/me/", decides) as (page, _), opened("/ws/me/", looks) as (other, _):
+        assert await counts(page, after_lists=True) == "0"
+        while not await other.nothing():  # at once, and mostly with the first look
+            assert 'id="approvals" data-v="0"' in await other.text()
+        _, output = await aside(asking, ann)
+        assert await counts(page) == "1"
+        erased, _ = await aside(asking, ann)
+        assert await counts(page) == "2"
+        await aside(decide, output.pk, kim, "reject", digest=output.digest, via="admin")
+        assert await counts(page) == "1"
+        await aside(erase, erased.conversation, ann)
+        assert await counts(page) == "0"
+        await aside(asking, ann, expires_at="2020-01-01T00:00:00+00:00")
+        assert await counts(page) == "1"
+        await aside(expire_due)
+        assert await counts(page) == "0"
+        assert await page.nothing()
+        assert await other.nothing()
+
+
+async def test_how_many_approvals_wait_is_told_to_who_read_between(ann: User, kim: User) -> None:
+    """A list that is pushed for another reason has its own number: the next count is said after it, whatever it is."""
+    await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
+    session = await aside(cookie, kim)
+    async with opened("/ws/me/", session) as (page, _):
+        assert await counts(page, after_lists=True) == "0"
+        async with opened("/ws/me/", session) as (between, _):
+            assert await counts(between, after_lists=True) == "0"
+            assert await counts(page, after_lists=True) == "0"
+            await aside(Story, kim, "Something of my own.")
+            await html_with(page, "Something of my own.")
+            assert await counts(page, after_lists=True) == "0"
 
 
 async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:

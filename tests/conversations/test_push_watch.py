@@ -188,6 +188,30 @@ def test_an_erased_conversation_does_no_harm(ann: User, prompt: Prompt, watch: W
     assert watch.wait(SOON) == of(other)
 
 
+ERASES = """
+import sys
+import django
+django.setup()
+from django.contrib.auth.models import User
+from django.db import connection
+from conversations.erasure import erase
+from conversations.models import Conversation
+connection.settings_dict["NAME"] = sys.argv[1]
+erase(Conversation.objects.get(pk=sys.argv[2]), User.objects.get())
+"""
+
+
+def test_what_another_process_erased_is_noticed(ann: User, prompt: Prompt, watch: Watch) -> None:
+    """As `manage.py erase` does. Where nothing is left that could say whose it was, all is looked at."""
+    talk, name = prompt.conversation_id, str(connection.settings_dict["NAME"])
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "agentsite.settings"}
+    command = [sys.executable, "-c", ERASES, name, str(talk)]
+    subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True)
+    told = watch.wait(SOON)
+    assert told
+    assert told.everything or told.relisted == {(talk, ann.pk)}
+
+
 def test_a_vacuum_does_no_harm(prompt: Prompt, watch: Watch) -> None:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")

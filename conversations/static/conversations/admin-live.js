@@ -6,21 +6,26 @@
   "use strict";
 
   const SOONEST = 1000, LATEST = 30000; // milliseconds between tries to connect
+  const SIGN_IN = 4401, CLOSED = {
+    [SIGN_IN]: ["You are signed out: what stands here may be old.", "Sign in again"],
+    4403: ["Approvals are not yours to see any more.", "Reload"],
+  };
   const link = () => document.querySelector('#nav-sidebar-apps a[href$="/conversations/approval/"]');
   const content = () => document.getElementById("content-main");
-  let wait = SOONEST, fetching = false, again = false;
+  let wait = SOONEST, refused = 0, fetching = false, again = false;
 
   function connect() {
     const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws/approvals/");
-    socket.addEventListener("open", () => {
+    socket.addEventListener("message", (event) => { // who is refused hears nothing, though the socket opens
       wait = SOONEST;
-      refresh(true); // something may have happened since the page was made
-    });
-    socket.addEventListener("message", (event) => {
+      refused = 0;
       const said = JSON.parse(event.data);
-      if (said.type === "approval.changed") refresh(concerns(said.id));
+      if (said.type === "approval.changed") refresh(said.id === null || concerns(said.id)); // null: any may have, since the page was made
     });
-    socket.addEventListener("close", () => {
+    socket.addEventListener("close", ({ code }) => {
+      const doubted = code === SIGN_IN && refused !== SIGN_IN; // a password that was changed in another tab gave the browser a new session
+      if (CLOSED[code] && !doubted) return void (content() && tell(...CLOSED[code]));
+      refused = code;
       setTimeout(connect, wait * (0.5 + Math.random()));
       wait = Math.min(wait * 2, LATEST);
     });
@@ -60,7 +65,7 @@
     if (counted) link().innerHTML = counted.innerHTML;
     const now = fresh.getElementById("content-main");
     if (!page || !now || !otherwise(now)) return; // nothing is put anew under somebody's click without need
-    if (busy() || pointed()) return void tell(now);
+    if (busy() || pointed()) return void tell(meanwhile(now), "Show it");
     content().replaceWith(document.adoptNode(now));
     for (const list of document.querySelectorAll(".result-list-wrapper")) {
       const marked = list.querySelectorAll("tr input.action-select");
@@ -88,8 +93,13 @@
     });
   }
 
-  function tell(now) {
+  function meanwhile(now) {
     const verdict = [...now.querySelectorAll(".verdict")].map((each) => each.textContent.trim()).join(" · ");
+    return verdict ? `Meanwhile: ${verdict}.` : "Something changed meanwhile.";
+  }
+
+  // A line above what is shown, with a link to the page as it is now.
+  function tell(says, leads) {
     let line = document.getElementById("meanwhile");
     if (!line) {
       line = document.createElement("p");
@@ -97,13 +107,11 @@
       line.setAttribute("role", "status");
       content().before(line);
     }
-    line.textContent = "";
-    const words = document.createElement("span");
-    words.textContent = verdict ? `Meanwhile: ${verdict}. ` : "Something changed meanwhile. ";
-    const show = document.createElement("a");
+    const words = document.createElement("span"), show = document.createElement("a");
+    words.textContent = `${says} `;
     show.href = location.href;
-    show.textContent = "Show it";
-    line.append(words, show);
+    show.textContent = leads;
+    line.replaceChildren(words, show);
   }
 
   document.addEventListener("DOMContentLoaded", () => {

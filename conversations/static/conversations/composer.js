@@ -1,7 +1,7 @@
 "use strict";
 /* Where one writes: what was typed and chosen is never lost. After site.js, whose names it uses. */
 
-const form = byId("composer"), kept = form && `draft ${form.getAttribute("action")}`;
+const form = byId("composer"), mine = `draft ${form?.dataset.person} `, kept = mine + form?.getAttribute("action");
 
 /* ---------- what is told: why something was not taken, and whether one can send ---------- */
 
@@ -149,7 +149,7 @@ function over({ detail }) {
   refuse("");
   grow(field);
   toEnd();
-  if (!matchMedia("(pointer: coarse)").matches) field.focus({ preventScroll: true });
+  if (!matchMedia("(pointer: coarse)").matches) lead(field, form);
 }
 
 async function unreadable(files) {
@@ -159,6 +159,8 @@ async function unreadable(files) {
 }
 
 if (form) {
+  for (const key of Object.keys(sessionStorage)) // others were signed in before, in this tab
+    if (key.startsWith("draft ") && !key.startsWith(mine)) sessionStorage.removeItem(key);
   byId("main").append(byId("drop")); // over the whole thread
   field.value ||= sessionStorage.getItem(kept) || "";
   grow(field);

@@ -220,26 +220,33 @@ setInterval(tell, 1000);
 
 /* ---------- the connection: lost, it says so, counts down and tries again ---------- */
 
-const sockets = new Map(); // element -> {wrapper, tries, at}
+const sockets = new Map(); // element -> {wrapper, tries, code}, and `open` since when, or tried again `at` what time, or why it is `over`
 const main = () => sockets.get(turns || document.querySelector("[ws-connect]"));
-const CLOSED = { 4401: "You are signed out.", 4403: "This page is not yours to see any more.", 4404: "This conversation is gone." };
+const SIGN_IN = 4401, CLOSED = { [SIGN_IN]: "You are signed out.", 4403: "This page is not yours to see any more.", 4404: "This conversation is gone." };
+const STEADY = 5000, LONGEST = 30_000; // milliseconds: what is refused opens too, for a moment; what hangs is given up
 let asked = 0, again = 0;
 
 htmx.config.wsReconnectDelay = () => 2 ** 30; // never by itself: it is done here, where one can say "now"
-htmx.createWebSocket = (url) => new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
+htmx.createWebSocket = (url) => {
+  const socket = new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
+  setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, LONGEST);
+  return socket;
+};
 
 document.addEventListener("htmx:wsOpen", ({ target, detail }) => {
   const before = sockets.get(target);
-  sockets.set(target, { wrapper: detail.socketWrapper, tries: 0, open: true });
+  sockets.set(target, { ...before, wrapper: detail.socketWrapper, open: Date.now() });
   if (before && target === (turns || target)) announce("Connected again");
   online();
   look();
 });
 document.addEventListener("htmx:wsClose", ({ target, detail }) => {
-  const tries = (sockets.get(target)?.tries ?? 0) + 1, wait = Math.min(2 ** (tries - 1), 30) * (0.75 + Math.random() / 4);
-  const over = CLOSED[detail.event.code];
-  sockets.set(target, { wrapper: detail.socketWrapper, tries, over, at: Date.now() + (over ? Infinity : wait * 1000) });
-  if (tries === 1) announce(over || "Connection lost");
+  const last = sockets.get(target), before = Date.now() - last?.open > STEADY ? {} : last, { code } = detail.event;
+  const tries = (before?.tries ?? 0) + 1, wait = Math.min(2 ** (tries - 1), 30) * (0.75 + Math.random() / 4);
+  const doubted = code === SIGN_IN && before?.code !== SIGN_IN; // a password that was changed in another tab gave the browser a new session
+  const over = !doubted && CLOSED[code];
+  sockets.set(target, { wrapper: detail.socketWrapper, tries, code, ...(over ? { over } : { at: Date.now() + wait * 1000 }) });
+  if (over || tries === 1) announce(over || "Connection lost");
   online();
 });
 
@@ -251,7 +258,7 @@ function online() {
   if (end) toEnd();
   sendable();
   if (state.open) return;
-  const left = Math.ceil((state.at - Date.now()) / 1000);
+  const left = Math.ceil((state.at - Date.now()) / 1000); // NaN while it is tried
   strip.querySelector("strong").textContent = state.over || "Connection lost.";
   strip.querySelector("[data-says]").textContent =
     state.over ? "Your text stays here." : `Trying again ${left > 0 ? `in ${left} s` : "now"}. The agent goes on without you; your text stays here.`;
@@ -260,8 +267,8 @@ function online() {
 
 function reconnect(now) {
   for (const state of sockets.values())
-    if (!state.open && !state.over && (now || Date.now() >= state.at)) {
-      state.at = Date.now() + 30_000; // until it closes again, which says when to try next
+    if (state.at && (now || Date.now() >= state.at)) {
+      delete state.at; // until it closes again, which says when to try next: an element has one socket
       state.wrapper.reconnect();
     }
   online();
@@ -325,7 +332,7 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
   setTimeout(() => asking.replaceChildren());
   const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
   if (taken && detail.elt.matches("[data-decides]")) next();
-  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) field?.focus({ preventScroll: true }); // its button has gone
+  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) lead(field); // its button has gone
 });
 
 function unsent() {
@@ -350,11 +357,22 @@ document.addEventListener("input", ({ target }) => { if (target.matches("#messag
 
 /* ---------- deciding: on to the next card that waits, and keys that never decide by themselves ---------- */
 
-function next() {
-  const card = document.querySelector(".ask");
-  if (card) card.scrollIntoView({ block: "nearest" });
-  (card || field)?.focus({ preventScroll: true });
+let led = 0; // when the focus was moved: who types on then does not mean the keys below
+const isLeft = (within) => document.activeElement === document.body || within?.contains(document.activeElement);
+
+/* On to what comes next, from what was sent and has gone, or from within it: whoever went elsewhere while the answer was on its way stays there. */
+function lead(to, from) {
+  if (!to || !isLeft(from)) return;
+  led = Date.now();
+  to.scrollIntoView({ block: "nearest" });
+  to.focus({ preventScroll: true });
 }
+
+const next = () => lead(document.querySelector(".ask") || field);
+
+document.addEventListener("htmx:afterSwap", ({ target }) => {
+  if (!isLeft(target)) all("[autofocus]", target).forEach((one) => one.removeAttribute("autofocus")); // as in lead()
+});
 
 /* A form that opens on a card shows its buttons too, not only the field that has the focus. */
 document.addEventListener("htmx:afterSettle", ({ target }) => {
@@ -362,7 +380,7 @@ document.addEventListener("htmx:afterSettle", ({ target }) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (Date.now() - led < 1000 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   const to = { a: ".ask .btn.primary", "/": "#q" }[event.key.toLowerCase()];
   const found = to && document.querySelector(to);
   if (!found) return;
