@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.engine.secrets import hide
 from conversations.claims import is_held
 from conversations.listing import tell
-from conversations.models import Conversation, Erasure, File, Output, Prompt, Step
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Snapshot, Step
+from conversations.models.step import Told
 from conversations.workspaces import clear, root
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class TurnRuns(Exception):
 def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
     """Delete a conversation with all that was said, done and made in it; what stays is who did it, when and why.
 
-    Files and the workspace go once that is committed. Snapshots stay: others may share them. Raises TurnRuns while a
-    worker holds a turn of it, Conversation.DoesNotExist.
+    What models were told goes where no other conversation was told the same; files and the workspace once all that is
+    committed. Raises TurnRuns while a worker holds a turn of it, Conversation.DoesNotExist.
     """
     with transaction.atomic():
         locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
@@ -51,6 +52,8 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
             head=locked.head,
         )
         contents = [file.content for file in locked.files.all()]
+        starts = Step.objects.filter(conversation=locked, type="action_start", payload__contains='"snapshot":"')
+        told = set(starts.values_list(Told("payload"), flat=True))
         Output.objects.filter(conversation=locked).delete()
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()
@@ -58,8 +61,25 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         Prompt.objects.filter(conversation=locked).delete()
         tell(locked.pk, locked.owner_id)
         locked.delete()
+        forget_snapshots(told)
         transaction.on_commit(partial(_remove, contents, conversation.pk))
     return erasure
+
+
+def forget_snapshots(names: Collection[str]) -> None:
+    """Delete those of these that no step names any more, but for steps that were redacted. The last of a transaction:
+
+    a record that finds its snapshot there takes no lock on it, so on PostgreSQL all that are under way are waited for,
+    and others wait until this is committed.
+    """
+    if names and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {Snapshot._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+    taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
+    for name in names:
+        told = Step.objects.alias(told=Told("payload")).filter(type="action_start", told=name)
+        if not told.exclude(Exists(taken_out)).exists():
+            Snapshot.objects.filter(pk=name).delete()
 
 
 def _remove(contents: list[FieldFile], conversation_id: int) -> None:

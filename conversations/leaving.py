@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
+from django.db.models import F
 
 from conversations.accounts.sessions import end_sessions
 from conversations.claims import is_held
@@ -45,6 +47,12 @@ def erase_user(user: User, by: User, reason: str = "") -> int:
                 erase(conversation, by, reason)
                 erased += 1
     return erased
+
+
+def erased_people() -> list[User]:
+    """Those who were erased."""
+    gone = get_user_model().objects.filter(is_active=False, username__startswith="erased-").order_by("pk")
+    return [user for user in gone if re.fullmatch(rf"erased-{user.pk}(-\d+)?", user.get_username())]
 
 
 def _shut_out(user: User) -> None:
@@ -82,14 +90,23 @@ def _forget(user: User) -> None:
         kind._default_manager.filter(user=user).delete()
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()
-    about = ContentType.objects.get_for_model(user)
-    LogEntry.objects.filter(content_type=about, object_id=str(user.pk)).update(object_repr=gone)
+    _forget_in_history(user, gone)
     user.groups.clear()
     user.user_permissions.clear()
     user.username, user.first_name, user.last_name, user.email, user.last_login = gone, "", "", "", None
     user.is_staff = user.is_superuser = False
     user.set_unusable_password()
     user.save()
+
+
+def _forget_in_history(user: User, gone: str) -> None:
+    """In what the admin says was done: to their row, and to keys that bear a name of theirs, which it tells no more."""
+    kind = ContentType.objects.get_for_model
+    theirs = LogEntry.objects.filter(content_type=kind(user), object_id=str(user.pk))
+    theirs.update(object_repr=gone, change_message="")  # which quotes rows that were changed with it
+    keys = LogEntry.objects.filter(content_type=kind(ApiKey))  # revoked ones: nobody knows any more whose they were
+    for name in filter(None, (user.get_username(), user.first_name, user.last_name, user.email)):
+        keys.filter(object_repr__icontains=name).update(object_repr=F("object_id"))
 
 
 def _free_name(user: User) -> str:

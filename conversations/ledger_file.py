@@ -61,6 +61,7 @@ def _one_moment() -> Iterator[None]:
         if connection.vendor == "postgresql":
             with transaction.atomic():
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # long ledgers take long to write
                 yield
             return
         cursor.execute("SAVEPOINT one_moment")  # not atomic(): that takes the lock of those who write, as they have to

@@ -143,7 +143,8 @@ def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key:
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = Request.of(by, key, "again", old.pk)
-    more = {"input": old.input, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
+    said = old.input and hide(old.input)  # the secret may be younger than the message
+    more = {"input": said, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
 
     def start() -> Prompt:
         return _begin(_new(request, old.conversation, repeats=old, **more), Regiving(old))

@@ -23,10 +23,10 @@ from agents.engine.ledger import canonical
 from agents.engine.secrets import hide
 from agents.engine.view import ancestors, join, parent
 from agents.plugins.files.box import Box
+from conversations.erasure import forget_snapshots
 from conversations.journal import CHANGING, output_columns, read_steps
 from conversations.listing import tell
-from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Snapshot, Step
-from conversations.models.step import Told
+from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
 from conversations.redacted import COPY_LEAST, GONE, has_content, is_redacted, one_of, redacted, sha256, texts
 from conversations.titles import titled
 from conversations.verification.rules import folded
@@ -72,11 +72,11 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         roots = {row.prompt_id for row in rows if row.type == "action_call" and not row.path}
         _forget_words(locked, [prompt for prompt in prompts if prompt.pk in roots])
         _forget_files(rows, roots, locked)
-        _forget_snapshots(rows)
         Draft.objects.filter(prompt__in=prompts).delete()
         for prompt in prompts:
             _fold_again(prompt)
         tell(locked.pk, locked.owner_id)
+        forget_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
     return Redacted(sorted(before), _copies(conversation, before, after))
 
 
@@ -184,15 +184,6 @@ def _forget_words(conversation: Conversation, prompts: Iterable[Prompt]) -> None
         if conversation.title in {titled(text) for text in said if text}:
             Conversation.objects.filter(pk=conversation.pk).update(title=GONE)
         Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=GONE)
-
-
-def _forget_snapshots(rows: Iterable[Step]) -> None:
-    """What models were told in these rounds, where no other round was told the same."""
-    taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
-    for name in {row.content["snapshot"] for row in rows if _names_snapshot(row)}:
-        told = Step.objects.alias(told=Told("payload")).filter(type="action_start", told=name)
-        if not told.exclude(Exists(taken_out)).exists():
-            Snapshot.objects.filter(pk=name).delete()
 
 
 def _fold_again(prompt: Prompt) -> None:

@@ -22,6 +22,7 @@ from conversations.backup.folders import things_in
 from conversations.backup.manifest import Manifest, this_version
 from conversations.backup.past import Safe, make_safe
 from conversations.backup.standstill import STOP, at_work
+from conversations.backup.taken_out import TakenOut
 from conversations.models import Conversation, Erasure
 
 
@@ -55,7 +56,7 @@ def _folders() -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of a restore. `came_back`: conversations that were erased after the backup was taken.
+    """What came of a restore. `again`: commands that erase and redact once more what was so after the backup.
 
     `left_out`: links of the archive that led out of their workspace.
     """
@@ -63,7 +64,7 @@ class Restored:
     manifest: Manifest
     safe: Safe
     updated: bool
-    came_back: list[int]
+    again: list[str]
     left_out: int
 
 
@@ -79,7 +80,7 @@ def restore(source: Path, *, force: bool = False) -> Restored:
         manifest, left_out = unpack(source, folder)
         _fits(manifest)
         exchanges = [stack.enter_context(Exchange(root, folder / room)) for room, root in _folders().items()]
-        erased = _erased()
+        taken_out = TakenOut.now() if _has(Erasure) else TakenOut()
         databases.put_back(folder / DATABASE)
         with _to_its_end():
             if replace(databases.state(), migrations=manifest.state.migrations) != manifest.state:
@@ -89,8 +90,7 @@ def restore(source: Path, *, force: bool = False) -> Restored:
             call_command("migrate", interactive=False, verbosity=0)
             updated = databases.state().migrations != manifest.state.migrations
             safe = make_safe(manifest.time)
-    came_back = sorted(erased & set(Conversation.objects.values_list("pk", flat=True)))
-    return Restored(manifest, safe, updated, came_back, left_out)
+    return Restored(manifest, safe, updated, list(taken_out.again()), left_out)
 
 
 @contextmanager
@@ -121,10 +121,6 @@ def _is_free(*, force: bool) -> None:
 
 def _has(model: type[Model]) -> bool:
     return model._meta.db_table in connection.introspection.table_names()
-
-
-def _erased() -> set[int]:
-    return set(Erasure.objects.values_list("conversation_id", flat=True)) if _has(Erasure) else set()
 
 
 def _fits(manifest: Manifest) -> None:

@@ -39,7 +39,7 @@ AT = time(3, 17)
 def verify_all(tell: Callable[[str], object], alive: Callable[[], object] = lambda: None) -> Verification:
     """Check every conversation, one after the other, and keep what came of it.
 
-    `tell` is called with each problem as a line, `alive` before each one. What is erased meanwhile is none.
+    `tell` is called with each problem as a line, `alive` again and again. What is erased meanwhile is none.
     """
     return _checked(Verification.objects.create(), tell, alive)
 
@@ -90,7 +90,7 @@ def _checked(run: Verification, tell: Callable[[str], object], alive: Callable[[
         if timezone.now() - run.beat_at > BEAT:
             _keep(run, said)
         try:
-            found = verify(pk)
+            found = verify(pk, alive)
         except Conversation.DoesNotExist:
             continue
         run.conversations += 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models.fields.files import FieldFile
 
 from agents.engine.attached import Attached
 from agents.engine.closing import spent
@@ -24,6 +25,10 @@ from conversations.verification.rules import Problem, folded, guarded, problems_
 
 AT_ONCE = 500
 """Steps of a chain that are read in one go."""
+CHUNK = 2**20
+"""Bytes of a file that are read in one go."""
+Alive = Callable[[], object]
+"""Told, again and again, that the check goes on."""
 
 
 @dataclass
@@ -34,23 +39,25 @@ class Verified:
     problems: list[Problem] = field(default_factory=list)
 
 
-def verify(conversation_id: int) -> Verified:
+def verify(conversation_id: int, alive: Alive = lambda: None) -> Verified:
     """All that a conversation's ledger promises. Raises Conversation.DoesNotExist, and where the database is away.
 
     What cannot be checked is a problem, and the rest is checked all the same.
 
     Nobody waits for long: steps do not change, so the chain is walked without a lock, up to the few that are appended
-    meanwhile; a turn is read under one, with its outputs and rows, and looked at after that. Holds one turn in memory.
+    meanwhile; a turn is read under one, with its outputs and rows, and looked at after that. Where something was
+    redacted or erased meanwhile, what is wrong may be only that: then all is looked at anew. Holds one turn in memory.
     """
     own = set(Prompt.objects.filter(conversation=conversation_id).values_list("pk", flat=True))
     found, chain = Verified(), _begun(conversation_id)
     with guarded(found.problems, 0):
-        _walk_all(conversation_id, chain, found, own)
-    if Redaction.objects.filter(conversation=conversation_id).count() != len(chain.kept):
-        return verify(conversation_id)  # something was redacted while we walked
+        _walk_all(conversation_id, chain, found, own, alive)
     for prompt in sorted(own):
+        alive()
         with guarded(found.problems, 0):
-            _look_at(conversation_id, prompt, found.problems)
+            _look_at(conversation_id, prompt, found.problems, alive)
+    if found.problems and _lost_something(conversation_id, since=chain):
+        return verify(conversation_id, alive)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
 
@@ -60,9 +67,16 @@ def _begun(conversation_id: int) -> Chain:
     return Chain({seq: Redacted(*digests) for seq, *digests in rows})
 
 
-def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int]) -> None:
+def _lost_something(conversation_id: int, since: Chain) -> bool:
+    """Whether the conversation was erased, or a step of it redacted, since this chain was begun."""
+    redactions = Redaction.objects.filter(conversation=conversation_id).count()
+    return redactions != len(since.kept) or not Conversation.objects.filter(pk=conversation_id).exists()
+
+
+def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int], alive: Alive) -> None:
     """Walk the chain to its end, and see that the conversation says the same of it."""
     while rows := _next(conversation_id, chain.seq):
+        alive()
         _walk(rows, chain, found, own)
     with transaction.atomic():  # nobody appends meanwhile
         conversation = _locked(conversation_id)
@@ -100,7 +114,7 @@ def _columns(row: Step, own: set[int]) -> Iterator[Problem]:
         yield Problem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
 
 
-def _look_at(conversation_id: int, pk: int, problems: list[Problem]) -> None:
+def _look_at(conversation_id: int, pk: int, problems: list[Problem], alive: Alive) -> None:
     """Add what is wrong with one turn. A conversation that was erased meanwhile is none."""
     with transaction.atomic():  # a step, its outputs and its prompt's row are written together
         try:
@@ -117,13 +131,14 @@ def _look_at(conversation_id: int, pk: int, problems: list[Problem]) -> None:
     for found in (
         _outputs(prompt, steps, outputs),
         _prompt(conversation, prompt, steps),
+        _asked(prompt, steps),
         _usage(conversation, prompt, steps, usage),
     ):
         with guarded(problems, last):
             problems += found
     for step in steps:
         with guarded(problems, step.id):
-            problems += _named(conversation, step)
+            problems += _named(conversation, step, alive)
 
 
 def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[Problem]:
@@ -167,6 +182,31 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
         yield Problem(last, f"{prompt} has begun and does not hold the slot")
 
 
+def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
+    """The prompt's row says what the turn's own call does of what was asked, how and by whom.
+
+    The values are not told: this goes into logs, and one of them is a message.
+    """
+    call = next((step for step in steps if step.type == "action_call" and not step.path), None)
+    if call is None:
+        return
+    said = call.payload["payload"]
+    expected = {
+        "input": said["text"],
+        "tier": said["tier"],
+        "origin": call.payload["origin"],
+        "policy": call.payload["policy"],
+        "continues_id": said.get("continues"),
+        "repeats_id": said.get("repeats"),
+    }
+    wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
+    by = f"user:{prompt.asked_by_id}" if prompt.asked_by_id else "system"
+    if call.actor != by and (said["text"] is not None or "continues" in said):  # else the system's, whoever asked
+        wrong.append("asked_by_id")
+    if wrong:
+        yield Problem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")
+
+
 def _usage(conversation: Conversation, prompt: Prompt, steps: list[Entry], rows: dict[str, Usage]) -> Iterator[Problem]:
     """What was used of models is counted, answer by answer."""
     answers = {step.path: step for step in steps if spent(step) is not None}
@@ -185,7 +225,7 @@ def _usage(conversation: Conversation, prompt: Prompt, steps: list[Entry], rows:
             yield Problem(step.id, f"what the answer at {path} used is counted wrongly: {', '.join(sorted(wrong))}")
 
 
-def _named(conversation: Conversation, step: Entry) -> Iterator[Problem]:
+def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Problem]:
     """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
     if step.type == "action_start" and (name := step.payload.get("snapshot")):
         text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
@@ -195,9 +235,9 @@ def _named(conversation: Conversation, step: Entry) -> Iterator[Problem]:
     elif step.payload.get(MARK):
         yield from _left(step)
     elif step.type == "file":
-        yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))))
+        yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))), alive)
     elif step.type == "action_call" and not step.path:
-        yield from _given(conversation, step)
+        yield from _given(conversation, step, alive)
 
 
 def _left(step: Entry) -> Iterator[Problem]:
@@ -208,7 +248,7 @@ def _left(step: Entry) -> Iterator[Problem]:
             yield Problem(step.id, f"was redacted, and the file {pk} is there all the same")
 
 
-def _given(conversation: Conversation, step: Entry) -> Iterator[Problem]:
+def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Problem]:
     """The files that came with what was said."""
     try:
         given = Attached.of(step.payload["payload"])
@@ -217,10 +257,10 @@ def _given(conversation: Conversation, step: Entry) -> Iterator[Problem]:
         return
     for file in given:
         named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
-        yield from _file(conversation, step, named, "name", "size", "path")
+        yield from _file(conversation, step, named, alive, "name", "size", "path")
 
 
-def _file(conversation: Conversation, step: Entry, named: File, *told: str) -> Iterator[Problem]:
+def _file(conversation: Conversation, step: Entry, named: File, alive: Alive, *told: str) -> Iterator[Problem]:
     """The file that a step names is there, with its content; what the step tells of it is true."""
     row = File.objects.filter(conversation=conversation, pk=named.pk).first()
     if row is None:
@@ -230,9 +270,17 @@ def _file(conversation: Conversation, step: Entry, named: File, *told: str) -> I
         yield Problem(step.id, f"the file {row.pk} differs from what was said of it: {', '.join(wrong)}")
     try:
         with row.content.open() as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = _sha256_of(content, alive)
     except OSError:
         yield Problem(step.id, f"the content of the file {row.pk} is missing")
         return
     if digest != row.sha256:
         yield Problem(step.id, f"the content of the file {row.pk} is not what was stored")
+
+
+def _sha256_of(content: FieldFile, alive: Alive) -> str:
+    digest = hashlib.sha256()
+    for piece in content.chunks(CHUNK):
+        alive()
+        digest.update(piece)
+    return digest.hexdigest()

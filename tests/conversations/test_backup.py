@@ -14,19 +14,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from conversations.approvals.decisions import decide
+from conversations.backup import databases
 from conversations.backup.archive import IN_MEMORY
 from conversations.claims import claimable
 from conversations.erasure import erase
+from conversations.leaving import erase_user
 from conversations.models import Conversation, Drain, File, Gate, Output, Prompt, Step, Worker
+from conversations.redaction import redact
 from conversations.worker import hosts
 from conversations.workspaces import remove_tree
 from tests.agentsite.processes import free_port
@@ -234,11 +239,83 @@ def test_nobody_of_the_past_comes_back_to_work_or_is_signed_in(
     assert taken(prompt).fence > claim.fence + 1000
 
 
-def test_what_was_erased_and_came_back_is_named(site: Site, ann: User, archive: Path) -> None:
-    conversation = site.ended(ann, says("Secret.")).conversation
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="what pg_dump writes is read row by row")
+def test_what_was_erased_before_is_not_in_a_backup(site: Site, ann: User, archive: Path) -> None:
+    """Nor in pages that nothing uses any more, where a SQLite that does not overwrite them left it."""
+    talk = site.ended(ann, says("hunter2 " * 10_000)).conversation
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA secure_delete=OFF")
+    erase(talk, ann)
     told("backup", archive)
-    erase(conversation, ann)
-    assert f"back now: conversations {conversation.pk}." in told("restore", archive)
+    with tarfile.open(archive) as tar:
+        database = tar.extractfile("database")
+        assert database
+        assert b"hunter2" not in database.read()
+    assert "0 conversations, 0 steps: clean" in told("restore", archive)
+
+
+@pytest.mark.postgres
+def test_a_backup_may_take_longer_than_a_transaction_may_stand_still(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that holds its moment waits for pg_dump to end."""
+    run = databases._run
+
+    def slow(*command: str) -> None:
+        still = "SELECT FROM pg_stat_activity WHERE pid = %s AND clock_timestamp() - state_change < interval '0.2 s'"
+        where = connection.get_connection_params() | {"cursor_factory": None}
+        with psycopg.connect(**where, autocommit=True) as other:
+            while other.execute(still, [pid]).fetchone() is not None:
+                pass
+        run(*command)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = '100ms'")
+        cursor.execute("SELECT pg_backend_pid()")
+        pid = cursor.fetchone()[0]
+    monkeypatch.setattr(databases, "_run", slow)
+    told("backup", archive)
+    connection.close()
+
+
+def again(*commands: str) -> str:
+    """How a restore names what is back, with the commands that take it out again."""
+    lines = [f"    python manage.py {command} --by USERNAME --reason WHY\n" for command in commands]
+    return "".join(["Erased or redacted after the backup, and back now. Do it again:\n", *lines])
+
+
+def test_what_was_erased_or_redacted_and_came_back_is_named(site: Site, ann: User, archive: Path) -> None:
+    """People with their conversations, other conversations, and steps; each with the command that does it again."""
+    kim = person("kim")
+    site.ended(kim, says("Mine."))
+    known, gone, secret = (site.ended(ann, says("Secret.")).conversation for _ in range(3))
+    redact(known, [1], ann, "Old.")
+    erase_user(person("known"), ann)
+    told("backup", archive)
+    assert "back now" not in told("restore", archive, replace=True)
+    later = site.ended(ann, says("Unused."), says("Later."), conversation=known)
+    redact(known, [later.steps.get(type="text").seq], ann, "Only there.")
+    done = redact(secret, [1], ann, "Old.").seqs
+    erase(gone, ann)
+    erase_user(kim, ann)
+    commands = "erase_user kim", f"erase {gone.pk}", f"redact {secret.pk} {' '.join(map(str, done))}"
+    out = told("restore", archive, replace=True)
+    assert again(*commands) in out
+    assert "clean" in out
+    for command in commands:
+        told(*command.split(), by="ann", reason="Again.")
+    assert list(Conversation.objects.order_by("pk")) == [known, secret]
+    told("backup", archive, force=True)
+    assert "back now" not in told("restore", archive, replace=True)
+
+
+def test_an_archive_of_another_site_brings_back_nobody(ann: User, archive: Path) -> None:
+    """Whoever has the number of somebody who was erased here is another."""
+    kim = person("kim")
+    told("backup", archive)
+    kim.date_joined = timezone.now()
+    erase_user(kim, ann)
+    assert "back now" not in told("restore", archive, replace=True)
 
 
 RUNNING: dict[str, Callable[[Prompt], object]] = {

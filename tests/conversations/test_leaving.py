@@ -5,6 +5,7 @@ import json
 
 import pytest
 from django.apps import apps
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
@@ -13,7 +14,7 @@ from django.urls import reverse
 
 from conversations import leaving, prompts
 from conversations.accounts.forms import Details
-from conversations.api.keys import make_key
+from conversations.api.keys import make_key, public_id
 from conversations.approvals.decisions import decide
 from conversations.erasure import TurnRuns, erase
 from conversations.leaving import LastAdministrator, erase_user
@@ -74,6 +75,37 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     assert verify(others.conversation_id).problems == []
     html = client_of(ann).get(others.conversation.get_absolute_url()).text
     assert f"erased-{lea.pk}" in html
+
+
+def test_the_admins_history_says_no_more_who_they_were(ann: User, lea: User) -> None:
+    """Not of their row, not of what was changed in it, nor of a key named after them; others' entries stay."""
+    chief = client_of(person("chief", is_superuser=True, is_staff=True))
+    chief.post(reverse("admin:auth_user_change", args=[lea.pk]), row_of(lea) | {"quota-0-running_prompts": "2"})
+    keys = [make_key(owner, name, ["read"])[0] for owner, name in ((lea, "For lea-the-LEAVER"), (ann, "CI"))]
+    for key in keys:
+        chief.post(reverse("admin:conversations_apikey_delete", args=[public_id(key)]), {"post": "yes"})
+    assert "Quota of leaving-lea" in LogEntry.objects.get(object_id=str(lea.pk)).change_message
+    erase_user(lea, ann)
+    assert known() == set()
+    said = LogEntry.objects.order_by("pk").values_list("object_repr", "change_message")
+    assert list(said) == [(f"erased-{lea.pk}", ""), (public_id(keys[0]), ""), ("CI", "")]
+
+
+def row_of(user: User) -> dict[str, str]:
+    """What the admin's form of this person sends where nothing is changed."""
+    joined, quota = user.date_joined, Quota.objects.get(user=user)
+    return {
+        "username": user.username,
+        "first_name": user.first_name,
+        "email": user.email,
+        "is_active": "on",
+        "date_joined_0": joined.date().isoformat(),
+        "date_joined_1": joined.strftime("%H:%M:%S"),
+        "quota-TOTAL_FORMS": "1",
+        "quota-INITIAL_FORMS": "1",
+        "quota-0-id": str(quota.pk),
+        "quota-0-user": str(user.pk),
+    }
 
 
 def client_of(user: User) -> Client:

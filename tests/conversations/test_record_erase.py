@@ -3,6 +3,8 @@
 import io
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,12 +16,15 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from agents.engine.errors import Fenced
+from agents.engine.ledger import Step
+from agents.models import SystemPrompt
 from conversations import guard
 from conversations.erasure import TurnRuns, erase
 from conversations.journal import append
-from conversations.models import Conversation, Erasure, File, Output, Prompt
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Snapshot
 from conversations.models import Step as Row
 from conversations.prompts import start_conversation
+from conversations.redaction import redact
 from conversations.verification.stored import verify
 from conversations.worker import tasks
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, Site, lies_there, meddle, place, record, said, taken
@@ -56,6 +61,51 @@ def test_everything_goes_and_its_trace_stays(ann: User, site: Site) -> None:
     assert not workspace(conversation).exists()
     assert lies_there(File.objects.get().content)
     assert verify(other.conversation_id).problems == []
+
+
+def test_what_models_were_told_goes_where_no_other_conversation_was_told_the_same(ann: User, site: Site) -> None:
+    """A plugin may have told it what was said; a step that was redacted keeps nothing of it."""
+    pirate = SystemPrompt.objects.create(name="Pirate", text="Talk like a pirate.")
+    mine = site.ended(ann, says("Arr."), conversation=start_conversation(ann, system_prompt=pirate))
+    first, second, third = (site.ended(ann, says("Hello.")) for _ in range(3))
+    own, shared = (snapshot_of(prompt) for prompt in (mine, first))
+    erase(mine.conversation, ann)
+    assert list(Snapshot.objects.values_list("pk", flat=True)) == [shared] != [own]
+    erase(first.conversation, ann)
+    assert verify(second.conversation_id).problems == []
+    redact(third.conversation, [1], ann, "Old.")
+    erase(second.conversation, ann)
+    assert not Snapshot.objects.exists()
+    assert verify(third.conversation_id).problems == []
+
+
+def snapshot_of(prompt: Prompt) -> str:
+    return str(Row.objects.get(prompt=prompt, type="action_start", path="1").content["snapshot"])
+
+
+@pytest.mark.postgres
+def test_what_is_told_again_at_that_moment_stays(ann: User, site: Site) -> None:
+    """A record that found it there is not committed yet when the erasure comes: it is waited for."""
+    old, new = site.ended(ann, says("Hello.")), site.starts(ann, says("Hello."))
+    text = Snapshot.objects.get(pk=snapshot_of(old)).text
+    begun = Step("worker:1", "action_start", {"attempt": 1, "snapshot": snapshot_of(old)}, "1")
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            at = place(new)
+            told = record(new, at, Step("runtime", "action_call", {"policy": "model", "payload": {}}, "1"), begun)
+            append(at, replace(told, snapshots={snapshot_of(old): text}))
+            erasing = threads.submit(erased, old.conversation, ann)
+            while not meddle("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                assert not erasing.done()
+        erasing.result(timeout=30)
+    assert Snapshot.objects.get().text == text
+
+
+def erased(conversation: Conversation, by: User) -> None:
+    try:
+        erase(conversation, by)
+    finally:
+        connection.close()
 
 
 @pytest.fixture

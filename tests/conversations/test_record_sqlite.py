@@ -1,11 +1,15 @@
 """SQLite as it really runs: settings that are written down and never applied are a classic (T-36, CP40)."""
 
+import sqlite3
 import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
+from agentsite import databases
 from conversations.journal import append
 from conversations.models import Step as Row
 from conversations.prompts import start_conversation, start_prompt
@@ -22,12 +26,25 @@ def test_its_settings_hold_on_every_connection() -> None:
         with connection.cursor() as cursor:
             return {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
 
-    expected: dict[str, object] = {"journal_mode": "wal", "synchronous": 2, "recursive_triggers": 1}
+    expected: dict[str, object] = {"journal_mode": "wal", "synchronous": 2, "recursive_triggers": 1, "secure_delete": 1}
     in_a_thread = at_once(settings)
     assert [settings(), *in_a_thread] == [expected, expected]
     with connection.cursor() as cursor:
         assert cursor.execute("PRAGMA busy_timeout").fetchone()[0] >= 20_000
         assert cursor.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+
+
+def test_what_is_deleted_is_overwritten_whatever_sqlite_was_built_with(tmp_path: Path) -> None:
+    """Short texts, and those that have pages of their own."""
+    options = databases.sqlite(tmp_path / "site")["OPTIONS"]
+    with closing(sqlite3.connect(tmp_path / "site", isolation_level=None)) as opened:
+        opened.execute("PRAGMA secure_delete=OFF")  # as many are built
+        opened.executescript(f"{options['init_command']} CREATE TABLE said (text TEXT)")
+        opened.executemany("INSERT INTO said VALUES (?)", [["hunter2"], ["hunter2 " * 10_000], ["Hello."]])
+        opened.execute("DELETE FROM said WHERE text LIKE 'hunter2%'")
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    held = (tmp_path / "site").read_bytes()
+    assert (b"Hello." in held, b"hunter2" in held) == (True, False)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a lock of SQLite's")

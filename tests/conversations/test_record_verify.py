@@ -2,8 +2,9 @@
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,10 +16,18 @@ from agents.engine.outputs import Outputs
 from conversations import guard
 from conversations.erasure import erase
 from conversations.journal import CHANGING, append, read_steps
-from conversations.models import Conversation, File, Output, Prompt, State
+from conversations.models import Conversation, File, Origin, Output, Prompt, State
 from conversations.models import Step as Row
-from conversations.prompts import start_conversation, start_prompt
-from conversations.verification import stored
+from conversations.prompts import (
+    again_prompt,
+    cancel_prompt,
+    continue_prompt,
+    start_conversation,
+    start_prompt,
+    start_unsaid,
+)
+from conversations.redaction import redact
+from conversations.verification import Problem, stored
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
 
@@ -178,6 +187,35 @@ def test_a_prompts_row_that_was_changed_is_told(prompt: Prompt, column: str, val
     assert f"{column} of {prompt} is {value!r}, its steps say" in problem
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("input", "Pay Eve."), ("tier", "high"), ("origin", "api"), ("policy", "another")]
+)
+def test_a_turn_that_was_asked_otherwise_than_its_call_says_is_told(prompt: Prompt, column: str, value: str) -> None:
+    """Pages, exports and the model's history read the row. What stood there is not said again (S14)."""
+    meddle(f"UPDATE conversations_prompt SET {column} = %s", [value])
+    assert told(prompt) == [f"seq 1: {prompt} differs from its call: {column}"]
+
+
+def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -> None:
+    stopped = cancel_prompt(site.runs(ann, *ONE_GATE).pk, ann)
+    more = cancel_prompt(continue_prompt(stopped.pk, ann).pk, ann)
+    again = again_prompt(stopped.pk, ann)
+    assert told(again) == []
+    meddle("UPDATE conversations_prompt SET continues_id = repeats_id, repeats_id = continues_id")
+    ends = [problem.partition(": ")[2] for problem in told(again)]
+    assert ends == [f"{each} differs from its call: continues_id, repeats_id" for each in (more, again)]
+
+
+def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
+    """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
+    unsaid = start_unsaid(prompt.conversation, ann)
+    triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
+    assert [*told(unsaid), *told(triggered)] == []
+    for asked in (prompt, triggered):
+        meddle("UPDATE conversations_prompt SET asked_by_id = %s WHERE id = %s", [bob.pk, asked.pk])
+        assert told(asked) == [f"seq 1: {asked} differs from its call: asked_by_id"]
+
+
 def test_a_slot_that_is_wrong_is_told(ann: User, site: Site, prompt: Prompt) -> None:
     waiting = site.runs(ann, *ONE_GATE)
     assert waiting.state == State.WAITING
@@ -215,6 +253,48 @@ def test_files_are_told(prompt: Prompt) -> None:
     assert told(prompt)[0].endswith(f"the content of the file {file.pk} is missing")
     meddle("DELETE FROM conversations_file")
     assert told(prompt)[0].endswith(f"the file {file.pk} is missing")
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Has somebody do this once a turn was read, before the files that it names are looked for."""
+    named = stored._named
+
+    def happens(act: Callable[[], object]) -> None:
+        acts = [act]
+
+        def late(*read: Any) -> Iterator[Problem]:
+            while acts:
+                acts.pop()()
+            yield from named(*read)
+
+        monkeypatch.setattr(stored, "_named", late)
+
+    return happens
+
+
+def test_a_conversation_that_is_erased_while_its_files_are_read_is_no_problem(
+    ann: User, site: Site, prompt: Prompt, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
+    other = site.ended(ann, *MIXED)
+    meanwhile(lambda: erase(prompt.conversation, ann))
+    assert ran("--all") == (f"1 conversation, {Row.objects.filter(prompt=other).count()} steps: clean\n", "")
+    Path(File.objects.get(conversation=other.conversation).content.path).unlink()
+    meanwhile(lambda: erase(other.conversation, ann))
+    with pytest.raises(Conversation.DoesNotExist):
+        verify(other.conversation_id)
+
+
+def test_a_step_that_is_redacted_while_files_are_read_is_no_problem(
+    ann: User, prompt: Prompt, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
+    """What was wrong besides is told all the same."""
+    made = Row.objects.get(prompt=prompt, type="file")
+    meddle("UPDATE conversations_prompt SET rounds = 7")
+    meanwhile(lambda: redact(prompt.conversation, [made.seq], ann, "Old."))
+    (problem,) = told(prompt)
+    assert "rounds of" in problem
+    assert not File.objects.exists()
 
 
 def test_conversations_that_are_not_there(ann: User, prompt: Prompt) -> None:

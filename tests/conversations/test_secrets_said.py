@@ -13,8 +13,9 @@ from agents.models import SystemPrompt
 from conversations.killswitch import turn_on
 from conversations.listing import rename
 from conversations.models import Conversation, File, KillSwitch, Snapshot, Step
-from conversations.prompts import start_conversation, start_prompt
+from conversations.prompts import again_prompt, cancel_prompt, start_conversation, start_prompt
 from conversations.uploads import Upload
+from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, meddle
 from tests.engine.support import says
 
@@ -51,6 +52,17 @@ def test_a_title_tells_none(ann: User) -> None:
     assert conversation.title == f"About {HIDDEN}"
     rename(conversation, f"Of {CANARY}")
     assert Conversation.objects.get().title == f"Of {HIDDEN}"
+
+
+def test_a_message_that_is_asked_again_tells_none(ann: User) -> None:
+    """Not where the secret became one after it was said; and the turn is what its call says."""
+    keep_secret([])
+    old = start_prompt(start_conversation(ann), ann, f"The key is {CANARY}.")
+    cancel_prompt(old.pk, ann)
+    keep_secret([CANARY])
+    again = again_prompt(old.pk, ann)
+    assert again.input == f"The key is {HIDDEN}."
+    assert verify(again.conversation_id).problems == []
 
 
 def test_a_reason_to_stop_all_work_tells_none(site: Site, ann: User) -> None:

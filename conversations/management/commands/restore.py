@@ -13,7 +13,8 @@ from conversations.backup.work import Restored, restore
 class Command(BaseCommand):
     help = (
         "Make this site what an archive of `backup` holds. Nothing may run meanwhile. What may have happened after the"
-        " backup was taken is unknown: nothing of it runs again by itself, and who owns it is asked."
+        " backup was taken is unknown: a call that was approved is asked about before it runs again, unless it is"
+        " idempotent; a tool without approval may run a second time, where a model that is asked again calls it again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -41,9 +42,11 @@ def _told(done: Restored) -> list[str]:
     if safe.turns:
         lines.append(f"Turns that had not ended: {safe.turns}. Each says that what came after the backup is not known.")
     if safe.calls:
-        lines.append(f"Calls that may have run after the backup: {safe.calls}. They are asked about before they run.")
+        lines.append(
+            f"Calls that may have run after the backup: {safe.calls}. Unless idempotent, they are asked about."
+        )
     lines.append("Everybody has to sign in again; passwords and API keys are those of the backup.")
-    if done.came_back:
-        named = ", ".join(map(str, done.came_back))
-        lines.append(f"Erased after the backup, and back now: conversations {named}. Erase them again.")
+    if done.again:
+        lines.append("Erased or redacted after the backup, and back now. Do it again:")
+        lines += [f"    python manage.py {command} --by USERNAME --reason WHY" for command in done.again]
     return lines
