@@ -5,6 +5,7 @@ than a site takes. Daphne by itself keeps whatever comes or goes, so that one cl
 """
 
 import asyncio
+import json
 import time
 from functools import partial
 from typing import Any
@@ -31,11 +32,17 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]
             self.sendPreparedMessage(self.factory.prepareMessage(payload, isBinary, doNotCompress=True))
 
 
-TOO_LARGE = b"This is more than the site takes in one request. Send less, or in parts."
-REFUSAL = (
-    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
-    % (len(TOO_LARGE), TOO_LARGE)
-)
+API = b"/api/"
+TOO_LARGE = "This is more than the site takes in one request. Send less, or in parts."
+
+
+def refusal(path: bytes) -> bytes:
+    """The answer to a request whose body is too long: to a program in the shape of all errors under /api/."""
+    kind, told = "text/plain", TOO_LARGE
+    if path.startswith(API):
+        kind, told = "application/json", json.dumps({"error": {"code": "too_large", "message": TOO_LARGE}})
+    head = f"HTTP/1.1 413 Content Too Large\r\nContent-Type: {kind}\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(told)}\r\n\r\n{told}".encode()
 
 
 class Request(WebRequest):  # type: ignore[misc]
@@ -74,7 +81,8 @@ class Request(WebRequest):  # type: ignore[misc]
 
     def _refuse(self) -> None:
         self._refused = True
-        self.channel.transport.write(REFUSAL)
+        # The channel's own: it tells a request its path only when all of the body has come.
+        self.channel.transport.write(refusal(self.channel._path))
 
 
 class PatientServer(Server):  # type: ignore[misc]

@@ -271,7 +271,7 @@ Q_CLUSTER = {
     "name": "agentsite",
     "label": "Background tasks",
     "workers": AGENTSITE_WORKERS,
-    # A task drains as long as there is work. Recovery is our own sweep's: a task longer than `retry` would run twice.
+    # For the nightly check: a drain has no limit, and a second one beside it ends at once. Recovery is our own sweep's.
     "timeout": 86_400,
     "retry": 86_460,
     "max_attempts": 1,
@@ -280,7 +280,9 @@ Q_CLUSTER = {
     # A task is only a wake-up: few wait in memory, few are kept as history.
     "queue_limit": 4,
     "save_limit": 50,
-    **({"redis": REDIS_URL} if REDIS_URL else {"orm": "default", "poll": 0.2}),
+    # Its queue stands in the database: another service could be away while this one answers.
+    "orm": "default",
+    "poll": 0.2,
 }
 
 # --- What nobody may read --------------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Prefetch
 from django.template.defaultfilters import filesizeformat
 
 from agents.engine.ledger import JSON
 from agents.engine.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
 from agents.engine.outputs import Output as Entry
 from agents.engine.projection import shorten
-from conversations.models import Conversation, Gate, Output, Prompt, State
+from conversations.models import Conversation, File, Gate, Output, Prompt, State
 from conversations.shown.call import result_text, shown_call
 from conversations.shown.faithful import inert, spelled_out
 from conversations.shown.gate import Card, card
@@ -48,7 +49,9 @@ def file_name(conversation: Conversation) -> str:
 
 def exported(conversation: Conversation) -> str:
     """All turns of it that are shown, in order."""
-    prompts = list(conversation.prompts.filter(visible=True).select_related("asked_by").order_by("number"))
+    given = Prefetch("files", File.objects.order_by("pk"))
+    shown = conversation.prompts.filter(visible=True).select_related("asked_by").prefetch_related(given)
+    prompts = list(shown.order_by("number"))
     rows: dict[int, list[Output]] = {}
     for row in Output.objects.filter(prompt__in=prompts).select_related("conversation__owner"):
         rows.setdefault(row.prompt_id, []).append(row)
@@ -79,7 +82,7 @@ def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iter
         yield _quote(prompt.input)
     elif prompt.input is None:
         yield "Go on from where it stopped." if prompt.continues_id else "Started without a message."
-    if given := list(prompt.files.order_by("pk")):
+    if given := prompt.files.all():
         yield "\n".join(f"- File given: {_inline(file.name)}, {_size(file.size)}" for file in given)
     gates = {row.position: card(row, names.get(row.decided_by, "")) for row in rows if row.gate}
     entries = {row.position: gates[row.position].entry if row.position in gates else row.entry() for row in rows}

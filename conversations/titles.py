@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from urllib.parse import urlsplit
 
 LONG = 60
 """Characters of a title that the site makes: a list shows about half of them."""
+LINE_MOST, LINES_MOST = 500, 20
+"""Characters of a line, and lines of prose, that are looked at: what follows a pattern takes time with their square."""
 
 _FENCE = re.compile(r"^\s*(```+|~~~+).*$")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+|^\s*(?:[-*_]\s*){3,}$")
@@ -30,7 +33,7 @@ def titled(text: str) -> str:
 
     Never empty: of a message that is nothing but a greeting or code, its first words.
     """
-    lines = [_one_line(line) for line in _prose(text)]
+    lines = [_one_line(line) for line in islice(_prose(text), LINES_MOST)]
     said = (_first_sentence(_direct(line)) for line in lines)
     title = next((each for each in said if any(map(str.isalnum, each))), "")
     return _cut(title or next(filter(None, lines), "") or " ".join(text.split()) or "Untitled")
@@ -39,7 +42,8 @@ def titled(text: str) -> str:
 def _prose(text: str) -> Iterator[str]:
     """The lines outside of fenced code; where there is nothing else, those of the code."""
     inside, code, found = "", [], False
-    for line in text.splitlines():
+    for whole in text.splitlines():
+        line = whole[:LINE_MOST]
         fence = _FENCE.match(line)
         if fence and (not inside or fence[1].startswith(inside)):
             inside = "" if inside else fence[1]

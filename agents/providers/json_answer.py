@@ -9,6 +9,7 @@ call in the middle of a sentence, braces in prose.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from json import JSONDecodeError
@@ -28,7 +29,7 @@ FENCE = re.compile(
     re.IGNORECASE,
 )
 """What opens a block that may be a call."""
-LINE = re.compile(r"^[ \t]*(?:(?:`{3,}|~{3,})[^\n`]*\n\s*|`{1,2}|<[^<>\n]{1,40}>\s*)?(?=\{)", re.MULTILINE)
+LINE = re.compile(r"^[ \t]*(?:(?:`{3,}+|~{3,}+)[^\n`]*+\n\s*|`{1,2}|<[^<>\n]{1,40}>\s*)?(?=\{)", re.MULTILINE)
 """What a line begins with that may be a call, whatever stands before it."""
 
 _FIRST_WORD = re.compile(r"\{\s*[\"']*(\w*)")
@@ -130,8 +131,10 @@ def _blocks(raw: str) -> Iterator[_Block]:
 def _lines(raw: str, taken: list[_Block]) -> list[_Block]:
     """What begins a line and is a call, or tries to be one, outside the blocks that are known. At most one."""
     at = tried = 0
+    ends = [block.end for block in taken]
     while tried < MOST_TRIED and (opened := LINE.search(raw, at)):
-        block = next((block for block in taken if block.start <= opened.end() < block.end), None)
+        number = bisect_right(ends, opened.end())
+        block = taken[number] if number < len(taken) and taken[number].start <= opened.end() else None
         if not block and begins_call(raw, opened.end()):
             decoded = _object(raw, opened.end())
             if found := _line(raw, opened.start(), opened.end(), decoded):

@@ -7,10 +7,13 @@ import re
 from agents.providers.json_answer import FENCE, LINE, begins_call
 
 _MAY_OPEN = re.compile(
-    r"[`~]+\Z|(?:`{3,}|~{3,})[ \t]*\w{0,12}\s*\Z|^[ \t]*(?:(?:`{3,}|~{3,})[^\n`]*\s*|<[^<>\n]{0,40}(?:>\s*)?)\Z",
+    r"(?<![`~])[`~]++\Z|(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[ \t]*+\w{0,12}\s*+\Z"
+    r"|^[ \t]*(?:(?:`{3,}+|~{3,}+)[^\n`]*+\s*+|<[^<>\n]{0,40}(?:>\s*)?)\Z",
     re.MULTILINE,
 )
 """The beginning, at the end of what has come, of what may open a call: a fence, a tag."""
+HELD_MOST = 2_000
+"""Characters that are looked through again with each piece: of what is longer, and not known, only the end can tell."""
 
 
 class Held:
@@ -35,6 +38,8 @@ class Held:
         ready = text[: self._opening(text)].rstrip().removeprefix(before)
         self._held = [text[len(before) + len(ready) :]]
         self._begun = self._begun or bool(ready)
+        if len(self._held[0]) > HELD_MOST:
+            self._closed = True
         return ready
 
     def _opening(self, text: str) -> int:

@@ -49,6 +49,8 @@ class Thoughts:
         if self._speaking:
             return piece
         self._held += piece
+        if not piece.strip():
+            return ""  # no mark ends with it, nor does the answer begin: all that is held need not be read again
         while self._step():
             pass
         return self._let_go()

@@ -35,7 +35,7 @@ class Approvals(View):
             raise Invalid({"state": [f"Choose one of {', '.join((*Gate.values, ALL))}."]})
         found = _gates(request) if state == ALL else _gates(request).filter(gate=state)
         order = ("asked_at", "pk") if state == Gate.PENDING else ("-asked_at", "-pk")
-        return page_of(request, found.order_by(*order), gate_json)
+        return page_of(request, found.order_by(*order), gate_json, "data")
 
 
 class OneApproval(View):

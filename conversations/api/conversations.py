@@ -79,12 +79,10 @@ class OneConversation(View):
 
 def _listed(request: Request) -> QuerySet[Conversation]:
     """Those that are asked for. Raises Invalid."""
-    mine, text, archived = _mine(request), request.query_params.get("search", ""), _flag(request, "archived")
-    if text.strip():
-        mine = mine.filter(pk__in=search(mine, text, FOUND_MOST))
-    elif archived is None:
-        archived = False
-    return mine if archived is None else mine.filter(archived_at__isnull=not archived)
+    mine, text, archived = _mine(request), request.query_params.get("search", "").strip(), _flag(request, "archived")
+    if archived is not None or not text:
+        mine = mine.filter(archived_at__isnull=not archived)
+    return mine.filter(pk__in=search(mine, text, FOUND_MOST)) if text else mine
 
 
 def _flag(request: Request, name: str) -> bool | None:

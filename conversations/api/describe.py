@@ -13,7 +13,11 @@ from conversations.models import Gate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SIZE = OpenApiParameter("page_size", int, description="How many on a page: 50 unless given, 1 to 200.")
+SIZE = OpenApiParameter(
+    "page_size",
+    int,
+    description="How many on a page: 50 unless given, 1 to 200; fewer where they are long. Follow `next`.",
+)
 LIST = (OpenApiParameter("page", int, description="Which page; 1 is the first."), SIZE)
 CONVERSATIONS = (
     OpenApiParameter(

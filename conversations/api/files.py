@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse
 from rest_framework.request import Request
 
 from conversations.api.describe import FILE, described
 from conversations.api.views import View
 from conversations.models import File
-from conversations.pages.files import attachment
+from conversations.pages.files import Download, attachment
 
 
 class OneFile(View):
     """One file."""
 
     @described("Download a file", FILE)
-    def get(self, request: Request, pk: int) -> FileResponse:
+    def get(self, request: Request, pk: int) -> Download:
         """Its content, always as an attachment: what is in it is a model's, and hostile."""
         return attachment(File.objects.visible_to(request.user).get(pk=pk))

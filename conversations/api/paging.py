@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
-from rest_framework.pagination import PageNumberPagination
+from django.db.models.functions import Length
+from django.http import Http404
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -18,43 +20,64 @@ from conversations.models import Step
 M = TypeVar("M", bound=Model)
 SIZE = 50
 SIZE_MOST = 200
+TEXT_MOST = 4 * 2**20
+"""Characters of the texts on one page, unless one row alone has more: two hundred results may have 2 MB each."""
+READ_AT_ONCE = 10
+"""Rows whose lengths are looked up at once: how long a text is, SQLite knows only when it has read it."""
 
 
-class Pages(PageNumberPagination):  # type: ignore[misc]
-    """Pages by number, `?page=2`."""
-
-    page_size = SIZE
-    page_size_query_param = "page_size"
-    max_page_size = SIZE_MOST
-
-
-def page_of(request: Request, rows: QuerySet[M], shown: Callable[[M], dict[str, JSON]]) -> Response:
-    """A page of these rows, which have an order, each as `shown` tells it."""
-    return page_together(request, rows, lambda found: [shown(row) for row in found])
+def page_of(request: Request, rows: QuerySet[M], shown: Callable[[M], dict[str, JSON]], text: str = "") -> Response:
+    """A page of these rows, which have an order, each as `shown` tells it. `text`: see page_together."""
+    return page_together(request, rows, lambda found: [shown(row) for row in found], text)
 
 
 def page_together(
-    request: Request, rows: QuerySet[M], shown: Callable[[Sequence[M]], list[dict[str, JSON]]]
+    request: Request, rows: QuerySet[M], shown: Callable[[Sequence[M]], list[dict[str, JSON]]], text: str = ""
 ) -> Response:
-    """The same, where `shown` tells all rows of the page at once."""
-    _size(request)
-    pages = Pages()
-    found = pages.paginate_queryset(rows, request)
-    response: Response = pages.get_paginated_response(shown(found))
-    return response
+    """A page by number, `?page=2`, where `shown` tells all its rows at once. Raises Http404 where there is none.
+
+    `text` is a column that may be long. Where a page would be too long it has fewer rows, and its neighbours as many:
+    a part of those that were asked for, so that pages of the new size begin where it begins.
+    """
+    page, size, count = _page(request), _size(request), rows.count()
+    start = (page - 1) * size
+    if start < 0 or (start >= count and page > 1):
+        raise Http404
+    if text and start + (fit := _fitting(rows[start : start + size], text)) < min(start + size, count):
+        size = max(part for part in range(1, fit + 1) if size % part == 0)
+    page = start // size + 1
+    links: dict[str, Any] = {"next": None, "previous": None}
+    if start + size < count:
+        links["next"] = _link(request, page=page + 1, page_size=size)
+    if start:
+        links["previous"] = _link(request, page=page - 1, page_size=size)
+    return Response({"count": count, **links, "results": shown(list(rows[start : start + size]))})
 
 
 def steps_page(request: Request, steps: QuerySet[Step], shown: Callable[[Step], dict[str, JSON]]) -> Response:
-    """A page of steps by seq: those after `?after=`, so that a page stays what it is while the ledger grows."""
+    """A page of steps by seq: those after `?after=`, so that a page stays what it is while the ledger grows.
+
+    It ends where it would be too long.
+    """
     after, size = number(request, "after", 0), _size(request)
-    found = list(steps.filter(seq__gt=after).order_by("seq")[: size + 1])
-    before = steps.filter(seq__lte=after).order_by("-seq").values_list("seq", flat=True)
+    later, before = steps.filter(seq__gt=after).order_by("seq"), steps.filter(seq__lte=after).order_by("-seq")
+    fit = _fitting(later[:size], "payload")
+    found = list(later[:fit])
     links: dict[str, Any] = {"next": None, "previous": None}
-    if len(found) > size:
-        links["next"] = _link(request, found[size - 1].seq)
+    if later[fit:].exists():
+        links["next"] = _link(request, after=found[-1].seq)
     if before.exists():
-        links["previous"] = _link(request, before[size : size + 1].first() or 0)
-    return Response({"count": steps.count(), **links, "results": [shown(step) for step in found[:size]]})
+        fit = _fitting(before[:size], "payload")
+        first = before[fit : fit + 1].values_list("seq", flat=True)
+        links["previous"] = _link(request, after=first.first() or 0)
+    return Response({"count": steps.count(), **links, "results": [shown(step) for step in found]})
+
+
+def _fitting(rows: QuerySet[Any], text: str) -> int:
+    """How many of these rows one page holds, the first in any case, by the length of this column."""
+    lengths = rows.values_list(Length(text), flat=True).iterator(chunk_size=READ_AT_ONCE)
+    sums = accumulate(length or 0 for length in lengths)
+    return max(1, sum(1 for _ in takewhile(lambda total: total <= TEXT_MOST, sums)))
 
 
 def _size(request: Request) -> int:
@@ -65,8 +88,19 @@ def _size(request: Request) -> int:
     return size
 
 
-def _link(request: Request, after: int) -> str:
-    link: str = replace_query_param(request.build_absolute_uri(), "after", after)
+def _page(request: Request) -> int:
+    """Which page. Raises Http404 for what is no number: there is no such page."""
+    try:
+        return number(request, "page", 1)
+    except Invalid as error:
+        raise Http404 from error
+
+
+def _link(request: Request, **changed: int) -> str:
+    """The address of this request with other numbers."""
+    link: str = request.build_absolute_uri()
+    for name, value in changed.items():
+        link = replace_query_param(link, name, value)
     return link
 
 

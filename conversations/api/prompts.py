@@ -41,7 +41,8 @@ class Prompts(StartingView):
     def get(self, request: Request, pk: int) -> Response:
         """Its prompts in the order in which they were started, without what came of them."""
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        return page_of(request, conversation.prompts.order_by("number").prefetch_related("files"), prompt_head)
+        prompts = conversation.prompts.order_by("number").prefetch_related("files")
+        return page_of(request, prompts, prompt_head, "input")
 
     @described(
         "Send a message",

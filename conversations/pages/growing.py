@@ -62,7 +62,7 @@ class Growing:
 
     def grow(self, text: str) -> None:
         """Take the whole text so far, which begins as it did before."""
-        tail = text[self._done :]
+        tail = text[self._done :].removesuffix("\r")  # which may be half of a line break
         heavy = max(len(tail), sum(len(piece.html) for piece in self.open) // 4)  # a table's HTML outgrows its text
         if self.open and self._left < heavy // PATIENCE:
             self._left += 1
@@ -96,7 +96,8 @@ class Growing:
         full = len(pieces) - 1
         if full and not self.open:
             opening = 0 if self._fence else start + 1
-            self._fence = self._fence or lines[opening - 1]
+            # With a line break of our own: \r would be one with the \n of an empty line that comes after it.
+            self._fence = self._fence or lines[opening - 1].rstrip("\r\n") + "\n"
             self._done += _length(lines[: opening + full * CODE_LINES])
             self.finished += pieces[:full]
             pieces = pieces[full:]

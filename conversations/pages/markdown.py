@@ -66,22 +66,30 @@ class Renderer(RendererHTML):
 CELLS_MOST = 4_000
 """Cells that the tables of one text may have. Short rows are filled up, so that 1.5 kB could become 60,000 of them."""
 
+BRACKETS_MOST = 10_000
+"""Opening brackets of one text. Each may begin a link, and to find that out takes as long as fifty letters."""
+
 _plain = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("strikethrough")
+_plain.disable(["link", "image"])
 _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable(["table", "strikethrough"])
 
 
 def render(text: str) -> SafeString:
     """The Markdown as HTML: no scripts, no styles, no pictures, links to the web and to mail only."""
-    return _sanitised(_parser_of(text).render(inert(text)))
+    plain = inert(text)
+    return _sanitised(_parser_of(plain).render(plain))
 
 
 def parse(text: str, known: dict[str, Any]) -> list[Token]:
     """The Markdown as tokens. `known` holds the links that were defined, and takes in those that the text defines."""
-    return _parser_of(text).parse(inert(text), known)
+    plain = inert(text)
+    return _parser_of(plain).parse(plain, known)
 
 
 def _parser_of(text: str) -> MarkdownIt:
-    """The one with tables, unless these could have more cells than anybody reads: then rows stay lines."""
+    """The one with tables and links, unless there could be more than anybody reads: then rows stay lines."""
+    if text.count("[") > BRACKETS_MOST:
+        return _plain
     cells = 0
     for paragraph in re.split(r"\n[ \t]*\n", text):
         lines = paragraph.split("\n")
@@ -91,7 +99,7 @@ def _parser_of(text: str) -> MarkdownIt:
 
 def inline(text: str) -> list[Token]:
     """The tokens of what stands within one block."""
-    return _parser.parseInline(text)[0].children or []
+    return _parser_of(text).parseInline(text)[0].children or []
 
 
 def rendered(tokens: Sequence[Token], known: dict[str, Any]) -> SafeString:

@@ -10,10 +10,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from html import unescape
 
-from django.utils.html import format_html, format_html_join, strip_tags
-from django.utils.safestring import SafeString
+from django.utils.html import conditional_escape, format_html, format_html_join, strip_tags
+from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
 from agents.engine.unseen import unseen as is_unseen
@@ -29,7 +30,7 @@ _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 def visible(text: str) -> SafeString:
     """The text as HTML, with a mark in the place of each character that cannot be seen as what it is."""
-    return format_html_join("", "{}", ((piece,) for piece in _pieces(text)))
+    return mark_safe("".join(map(conditional_escape, _pieces(text))))  # noqa: S308 - escaped, piece by piece
 
 
 def command_lines(command: str) -> list[SafeString]:
@@ -95,9 +96,13 @@ def _marked(found: str) -> SafeString | None:
         return _mark(
             "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
         )
-    if is_unseen(found):
-        return _mark(_number(found), unicodedata.name(found, "a character that cannot be seen"))
-    return None
+    return _named(found) if is_unseen(found) else None
+
+
+@lru_cache(maxsize=1000)
+def _named(character: str) -> SafeString:
+    """The mark of one character: a text may have nothing else in it, and each takes its time to be made."""
+    return _mark(_number(character), unicodedata.name(character, "a character that cannot be seen"))
 
 
 def _mark(text: str, title: str = "") -> SafeString:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import Error, connection
+from django.db import Error, connection, transaction
 
 from agents import registry
 from agents.engine.errors import Cancelled, Draining
@@ -38,6 +38,10 @@ LOOK_SECONDS = 0.2
 """Between looks for prompts to claim and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
 IDLE_SECONDS = 1.0
 """How long a drain without work waits for more before it ends: a chat's next message finds it awake."""
+CLAIM_SECONDS = 0.5
+"""How long a claim waits on PostgreSQL for who writes to the same turn: all work of the drain waits with it."""
+LOCKED = "55P03"
+"""What PostgreSQL calls an error for that."""
 CLOSE_SECONDS = 1.0
 """What is left on a loop may take to end: tools were told to before, and had their time for it."""
 
@@ -98,15 +102,19 @@ class Drain:
         try:
             await self._heed()
             room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
-            if not self.stopping and room > 0:
-                for new in await self.write(self._claims, room, [held.prompt for held in self.runners]):
-                    self._start(new)
+            for prompt in await self.write(claimable, room) if room > 0 else []:
+                if time.monotonic() - self._heeded_at > LOOK_SECONDS:
+                    await self._heed()
+                if self.stopping:
+                    break
+                await self._take(prompt)
         except Error as error:
             if not noticed(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
 
     async def _heed(self) -> None:
         """Stop what was stopped: in memory first, which no write that fails or waits can put off."""
+        self._heeded_at = time.monotonic()
         seen = await self.write(hosts.look, self.host, [held.prompt for held in self.runners])
         self.stopping = self.stopping or seen.stopping
         for held, runner in self.runners.items():
@@ -117,21 +125,20 @@ class Drain:
         if seen.switch:
             await self.write(killswitch.enforce)  # a web process may have died between turning it on and this
 
-    def _claims(self, room: int, held: list[int]) -> list[Claim]:
-        claims: list[Claim] = []
-        for prompt in claimable(room):
-            if prompt in held:
-                continue  # its lease lapsed, and its runner does not know yet: it must end before another begins
-            crashpoint("before_claim")
-            try:
-                new = claim(prompt, self.worker, settings.AGENTSITE_LEASE_SECONDS)
-            except Error as error:
-                if not noticed(error):
-                    logger.warning("a prompt could not be claimed; those before it are run", exc_info=True)
-                break
-            if new:
-                claims.append(new)
-        return claims
+    async def _take(self, prompt: int) -> None:
+        """Claim a prompt and start it before the next one is claimed: from then on its lease is renewed."""
+        if any(held.prompt == prompt for held in self.runners):
+            return  # its lease lapsed, and its runner does not know yet: it must end before another begins
+        crashpoint("before_claim")
+        try:
+            new = await self.write(_claimed, prompt, self.worker)
+        except Error as error:
+            if getattr(error.__cause__, "sqlstate", "") != LOCKED:
+                raise
+            logger.warning("somebody else keeps this turn locked; those after it are run", extra={"prompt": prompt})
+            return
+        if new:
+            self._start(new)
 
     def _start(self, new: Claim) -> None:
         crashpoint("after_claim")
@@ -195,6 +202,13 @@ class Drain:
             logger.warning("the drain could not be given up; its lease will lapse", exc_info=True)
         finally:
             connection.close()
+
+
+def _claimed(prompt: int, worker: str) -> Claim | None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{CLAIM_SECONDS * 1000:.0f}ms"])
+        return claim(prompt, worker, settings.AGENTSITE_LEASE_SECONDS)
 
 
 def _with_connection(function: Callable[..., T], *args: Any) -> T:

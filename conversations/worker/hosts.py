@@ -96,6 +96,11 @@ def stop(host: str) -> None:
     Worker.objects.filter(host=host).update(stopping=True)
 
 
+def go_on(host: str, pid: int) -> None:
+    """Take the stop mark away, where this parent's cluster is the one at work."""
+    Worker.objects.filter(host=host, pid=pid, stopping=True).update(stopping=False)
+
+
 def beat(host: str) -> None:
     """A background task of this host ran."""
     Worker.objects.filter(host=host).update(beat_at=database_time())

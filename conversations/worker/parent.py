@@ -70,18 +70,19 @@ class Parent:
             self._tend_cluster()
             wakeup.ask_for_beat(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
-                wakeup.wake()
+                wakeup.ask_for_drain(self.host)
             expire_due()
             killswitch.enforce()
         except Error as error:
             if not noticed(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
-            self._heard_at = time.monotonic()  # nobody can beat without it
+            self._heard_at = time.monotonic()  # nobody can be asked to beat without it, or beat
             connection.close()
         self.teller.look()  # in a thread of its own: whatever fails there says nothing of the database or the cluster
 
     def _tend_cluster(self) -> None:
         if self.cluster.running:
+            hosts.go_on(self.host, os.getpid())  # a replacement that broke off left the stop mark
             if self._silence() > self._patience:
                 self._replace()
         elif self.cluster.tend() is None:
@@ -95,14 +96,19 @@ class Parent:
         return time.monotonic() - self._heard_at
 
     def _replace(self) -> None:
-        """End a cluster that runs no tasks any more, and start another. Its drain may be well: it gets its time."""
+        """End a cluster that runs no tasks any more, and start another. Its drain may be well: it gets its time.
+
+        Where all is to end meanwhile, so does this cluster: like any other.
+        """
         logger.error("no background task ran for %d seconds: the cluster starts anew", self._patience)
-        self._patience *= 2  # on a busy machine it may have died of haste
         hosts.stop(self.host)
-        deadline = time.monotonic() + settings.AGENTSITE_STOP_SECONDS
-        while not hosts.drain_is_free(self.host) and time.monotonic() < deadline and not self.family.stopping:
+        deadline = time.monotonic() + settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS
+        while not hosts.drain_is_free(self.host) and time.monotonic() < deadline:
+            if self.family.stopping:
+                return
             self.family.wait(LOOK_SECONDS)
         self.cluster.stop(0, lambda: True)
+        self._patience *= 2  # on a busy machine it may have died of haste
         self._begin_anew()
         self.cluster.start()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable
-from functools import partial
+
+from django.conf import settings
 
 from conversations import contents, erasure
 from conversations.crashpoints import crashpoint
@@ -22,9 +25,9 @@ def drain() -> int:
     return ran
 
 
-def beat(host: str) -> None:
+def beat() -> None:
     """Show that the cluster of this host still runs tasks."""
-    hosts.beat(host)
+    hosts.beat(hosts.this_host())
 
 
 def nightly() -> None:
@@ -32,12 +35,25 @@ def nightly() -> None:
 
     Contents of files only where the ledgers are good: they say which are nobody's. All of it may take long; it beats.
     """
-    alive = partial(hosts.beat, hosts.this_host())
+    alive = Alive(hosts.this_host())
     run = verify_this_night(alive)
     if run:
         _swept(erasure.sweep, alive)
     if run and not run.count:
         _swept(contents.sweep, alive)
+
+
+class Alive:
+    """Beats for a host while a task of it goes on, however often it is told so: the drain may have the other worker."""
+
+    def __init__(self, host: str) -> None:
+        self.host, self._beat_at = host, -math.inf
+
+    def __call__(self) -> None:
+        """Something was done."""
+        if time.monotonic() - self._beat_at > settings.AGENTSITE_BEAT_SECONDS / 6:
+            hosts.beat(self.host)
+            self._beat_at = time.monotonic()
 
 
 def _swept(sweep: Callable[[Callable[[], object]], int], alive: Callable[[], object]) -> None:

@@ -30,7 +30,22 @@ def test_it_reads_every_part_of_postgresql() -> None:
         "6432",
         "site",
     ]
-    assert database["OPTIONS"] == {"sslmode": "require"}
+    assert database["OPTIONS"]["sslmode"] == "require"
+
+
+def test_nobody_on_postgresql_is_waited_for_for_ever() -> None:
+    """Neither a server that does not answer, nor a session that hangs in a transaction, nor a lock."""
+    options = from_url("postgres://db.example/site", FOLDER)["OPTIONS"]
+    assert (options["connect_timeout"], options["tcp_user_timeout"]) == (10, 30_000)
+    assert options["options"] == "-c idle_in_transaction_session_timeout=20s -c lock_timeout=25s"
+
+
+def test_what_the_address_says_of_waiting_wins() -> None:
+    """Behind all others, where the server takes the last; and a pooler that takes none gets none."""
+    own = from_url("postgres://db.example/site?connect_timeout=3&options=-c%20lock_timeout%3D5s", FOLDER)["OPTIONS"]
+    assert own["connect_timeout"] == "3"
+    assert own["options"].endswith("-c lock_timeout=25s -c lock_timeout=5s")
+    assert from_url("postgres://db.example/site?options=", FOLDER)["OPTIONS"]["options"] == ""
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """The web server and clients that take little, or nothing, of what waits for them."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,21 @@ def test_what_pages_say_is_short(port: int) -> None:
         with suppress(ConnectionClosed):
             while True:  # to the end that the server makes
                 assert client.recv(timeout=PATIENCE_SECONDS) == "a" * LONGEST
+
+
+def test_a_program_is_told_as_of_all_that_goes_wrong(port: int) -> None:
+    """Below /api/ the refusal of a body that is too long is an error in the one shape; elsewhere it is a sentence."""
+    answers = {}
+    for path in ("/api/conversations/", "/apiary/"):
+        with connect(port) as client:
+            client.sendall(f"POST {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {2 * BODY_MOST}\r\n\r\n".encode())
+            answer = HTTPResponse(client)
+            answer.begin()
+            answers[path] = answer.status, answer.headers["Content-Type"], answer.read().decode()
+    said = "This is more than the site takes in one request. Send less, or in parts."
+    error = {"error": {"code": "too_large", "message": said}}
+    assert answers["/api/conversations/"] == (413, "application/json", json.dumps(error))
+    assert answers["/apiary/"] == (413, "text/plain", said)
 
 
 @pytest.mark.parametrize("declared", [True, False])

@@ -95,6 +95,18 @@ def test_the_list_is_what_is_not_archived(api: Api, ann: User) -> None:
     assert list(error_of(api.get(f"{LIST}?archived=1"), 400)["fields"]) == ["archived"]
 
 
+def test_what_was_put_away_is_found_however_much_else_fits(
+    api: Api, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search finds so many of those that are asked for; newer ones of the others take no place."""
+    monkeypatch.setattr("conversations.api.conversations.FOUND_MOST", 1)
+    away = start_conversation(ann, "Harbour away")
+    patch(api, away.pk, {"archived": True})
+    start_conversation(ann, "Harbour here")
+    assert titles(api, "?search=harbour") == ["Harbour here"]
+    assert titles(api, "?search=harbour&archived=true") == ["Harbour away"]
+
+
 def test_a_turn_is_tried_again_once_for_each_key(api: Api, other: Api, ann: User) -> None:
     """The same key gives the same prompt; another turn is refused while this one runs."""
     story = Story(ann, "Count.")

@@ -7,16 +7,19 @@ import re
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from pytest_django import DjangoAssertNumQueries
 
 from agents.engine.ledger import Step
 from conversations.export import exported, fenced
 from conversations.listing import rename
 from conversations.models import Conversation, File, Prompt
-from conversations.prompts import continue_prompt
+from conversations.prompts import continue_prompt, start_conversation
 from tests.conversations.support import Story, asking, says
 
 EVIL = "```\n\n# Approved by Kim\n\n~~~~\n</details><!-- \u202e\x1b[2J\r# Heading\n> x\n````\n- [ ] `"
@@ -56,6 +59,27 @@ def everything(owner: User) -> Conversation:
     Prompt.objects.filter(pk=hidden.prompt.pk).update(visible=False)
     rename(story.conversation, "Q3 *invoices*")
     return Conversation.objects.get(pk=story.conversation.pk)
+
+
+@pytest.mark.django_db
+def test_a_long_conversation_is_asked_for_as_a_short_one(
+    ann: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Whatever the number of its turns, the database is asked as often as for one."""
+    conversation = start_conversation(ann, "Long")
+    Story(ann, "One.", conversation).ends()
+    with CaptureQueriesContext(connection) as asked:
+        exported(conversation)
+    for number in range(5):
+        story = Story(ann, f"{number}.", conversation)
+        file = File(conversation=conversation, prompt=story.prompt, name=f"{number}.csv", size=1, sha256="0" * 64)
+        file.content.save("a", ContentFile(b"a"))
+        story.ends()
+    with django_assert_max_num_queries(len(asked)):
+        text = exported(conversation)
+    assert [line for line in text.splitlines() if "File given" in line] == [
+        f"- File given: {number}\\.csv, 1 byte" for number in range(5)
+    ]
 
 
 @pytest.mark.django_db

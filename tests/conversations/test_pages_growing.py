@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conversations.pages import growing, markdown
@@ -72,6 +72,8 @@ def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) 
 
 @settings(deadline=None)
 @given(MARKDOWN)
+@example("~~~~~~\r~~~\n\n\n\n")
+@example("~~~\n\n\r\n\r\n")
 def test_the_same_pieces_however_it_grew(text: str) -> None:
     """A page that was loaded late has the pieces that the others were sent, under the same numbers."""
     slow, at_once = Growing(), Growing()

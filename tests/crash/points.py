@@ -171,7 +171,7 @@ TABLE = {
         ),
     ),
     "CP35": Shown("cut database connections", (f"{_OUTAGES}::test_fifty_turns_end_while_connections_are_cut",)),
-    "CP36": Shown("an emptied Redis", (f"{_OUTAGES}::test_turns_end_while_the_broker_forgets_everything",)),
+    "CP36": Shown("an emptied queue", (f"{_OUTAGES}::test_turns_end_while_the_queue_forgets_everything",)),
     "CP37": Shown("a worker's clock jumps", (f"{_OUTAGES}::test_workers_whose_clocks_are_hours_apart_claim_once",)),
     "CP38": Shown("a client of the passthrough goes away", why_not="there is no passthrough yet"),
     "CP39": Shown(

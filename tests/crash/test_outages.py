@@ -1,4 +1,4 @@
-"""What workers stand on goes away or goes wrong: connections, the broker, clocks, their own loop."""
+"""What workers stand on goes away or goes wrong: connections, the queue, clocks, their own loop, other sessions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-import redis
-from django.db import connection
+from django.db import connection, connections
+from django_q.models import OrmQ
 
 from conversations.models import Prompt
 from conversations.verification.stored import verify
@@ -68,18 +68,18 @@ def test_fifty_turns_end_while_connections_are_cut(
     assert done <= site.effects()["1/0"] <= TURNS
 
 
-def test_turns_end_while_the_broker_forgets_everything(site: Site, start: Start, redis_url: str) -> None:
-    """CP36, T-10: Redis is emptied again and again; wake-ups are lost, no turn is."""
-    own = f"{redis_url.rpartition('/')[0]}/11"
-    broker = redis.Redis.from_url(own)
-    start(REDIS_URL=own)
+@both
+def test_turns_end_while_the_queue_forgets_everything(site: Site, start: Start) -> None:
+    """CP36, T-10: it is emptied again and again; wake-ups are lost, no turn is."""
+    start()
     prompt = site.say("ask")
     asks(site, prompt)
     over = threading.Event()
 
     def forget() -> None:
         while not over.wait(0.2):
-            broker.flushdb()
+            OrmQ.objects.all().delete()
+        connection.close()
 
     thread = threading.Thread(target=forget)
     thread.start()
@@ -88,8 +88,28 @@ def test_turns_end_while_the_broker_forgets_everything(site: Site, start: Start,
     finally:
         over.set()
         thread.join()
-        broker.close()
     assert site.effects() == {"1/0": 10, "2/0": 1}
+
+
+@postgres
+def test_who_hangs_in_a_transaction_is_ended_before_a_lease_lapses(site: Site, start: Start) -> None:
+    """With the times that a site has when nobody sets them: a worker waits for that session to renew its leases."""
+    start(AGENTSITE_LEASE_SECONDS="30", AGENTSITE_RENEW_SECONDS="5", AGENTSITE_SWEEP_SECONDS="10")
+    prompt = site.say("take for ever")
+    began(site)
+    hangs = connections.create_connection("default")
+    with hangs.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT lease_until FROM conversations_prompt WHERE id = %s FOR UPDATE", [prompt.pk])
+        lapses_at: float = cursor.fetchone()[0]
+
+    def renewed() -> bool:
+        prompt.refresh_from_db()
+        return prompt.lease_until > lapses_at
+
+    wait_for(renewed, "the lease's renewal", site)
+    assert prompt.fence == 1
+    hangs.close()
 
 
 @both

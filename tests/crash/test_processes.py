@@ -10,6 +10,7 @@ from django.db import connection
 
 from conversations.claims import claimable
 from conversations.models import Step
+from conversations.models import Worker as WorkerRow
 from conversations.prompts import cancel_prompt
 from tests.crash.acting import (
     MARKS,
@@ -129,7 +130,35 @@ def test_each_process_of_the_cluster_may_be_killed_in_the_middle_of_a_turn(
     assert site.effects()["1/0 began"] == 1
 
 
+def test_a_host_that_went_silent_is_replaced_though_another_works(site: Site, start: Start) -> None:
+    """T-25: what runs tasks there says nothing of this one, and is left as it is."""
+
+    def rows() -> dict[str, tuple[float, float]]:
+        return {row.host: (row.started_at, row.beat_at) for row in WorkerRow.objects.all()}
+
+    both_beat = {"AGENTSITE_BEAT_SECONDS": "5"}
+    other = f"{site.name}_other"
+    worker = start(**both_beat)
+    start(AGENTSITE_HOST=other, **both_beat)
+    found = idle(site, worker)
+    wait_for(lambda: other in rows() and rows()[other][1] > rows()[other][0], "the other's first beat", site)
+    before = rows()
+    for pid in found.workers:
+        kill(site, pid, signal.SIGSTOP)
+    wait_for(lambda: not set(found.workers) & set(alive(site)), "the end of what stands still", site)
+    wait_for(lambda: rows()[site.name][1] > rows()[site.name][0] > before[site.name][0], "a beat of the new one", site)
+    assert rows()[other][0] == before[other][0]
+
+
 # The worker itself
+
+
+def test_a_drain_that_never_ends_is_not_cut_off(site: Site, start: Start) -> None:
+    """A site that is never idle has one for weeks: q2 knows a longest time for tasks, and gives them out again."""
+    start(DJANGO_SETTINGS_MODULE="tests.crash.hasty")
+    prompt = ended(site, site.say("take longer than three leases"))
+    assert (prompt.state, prompt.fence) == ("completed", 1)
+    assert site.effects() == {"1/0 began": 1, "1/0 ended": 1}
 
 
 def test_a_killed_worker_leaves_no_process(site: Site, start: Start) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -107,6 +108,30 @@ def test_so_many_different_values_are_not_all_kept(desk: Desk) -> None:
 async def test_what_is_no_csv_is_refused(desk: Desk, content: bytes, code: str) -> None:
     (desk.workspace / "a.csv").write_bytes(content)
     assert (await desk.refused(summarize, path="a.csv")).code == code
+
+
+async def test_a_row_of_too_many_cells_is_no_table(desk: Desk) -> None:
+    """It is refused by its first row, and the model reads what to do; one of a thousand columns is told."""
+    (desk.workspace / "a.csv").write_text("a," * 1_000)
+    refused = await desk.refused(summarize, path="a.csv")
+    assert refused.code == "too_many_columns"
+    assert "1,001 cells" in str(refused)
+    assert "make a file of the columns that you need" in str(refused)
+    lines = told(desk, "a," * 999 + "b\n")
+    assert lines[0] == "a.csv: 0 rows below the heading; 1000 columns, parted by ','."
+    assert len(lines) == 62
+
+
+def test_a_wide_file_is_held_by_the_columns_that_are_told(desk: Desk) -> None:
+    """A thousand columns of different values take as much room as sixty."""
+    content = "".join(",".join(f"{row:x}{cell:x}" for cell in range(1_000)) + "\n" for row in range(300))
+    tracemalloc.start()
+    try:
+        told(desk, content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(content)
 
 
 async def test_nothing_outside_the_workspace_is_read(desk: Desk) -> None:

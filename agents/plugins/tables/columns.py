@@ -68,10 +68,9 @@ class Column:
     _ways: tuple[Numbers, Numbers] = field(default_factory=lambda: (Numbers(with_point), Numbers(with_comma)))
 
     def add(self, cell: str) -> None:
-        """Take in a cell."""
+        """Take in a cell. Empty ones are not counted: rows may be too short to have them."""
         text = cell.strip()
         if not text:
-            self.empty += 1
             return
         self.filled += 1
         if len(self.seen) < DISTINCT_MOST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
@@ -21,6 +20,8 @@ READ_MOST = 10 * 2**20
 """Bytes of a file: about a million cells, looked through in a few seconds."""
 COLUMNS_MOST = 60
 """Columns that are summed up; with 150 characters each all of them reach the model."""
+CELLS_MOST = 1_000
+"""Cells of the first line; with more it is no table that anybody made, and perhaps no CSV at all."""
 VALUES_MOST = 6
 """Different texts of a column that are named."""
 CUT = 40
@@ -41,7 +42,10 @@ class Summary:
 
     delimiter: str
     headed: bool
+    width: int
+    """Cells of the first line."""
     columns: list[Column]
+    """The first COLUMNS_MOST of them: of others nothing is kept."""
     rows: int = 0
     ragged: int = 0
     """Rows with more or fewer cells than the first line."""
@@ -65,42 +69,48 @@ def summarize(call: ToolCall[Named]) -> str:
     found = summary_of(text)
     if not found.columns:
         raise ToolError(f"{path!r} has no rows.", code="empty")
-    shown = found.columns[:COLUMNS_MOST]
-    put_table(call, _table(path, found, shown))
+    put_table(call, _table(path, found))
     remarks = [remark] if remark else []
     if found.ragged:
         remarks.append(f"Of the rows {found.ragged:,} have more or fewer cells than the first line")
-    if len(found.columns) > COLUMNS_MOST:
+    if found.width > COLUMNS_MOST:
         remarks.append(f"Only the first {COLUMNS_MOST} columns are told")
-    return "\n".join([_size(path, found), *map(_told, shown), *(f"[{each}.]" for each in remarks)])
+    return "\n".join([_size(path, found), *map(_told, found.columns), *(f"[{each}.]" for each in remarks)])
 
 
 def summary_of(text: str) -> Summary:
-    """Look through the rows once. The first is the heading, unless it has a number or a gap."""
+    """Look through the rows once. The first is the heading, unless it has a number or a gap.
+
+    Raises ToolError where it has too many cells.
+    """
     delimiter = delimiter_of(text)
     rows = rows_of(text, delimiter)
     first = next(rows, [])
+    width = len(first)
+    if width > CELLS_MOST:
+        raise ToolError(
+            f"Its first row has {width:,} cells, and {CELLS_MOST:,} columns are the most: read how it begins, and make"
+            " a file of the columns that you need, or one that has a row on each line.",
+            code="too_many_columns",
+        )
     headed = all(cell.strip() and with_point(cell.strip()) is None for cell in first)
-    names = [" ".join(cell.split()) for cell in first] if headed else [f"column {n}" for n in range(1, len(first) + 1)]
-    found = Summary(delimiter, headed, [Column(name, continental=delimiter == ";") for name in names])
+    heads = first if headed else [f"column {n}" for n in range(1, width + 1)]
+    columns = [Column(" ".join(head.split()), continental=delimiter == ";") for head in heads[:COLUMNS_MOST]]
+    found = Summary(delimiter, headed, width, columns)
     for row in rows if headed else chain([first] if first else [], rows):
         found.rows += 1
-        found.ragged += len(row) != len(names)
-        for column, cell in zip(found.columns, _filled_up(row, len(names)), strict=False):
+        found.ragged += len(row) != width
+        for column, cell in zip(columns, row, strict=False):
             column.add(cell)
+    for column in columns:
+        column.empty = found.rows - column.filled  # also where a row is too short
     return found
-
-
-def _filled_up(row: list[str], width: int) -> Iterator[str]:
-    """The cells of a row, with empty ones where it is too short."""
-    yield from row
-    yield from [""] * (width - len(row))
 
 
 def _size(path: str, found: Summary) -> str:
     where = " below the heading" if found.headed else ", no heading"
     delimiter = "tabs" if found.delimiter == "\t" else repr(found.delimiter)
-    return f"{path}: {_rows(found)}{where}; {len(found.columns)} columns, parted by {delimiter}."
+    return f"{path}: {_rows(found)}{where}; {found.width} columns, parted by {delimiter}."
 
 
 def _rows(found: Summary) -> str:
@@ -127,13 +137,13 @@ def _told(column: Column) -> str:
     return line
 
 
-def _table(path: str, found: Summary, columns: list[Column]) -> Table:
+def _table(path: str, found: Summary) -> Table:
     """The same for people."""
     heads = ["Column", "Kind", "Filled", "Empty", "Smallest", "Largest", "Mean", "Total", "Different"]
     return Table(
-        title=f"{path[-80:]}: {_rows(found)}, {len(found.columns)} columns",
+        title=f"{path[-80:]}: {_rows(found)}, {found.width} columns",
         columns=heads,
-        rows=[_row(column) for column in columns],
+        rows=[_row(column) for column in found.columns],
     )
 
 

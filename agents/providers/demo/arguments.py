@@ -9,9 +9,9 @@ from agents.engine.ledger import JSON
 Words = dict[str, str]
 """What the named groups of a sentence's pattern caught, without quotes around it."""
 
-POINT = re.compile(r"(?P<label>.+?)[\s:=]+(?P<value>-?\d{1,15}(?:\.\d{1,15})?)%?")
+POINT = re.compile(r"(?P<label>.{1,120}?)[\s:=]{1,120}(?P<value>-?\d{1,15}(?:\.\d{1,15})?)%?")
 FENCED = re.compile(r"```\w*\n(?P<inside>.*?)\n?```", re.DOTALL)
-PATH = re.compile(r"\S*\w[./]\w\S*")
+PATH = re.compile(r"\S{0,250}\w[./]\w\S{0,250}")
 NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 """Of more digits, no number keeps all."""
 RULE = re.compile(r"[\s|:-]+")

@@ -14,7 +14,7 @@ from agents.providers.demo.situation import Situation
 INTRODUCTION = "I am the demo model: a small program with rules, no language model."
 
 GREETING = re.compile(
-    r"(hello|hi|hey|good (morning|day|evening))?\W*(help( me)?|what (can|do) you (do|know|understand)( here)?"
+    r"(hello|hi|hey|good (morning|day|evening))?\W*+(help( me)?|what (can|do) you (do|know|understand)( here)?"
     r"|(who|what) are you)?\W*",
     re.IGNORECASE,
 )

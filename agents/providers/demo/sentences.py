@@ -52,11 +52,11 @@ class Sentence:
         return tuple(re.compile(each.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL) for each in self.patterns)
 
 
-QUOTED = r"""`[^`]+`|"[^"]+"|“[^”]+”|'[^']+'"""
+QUOTED = r"""`[^`]+`|"[^"]+"|“[^“”]+”|'[^']+'"""
 IT = r"it|((the|this|that) )?(attached )?(file|attachment)"
 """Words for a file that was named before."""
 PATH = rf"(the )?((file|folder) )?(?P<path>{QUOTED}|{IT}|\S*[^\s:])"
-FILE = rf"(?P<path>{QUOTED}|{IT}|\S*[./]\S+)"
+FILE = rf"(?P<path>{QUOTED}|{IT}|[^\s./]*+[./]\S+)"
 """As PATH, where a word alone could be anything: `notes.md`, but not `german`."""
 ALL = r"((?P<all>all|every|each) )?"
 """For what is done in more than one place."""

@@ -24,6 +24,8 @@ THANKS = re.compile(
     r"([,\s]+(please|thanks|thank you|for me))+(?=[.!?\s]*$)|(?<=[\w`\"'”)\]}/*])[.!?]+\s*$", re.IGNORECASE
 )
 """What may follow a request: a thank you, and the full stop."""
+THANKS_LONGEST = 200
+"""Characters at the end of a text in which it is looked for."""
 
 AND = re.compile(r",?\s+and\s+|,\s+|\s*\n\s*", re.IGNORECASE)
 THEN = re.compile(r"[,;.]?\s+(and\s+)?then\s+|[.;!]\s+", re.IGNORECASE)
@@ -91,7 +93,7 @@ def _parts(
     text: str, joint: re.Pattern[str], one: Callable[[str], T | None], may: Callable[[T, list[T]], bool], most: int
 ) -> list[T]:
     """The text cut at joints into parts that `one` makes something of, as many as can be; empty where it cannot."""
-    for number, cut in enumerate(joint.finditer(text), start=1):
+    for number, cut in enumerate(joint.finditer(text) if most else (), start=1):
         if number > most:
             break
         before = text[: cut.start()]
@@ -133,7 +135,8 @@ def _unquoted(name: str, value: str) -> str:
 def _without_thanks(text: str) -> str:
     before = None
     while before != text:
-        before, text = text, THANKS.sub("", text)
+        before, end = text, max(0, len(text) - THANKS_LONGEST)
+        text = text[:end] + THANKS.sub("", text[end:])
     return text
 
 

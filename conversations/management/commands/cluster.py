@@ -1,8 +1,10 @@
 import os
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django_q.brokers import get_broker
+from django_q.cluster import Cluster
 
+from conversations.worker import hosts
 from conversations.worker.children import die_with_parent
 
 
@@ -11,4 +13,4 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **_options: object) -> None:
         os.register_at_fork(after_in_child=die_with_parent)  # q2 would leave its children: they would work on unwatched
-        call_command("qcluster")
+        Cluster(get_broker(hosts.this_host())).start()
