@@ -19,11 +19,11 @@ run: $(RUN) ## Start the site: pages, worker and, without a model's key, the dem
 test: $(DEV) ## Run the tests that need no service, and say what was left out.
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-test-all: $(DEV) ## Run the rest: PostgreSQL, Redis, the browser, crashes. A missing service is a failure.
-	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "(redis or browser) and not crash" $(ARGS)
+test-all: $(DEV) ## Run the rest: PostgreSQL, the browser, crashes. A missing service is a failure.
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "browser and not crash" $(ARGS)
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m crash $(ARGS)
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
-		$(BIN)/python -m pytest -q -n auto tests/conversations tests/api -m "not (redis or browser or crash)" $(ARGS)
+		$(BIN)/python -m pytest -q -n auto tests/conversations tests/api -m "not (browser or crash)" $(ARGS)
 
 lint: $(DEV) ## Style, types, the direction of imports, migrations.
 	@$(BIN)/ruff check .

@@ -4,7 +4,6 @@ What this module reads is checked here: a value that makes no sense raises `Cann
 """
 
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
 
 from agentsite import logs
 from agentsite.data import prepare, secret_key
@@ -266,7 +265,6 @@ if AGENTSITE_RENEW_SECONDS * 2 > AGENTSITE_LEASE_SECONDS:
         "AGENTSITE_RENEW_SECONDS must be at most half of AGENTSITE_LEASE_SECONDS: one renewal may be late."
     )
 
-REDIS_URL = env.url("REDIS_URL", ("redis", "rediss"))
 Q_CLUSTER = {
     "name": "agentsite",
     "label": "Background tasks",
@@ -294,5 +292,4 @@ AGENTSITE_SECRETS = [
     OPENAI_API_KEY,
     EMAIL_HOST_PASSWORD,
     DATABASES["default"].get("PASSWORD") or "",
-    unquote(urlsplit(REDIS_URL).password or ""),
 ]

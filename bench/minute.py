@@ -81,7 +81,7 @@ def _environment(folder: Path, way: str, *, cold: bool) -> dict[str, str]:
     """A newcomer's: none of this site's settings, and `uv` on the path or not."""
     ours = ("AGENTSITE_", "OPENAI_", "DJANGO_")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    for name in ("VIRTUAL_ENV", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "HOST", "MAKEFLAGS", "PYTHONPATH"):
+    for name in ("VIRTUAL_ENV", "DATABASE_URL", "SECRET_KEY", "HOST", "MAKEFLAGS", "PYTHONPATH"):
         variables.pop(name, None)
     variables["PATH"] = _path(folder / "bin", variables["PATH"], way)
     if cold:

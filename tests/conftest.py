@@ -6,11 +6,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-import redis
 from django.conf import settings
 from django.db import connection
 
-SERVICES = ("postgres", "redis", "browser", "crash")  # markers; pyproject.toml says what each needs
+SERVICES = ("postgres", "browser", "crash")  # markers; pyproject.toml says what each needs
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -19,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--services",
         action="store_true",
         default=os.environ.get("AGENTSITE_REQUIRE_SERVICES") == "1",
-        help="also run what needs PostgreSQL, Redis or a browser, or takes long; a missing service is a failure",
+        help="also run what needs PostgreSQL or a browser, or takes long; a missing service is a failure",
     )
 
 
@@ -60,17 +59,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("postgres") and connection.vendor != "postgresql":
         pytest.fail("This test needs PostgreSQL: name it in DATABASE_URL, as `make test-all` does.", pytrace=False)
-
-
-@pytest.fixture(scope="session")
-def redis_url() -> str:
-    """The address of a Redis that answers: REDIS_URL, or the one on this machine."""
-    url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-    try:
-        redis.Redis.from_url(url).ping()
-    except redis.ConnectionError as error:
-        pytest.fail(f"This test needs Redis at {url}: {error}", pytrace=False)
-    return url
 
 
 @pytest.fixture(scope="session")

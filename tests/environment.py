@@ -22,7 +22,6 @@ for _name in (
     "EMAIL_HOST",
     "HOST",
     "PORT",
-    "REDIS_URL",
     "SECRET_KEY",
 ):
     os.environ.pop(_name, None)

@@ -37,8 +37,6 @@ SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at
 """By which row the kill switch is on, 0 for off. It concerns every page, though no step says so."""
 ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
 """The last erasure. What it concerns is not there any more."""
-ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-"""Who only listens never writes, and would not learn that the network is gone: it is asked after ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,6 @@ class PostgresWatch(Watch):
 
     def _connected(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
-        new.settings_dict = {**new.settings_dict, "OPTIONS": ALIVE | new.settings_dict["OPTIONS"]}
         with new.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
         self._all_at = time.monotonic()

@@ -17,6 +17,8 @@ from conversations.titles import LONG, titled
         ("```py\nprint(1)\n```\nWhat does this do?", "What does this do?"),
         ("```py\nprint(1)\n```", "print(1)"),
         ("```\nprint(1)", "print(1)"),
+        ("```py\n" + "print(1)\n" * 500 + "```\nWhat does this do?", "What does this do?"),
+        ("x" * 700 + "\nWhat is that?", "x" * LONG + "\u2026"),
         ("- [ ] buy   milk", "buy milk"),
         ("Summarize https://www.example.com/a/b/c?x=1 in a line", "Summarize example.com/\u2026 in a line"),
         ("Write e.g. a poem. Thanks!", "Write e.g. a poem."),

@@ -28,7 +28,7 @@ def commands() -> Iterator[str]:
 
 
 def test_it_is_the_topology_that_the_page_tells() -> None:
-    assert set(SERVICES) == {"prepare", "web", "worker-1", "worker-2", "postgres", "redis"}
+    assert set(SERVICES) == {"prepare", "web", "worker-1", "worker-2", "postgres"}
     assert (
         SERVICES["worker-1"]["environment"]["AGENTSITE_HOST"] != SERVICES["worker-2"]["environment"]["AGENTSITE_HOST"]
     )

@@ -48,8 +48,9 @@ class Sentence:
 
     @cached_property
     def compiled(self) -> tuple[re.Pattern[str], ...]:
-        """The patterns, ready to be used."""
-        return tuple(re.compile(each.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL) for each in self.patterns)
+        """The patterns, ready to be used. White space is taken from where it begins: a long run of it is tried once."""
+        blank = r"(?<!\s)\s++"
+        return tuple(re.compile(each.replace(" ", blank), re.IGNORECASE | re.DOTALL) for each in self.patterns)
 
 
 QUOTED = r"""`[^`]+`|"[^"]+"|“[^“”]+”|'[^']+'"""
