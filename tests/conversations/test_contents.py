@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from conversations import erasure
 from conversations.contents import GRACE, LEFT_MOST, store, sweep
@@ -165,9 +166,10 @@ def test_a_content_that_goes_meanwhile_is_none(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("prompt")
 def test_a_sweep_that_breaks_off_keeps_no_other_from_its_work(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
     """And all of it shows that it goes on."""
+    settings.AGENTSITE_BEAT_SECONDS = 0.0
     left, beats = aged(stored(b"left")), list[str]()
 
     def broken(alive: object) -> int:
