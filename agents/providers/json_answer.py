@@ -25,10 +25,10 @@ MOST_TRIED = 20
 """Lines that begin like a call and cannot be read, before an answer is taken for text: each is read to its end."""
 
 FENCE = re.compile(
-    r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[ \t]*(?:json[c5]?|tool(?:_?calls?)?)?\s*(?=\{)",
+    r"(?:(?<![`}])`{3,}+|(?<![~}])~{3,}+)[ \t]*(?:json[c5]?|tool(?:_?calls?)?)?\s*(?=\{)",
     re.IGNORECASE,
 )
-"""What opens a block that may be a call."""
+"""What opens a block that may be a call. What stands right behind a `}` closes one."""
 LINE = re.compile(r"^[ \t]*(?:(?:`{3,}+|~{3,}+)[^\n`]*+\n\s*|`{1,2}|<[^<>\n]{1,40}>\s*)?(?=\{)", re.MULTILINE)
 """What a line begins with that may be a call, whatever stands before it."""
 

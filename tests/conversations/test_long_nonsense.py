@@ -21,8 +21,8 @@ LENGTH = 100_000
 def streamed(text: str) -> None:
     """An answer that comes in many small pieces."""
     held, thinking = Held(), thoughts.Thoughts()
-    for start in range(0, len(text), 10):
-        held.feed(thinking.feed(text[start : start + 10]))
+    for start in range(0, len(text), 2):
+        held.feed(thinking.feed(text[start : start + 2]))
 
 
 def grown(text: str) -> None:
