@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents.engine.errors import ToolError
-    from agents.engine.outputs import Output
-    from agents.engine.outputs import register_kind as register_output
-    from agents.engine.plugin import Plugin
-    from agents.engine.round import Round
-    from agents.engine.tools import Risk, ToolCall, tool
+    from agents.engine.outputs.outputs import Output
+    from agents.engine.outputs.outputs import register_kind as register_output
+    from agents.engine.tools.plugin import Plugin
+    from agents.engine.tools.round import Round
+    from agents.engine.tools.tool import Risk, ToolCall, tool
 
 __all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
 
 _HOMES = {
-    "Output": ("agents.engine.outputs", "Output"),
-    "Plugin": ("agents.engine.plugin", "Plugin"),
-    "Risk": ("agents.engine.tools", "Risk"),
-    "Round": ("agents.engine.round", "Round"),
-    "ToolCall": ("agents.engine.tools", "ToolCall"),
+    "Output": ("agents.engine.outputs.outputs", "Output"),
+    "Plugin": ("agents.engine.tools.plugin", "Plugin"),
+    "Risk": ("agents.engine.tools.tool", "Risk"),
+    "Round": ("agents.engine.tools.round", "Round"),
+    "ToolCall": ("agents.engine.tools.tool", "ToolCall"),
     "ToolError": ("agents.engine.errors", "ToolError"),
-    "register_output": ("agents.engine.outputs", "register_kind"),
-    "tool": ("agents.engine.tools", "tool"),
+    "register_output": ("agents.engine.outputs.outputs", "register_kind"),
+    "tool": ("agents.engine.tools.tool", "tool"),
 }
 
 

@@ -15,8 +15,8 @@ from types import ModuleType
 
 from agents import plugins as shipped
 from agents.engine.errors import RegistryError
-from agents.engine.plugin import Plugin
-from agents.engine.tools import Tool, wire_name
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.tool import Tool, wire_name
 
 NAMES = ("tools", "plugins", "plugin")
 """The modules that are looked into, where a package has them."""

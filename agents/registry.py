@@ -7,14 +7,14 @@ from functools import cache
 from django.conf import settings
 
 from agents import discovery
-from agents.engine.model import model
-from agents.engine.policy import PolicyRegistry
-from agents.engine.provider import Provider
-from agents.engine.turn import agent
-from agents.providers.chat import Chat
-from agents.providers.json_protocol import JsonProtocol
-from agents.providers.responses import Responses
-from agents.providers.server import ModelServer
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import agent
+from agents.engine.interfaces.provider import Provider
+from agents.engine.runtime.policy import PolicyRegistry
+from agents.providers.chat.protocol import Chat
+from agents.providers.common.server import ModelServer
+from agents.providers.json.protocol import JsonProtocol
+from agents.providers.responses.protocol import Responses
 
 
 @cache

@@ -3,8 +3,8 @@
 from django.conf import settings
 from django.http import HttpRequest
 
+from conversations.database.disk import is_short
 from conversations.pages.theme import chosen
-from conversations.space import is_short
 
 
 def site(request: HttpRequest) -> dict[str, object]:

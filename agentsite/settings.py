@@ -92,8 +92,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "conversations.pages.policy.ContentPolicy",
-    "conversations.space.Honest",
+    "conversations.pages.csp.ContentPolicy",
+    "conversations.database.disk.Honest",
     "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

@@ -43,7 +43,7 @@ def serve() -> None:
     from django.conf import settings
 
     from agentsite.asgi import application
-    from conversations.uploads import FILES_MOST, MB
+    from conversations.files.uploads import FILES_MOST, MB
 
     look_at_database()
     server = PatientServer(

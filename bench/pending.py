@@ -68,10 +68,10 @@ def _wait_for_people(approvals: int) -> None:
     from django.db import transaction
 
     from agents.engine.ledger import Step
-    from conversations import wakeup
-    from conversations.ledger import locked_turn
+    from conversations.ledger import wakeup
+    from conversations.ledger.locked import locked_turn
     from conversations.models import Prompt
-    from conversations.prompts import begin_conversation
+    from conversations.prompts.start import begin_conversation
     from conversations.verification.stored import verify
 
     owner = support.person()
@@ -131,7 +131,7 @@ def _median(address: str, cookie: str) -> float:
 
 def _start(origin: str) -> float:
     """Milliseconds from the answer to an approval until its tool starts: the median of several."""
-    from conversations.api.keys import make_key
+    from conversations.accounts.keys import make_key
     from conversations.models import Output
 
     owner = support.person()

@@ -15,7 +15,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     reply = {"text": "Here you are.", "delay_seconds": options.latency}
     with support.server([reply]) as base_url, support.site(options.database, base_url):
         from conversations.models import Prompt
-        from conversations.prompts import start_conversation, start_prompt
+        from conversations.prompts.start import start_conversation, start_prompt
 
         owner = support.person()
         for _ in range(options.prompts):

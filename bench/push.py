@@ -109,7 +109,7 @@ def _prepared(port: int, count: int) -> tuple[Site, list[int]]:
     from django.conf import settings
     from django.test import Client as Browser
 
-    from conversations.prompts import start_conversation
+    from conversations.prompts.start import start_conversation
 
     owner, browser = support.person(), Browser()
     browser.force_login(owner, "django.contrib.auth.backends.ModelBackend")
@@ -121,7 +121,7 @@ def _prepared(port: int, count: int) -> tuple[Site, list[int]]:
 def _say(conversations: Sequence[int]) -> dict[int, int]:
     """Start a turn on each; its prompt's id and its conversation's."""
     from conversations.models import Conversation
-    from conversations.prompts import start_prompt
+    from conversations.prompts.start import start_prompt
 
     owner = support.person()
     return {start_prompt(Conversation.objects.get(pk=pk), owner, "go").pk: pk for pk in conversations}
@@ -142,8 +142,8 @@ async def _all_ended(prompts: dict[int, int]) -> dict[int, float]:
 
 def _wrong(prompts: dict[int, int], came: Sequence[tuple[Client, list[tuple[float, dict[str, Any]]]]]) -> int:
     """How many clients on running conversations had other events than the ledger's, or in another order."""
-    from agents.engine.events import EventFold
-    from conversations.journal import read_steps
+    from agents.engine.outputs.events import EventFold
+    from conversations.ledger.journal import read_steps
 
     wrong = 0
     for prompt, conversation in prompts.items():

@@ -17,7 +17,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     with support.server([reply] * (options.rounds + 100)) as base_url, support.site(
         options.database, base_url, AGENTSITE_MAX_ROUNDS="100000", AGENTSITE_TURN_SECONDS="86400"
     ):  # fmt: skip
-        from conversations.prompts import start_conversation, start_prompt
+        from conversations.prompts.start import start_conversation, start_prompt
 
         owner = support.person()
         start_prompt(start_conversation(owner), owner, "go")

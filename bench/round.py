@@ -100,7 +100,7 @@ async def _measured(options: argparse.Namespace, base_url: str) -> dict[str, Any
 
 
 def _begun() -> int:
-    from conversations.prompts import start_conversation, start_prompt
+    from conversations.prompts.start import start_conversation, start_prompt
 
     owner = support.person()
     return start_prompt(start_conversation(owner), owner, "go").pk

@@ -17,10 +17,11 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         """Hide the site's secrets; after every migration guard the ledger and see to the default group."""
-        from conversations import checks, guard, members
+        from conversations.accounts import groups
+        from conversations.database import checks, guard
 
         keep_secret(settings.AGENTSITE_SECRETS)
         post_migrate.connect(guard.install, sender=self)
-        post_migrate.connect(members.make_group, sender=self)  # after auth has made the permissions
-        post_save.connect(members.welcome, sender=settings.AUTH_USER_MODEL)
+        post_migrate.connect(groups.make_group, sender=self)  # after auth has made the permissions
+        post_save.connect(groups.welcome, sender=settings.AUTH_USER_MODEL)
         checks.register()

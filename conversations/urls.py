@@ -3,9 +3,12 @@
 from django.contrib.auth.views import LogoutView, PasswordResetCompleteView, PasswordResetDoneView
 from django.urls import path
 
-from conversations.accounts import views as accounts
-from conversations.health import healthz
-from conversations.pages import chat, decide, files, inspector, keep, sheet, theme
+from conversations.files import download
+from conversations.pages import inspector, manage, theme
+from conversations.pages.account import views as accounts
+from conversations.pages.approvals import card, sheet
+from conversations.pages.chat import views as chat
+from conversations.worker.health import healthz
 
 urlpatterns = [
     path("", chat.home, name="home"),
@@ -19,15 +22,15 @@ urlpatterns = [
     path("prompts/<int:pk>/continue/", chat.go_on, name="continue"),
     path("prompts/<int:pk>/again/", chat.again, name="again"),
     path("c/<int:pk>/rename/", chat.name, name="rename"),
-    path("c/<int:pk>/archive/", keep.put_away, name="archive"),
-    path("c/<int:pk>/put-back/", keep.bring_back, name="put-back"),
-    path("c/<int:pk>/delete/", keep.delete, name="delete"),
-    path("c/<int:pk>/export/", keep.export, name="export"),
-    path("c/<int:pk>/usage/", keep.usage, name="usage"),
+    path("c/<int:pk>/archive/", manage.put_away, name="archive"),
+    path("c/<int:pk>/put-back/", manage.bring_back, name="put-back"),
+    path("c/<int:pk>/delete/", manage.delete, name="delete"),
+    path("c/<int:pk>/export/", manage.export, name="export"),
+    path("c/<int:pk>/usage/", manage.usage, name="usage"),
     path("c/<int:pk>/decide/", sheet.sheet, name="sheet"),
-    path("approvals/<int:pk>/decide/", decide.decide, name="decide"),
-    path("approvals/<int:pk>/card/", decide.card, name="card"),
-    path("files/<int:pk>/", files.download, name="download"),
+    path("approvals/<int:pk>/decide/", card.decide, name="decide"),
+    path("approvals/<int:pk>/card/", card.card, name="card"),
+    path("files/<int:pk>/", download.download, name="download"),
     path("theme/", theme.choose, name="theme"),
     path("login/", accounts.SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

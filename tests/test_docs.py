@@ -17,11 +17,8 @@ TEXT = "\n".join(PAGES.values())
 SETTINGS = ROOT / "docs" / "settings.md"
 EXAMPLE = ROOT / ".env.example"
 TESTS_ONLY = {"AGENTSITE_CRASH"}
-AGENTS = ("agents", "agents/engine", "agents/providers")
-CONVERSATIONS = (
-    "conversations",
-    *(f"conversations/{room}" for room in ("approvals", "backup", "pages", "push", "verification", "worker")),
-)
+APPS = ("agents", "agentsite", "bench", "conversations")
+ROOMS = [ROOT, *(file.parent for app in APPS for file in (ROOT / app).rglob("__init__.py"))]
 ENDS = ("", ".py")
 
 
@@ -100,8 +97,7 @@ def test_what_the_architecture_names_is_there() -> None:
     owners = text.partition("\n## Who owns what\n")[2].partition("\n## ")[0]
     look = text.partition("\n## Where to look first\n")[2]
     named = {*re.findall(r"`([a-z_/.]+)`", owners), *re.findall(r"`(\w+/[\w/.]+)`", look)} - {"openai", "/healthz"}
-    rooms = [ROOT / room for room in ("", *AGENTS, "agentsite", "bench", *CONVERSATIONS)]
-    missing = [name for name in named if not any((room / f"{name}{end}").exists() for room in rooms for end in ENDS)]
+    missing = [name for name in named if not any((room / f"{name}{end}").exists() for room in ROOMS for end in ENDS)]
     assert missing == []
     assert len(named) > 60  # they are found at all
 

@@ -1,10 +1,10 @@
 """The durable core: policies, the ledger, replay. Pure Python; runs without Django."""
 
-from agents.engine.context import Context
-from agents.engine.decorators import invoke_action, loop_wrapper
 from agents.engine.errors import ToolError
 from agents.engine.ledger import Ledger, Step
-from agents.engine.policy import Action, PolicyRegistry
-from agents.engine.runtime import run
+from agents.engine.runtime.context import Context
+from agents.engine.runtime.decorators import invoke_action, loop_wrapper
+from agents.engine.runtime.policy import Action, PolicyRegistry
+from agents.engine.runtime.run import run
 
 __all__ = ["Action", "Context", "Ledger", "PolicyRegistry", "Step", "ToolError", "invoke_action", "loop_wrapper", "run"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import JSON, Step, action_error
-from agents.engine.provider import USAGE
 from agents.engine.view import View, is_gate
 
 HAD_BEGUN = "It had begun: some or all of it may have happened, check before you repeat it."

@@ -17,16 +17,16 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from conversations.accounts.names import called
 from conversations.admin.base import ReadOnly, one_piece
 from conversations.admin.detail import detail
 from conversations.admin.together import together
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
+from conversations.display.faithful import first_line, inert, visible
+from conversations.display.gate import RISKS, Card, card
+from conversations.display.when import span
 from conversations.models import Approval, Gate
-from conversations.shown.faithful import first_line, inert, visible
-from conversations.shown.gate import RISKS, Card, card
-from conversations.shown.people import called
-from conversations.shown.when import span
 
 
 class StateFilter(admin.SimpleListFilter):

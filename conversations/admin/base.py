@@ -16,8 +16,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.ids import row_id
-from conversations.shown.faithful import inert, visible
+from conversations.database.ids import row_id
+from conversations.display.faithful import inert, visible
 
 if TYPE_CHECKING:  # unfold ships no types, and Django's classes take parameters only from its stubs
     from django.contrib import admin

@@ -12,8 +12,8 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from agents.engine.ledger import valid_text
-from conversations.erasure import REASON_MOST
-from conversations.shown.faithful import inert
+from conversations.display.faithful import inert
+from conversations.erasure.conversations import REASON_MOST
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

@@ -13,11 +13,11 @@ from django.utils.text import Truncator
 
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.approvals.permissions import shown_to
-from conversations.ids import row_ids
+from conversations.database.ids import row_ids
+from conversations.display.decision_form import TEXT_MOST, decide_posted, open_card
+from conversations.display.faithful import inert
+from conversations.display.gate import Card, cards
 from conversations.models import Approval
-from conversations.pages.cards import TEXT_MOST, decide_posted, open_card
-from conversations.shown.faithful import inert
-from conversations.shown.gate import Card, cards
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

@@ -13,10 +13,10 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from conversations.accounts.keys import by_public_id, public_id
 from conversations.admin.base import ReadOnly
-from conversations.api.keys import by_public_id, public_id
+from conversations.display.faithful import visible
 from conversations.models import ApiKey
-from conversations.shown.faithful import visible
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -13,8 +13,8 @@ from django.urls import URLPattern, path
 
 from conversations.admin.base import ReadOnly
 from conversations.admin.detail import person
-from conversations.killswitch import REASON_MOST, person_of, standing, turn_off, turn_on
 from conversations.models import KillSwitch, Prompt, State
+from conversations.prompts.killswitch import REASON_MOST, person_of, standing, turn_off, turn_on
 
 ROWS_MOST = 20
 PAGE = "admin:conversations_killswitch_changelist"

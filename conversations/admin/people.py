@@ -18,8 +18,8 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from conversations.admin.base import Listed
 from conversations.admin.confirm import Question, confirm
 from conversations.admin.detail import person
-from conversations.erasure import TurnRuns
-from conversations.leaving import LastAdministrator, erase_user
+from conversations.erasure.conversations import TurnRuns
+from conversations.erasure.people import LastAdministrator, erase_user
 from conversations.models import Quota
 
 if TYPE_CHECKING:  # as in base.py

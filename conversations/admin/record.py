@@ -17,10 +17,10 @@ from django.utils.safestring import SafeString
 from conversations.admin.base import ReadOnly, link_to, link_to_list, whole
 from conversations.admin.confirm import Question, confirm
 from conversations.admin.detail import person
+from conversations.display.faithful import first_line, visible
+from conversations.erasure.steps import NotRedacted, redact
+from conversations.ledger.redacted import is_redacted
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Step, Verification
-from conversations.redacted import is_redacted
-from conversations.redaction import NotRedacted, redact
-from conversations.shown.faithful import first_line, visible
 
 REDACT = "conversations.redact"
 """The permission to take the content out of steps."""

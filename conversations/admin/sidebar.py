@@ -12,9 +12,9 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from conversations.approvals.permissions import shown_to
-from conversations.killswitch import standing
 from conversations.models import Output
 from conversations.pages.theme import chosen
+from conversations.prompts.killswitch import standing
 
 BADGE_MOST = 99
 

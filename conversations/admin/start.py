@@ -14,17 +14,17 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.engine.outputs import TextOutput
+from agents.engine.outputs.outputs import TextOutput
+from conversations.accounts.names import names_of
+from conversations.admin.fatigue import rates
 from conversations.admin.sidebar import waiting
-from conversations.approvals.fatigue import rates
 from conversations.approvals.permissions import shown_to
-from conversations.health import Host, hosts, queue, waiting_since
+from conversations.display.faithful import first_line
+from conversations.display.gate import Card, card
 from conversations.models import Conversation, Gate, Output, Prompt, State, Verification
-from conversations.pages.status import FAILURES
-from conversations.shown.faithful import first_line
-from conversations.shown.gate import Card, card
-from conversations.shown.people import names_of
+from conversations.pages.timeline.status import FAILURES
 from conversations.verification.all import LATE, broke_off
+from conversations.worker.health import Host, hosts, queue, waiting_since
 
 ROWS_MOST = 6
 """Rows of each list."""

@@ -14,11 +14,11 @@ from django.urls import reverse
 
 from conversations.admin.detail import loaded, person, told
 from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
-from conversations.ids import row_ids
+from conversations.database.ids import row_ids
+from conversations.display.decision_form import TEXT_MOST
+from conversations.display.gate import Card, cards
 from conversations.models import Approval
-from conversations.pages.cards import TEXT_MOST
-from conversations.pages.sheet import Marks, Row, mixed, risks
-from conversations.shown.gate import Card, cards
+from conversations.pages.approvals.sheet import Marks, Row, mixed, risks
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

@@ -15,8 +15,8 @@ from conversations.api.paging import page_of
 from conversations.api.views import View
 from conversations.approvals.many import Verdict, Wanted, decide_many
 from conversations.approvals.permissions import shown_to
+from conversations.display.json import gate_json
 from conversations.models import Gate, Output, Scope
-from conversations.public import gate_json
 
 ALL = "all"
 

@@ -9,7 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from conversations.api.keys import SCHEME, allows, key_of
+from conversations.accounts.keys import SCHEME, allows, key_of
 from conversations.models import ApiKey, Scope
 
 BAD_KEY = "This key is not known, or it was revoked or has expired: make a new one on your account page."

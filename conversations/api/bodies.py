@@ -20,10 +20,10 @@ from rest_framework.request import Request
 
 from conversations.api.errors import Invalid, TooLarge
 from conversations.approvals.many import TOGETHER_MOST
-from conversations.erasure import REASON_MOST
-from conversations.listing import TITLE_MOST
-from conversations.requests import KEY_MOST
-from conversations.uploads import FILES_MOST, Upload, uploads
+from conversations.erasure.conversations import REASON_MOST
+from conversations.files.uploads import FILES_MOST, Upload, uploads
+from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.listing import TITLE_MOST
 
 B = TypeVar("B", bound=BaseModel)
 FILES = "files"

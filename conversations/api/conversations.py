@@ -14,12 +14,12 @@ from conversations.api.describe import CONVERSATIONS, described
 from conversations.api.errors import Invalid, Refused
 from conversations.api.paging import page_together
 from conversations.api.views import View
-from conversations.erasure import TurnRuns, erase
-from conversations.listing import archive, put_back, rename
+from conversations.display.json import conversation_json, conversations_json
+from conversations.display.search import search
+from conversations.erasure.conversations import TurnRuns, erase
 from conversations.models import Conversation
-from conversations.prompts import start_conversation
-from conversations.public import conversation_json, conversations_json
-from conversations.search import search
+from conversations.prompts.listing import archive, put_back, rename
+from conversations.prompts.start import start_conversation
 
 NO_KEY = "A conversation alone takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
 FOUND_MOST = 200

@@ -20,14 +20,14 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from conversations.approvals.decisions import Conflict, DecisionRefused
-from conversations.killswitch import SiteStopped
-from conversations.listing import BadTitle
+from conversations.display.json import gate_json
+from conversations.files.uploads import BadFile
 from conversations.models import Gate
-from conversations.prompts import BadInput, Deactivated, TurnInProgress
-from conversations.public import gate_json
-from conversations.quotas import OverQuota
-from conversations.requests import KeyReused
-from conversations.uploads import BadFile
+from conversations.prompts.idempotency import KeyReused
+from conversations.prompts.killswitch import SiteStopped
+from conversations.prompts.listing import BadTitle
+from conversations.prompts.start import BadInput, Deactivated, TurnInProgress
+from conversations.usage.quotas import OverQuota
 
 if TYPE_CHECKING:
     from agents.engine.ledger import JSON

@@ -19,15 +19,15 @@ from django.http.response import HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from conversations.accounts.keys import SCHEME
 from conversations.api.errors import Invalid, error_response, refusal
-from conversations.api.keys import SCHEME
 from conversations.api.views import View
+from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
 from conversations.push.access import NOT_FOUND, Pass, Refused, by_session, to_conversation
 from conversations.push.feed import EventFeed, text_of
 from conversations.push.growth import Delta
 from conversations.push.hub import Hub, Listener
-from conversations.push.reader import read
 from conversations.push.share import TooMany, shares
 from conversations.push.telling import TERMINAL, Told
 

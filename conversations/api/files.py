@@ -6,8 +6,8 @@ from rest_framework.request import Request
 
 from conversations.api.describe import FILE, described
 from conversations.api.views import View
+from conversations.files.download import Download, attachment
 from conversations.models import File
-from conversations.pages.files import Download, attachment
 
 
 class OneFile(View):

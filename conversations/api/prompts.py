@@ -26,10 +26,17 @@ from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, describ
 from conversations.api.errors import Refused
 from conversations.api.paging import number, page_of, steps_page
 from conversations.api.views import StartingView, View
+from conversations.display.json import prompt_head, prompt_json, rounds_granted, step_json
+from conversations.display.moments import Moment, moment_json
 from conversations.models import Conversation, Origin, Prompt
-from conversations.moments import Moment, moment_json
-from conversations.prompts import BadInput, again_prompt, cancel_prompt, continue_prompt, start_prompt, start_unsaid
-from conversations.public import prompt_head, prompt_json, rounds_granted, step_json
+from conversations.prompts.start import (
+    BadInput,
+    again_prompt,
+    cancel_prompt,
+    continue_prompt,
+    start_prompt,
+    start_unsaid,
+)
 
 
 class Prompts(StartingView):

@@ -1,4 +1,7 @@
-"""What clients get, as types: the components of the API's description. `conversations.public` makes the values."""
+"""What clients get, as types: the components of the API's description.
+
+`conversations.display.json` makes the values.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from agents.engine import events, outputs
+from agents.engine.outputs import events, outputs
 
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]

@@ -6,11 +6,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.engine.ledger import JSON
-from conversations import quotas
 from conversations.api import shapes
 from conversations.api.describe import described
 from conversations.api.views import View
-from conversations.spending import DAY, MONTH, Spent, of_person, spent_json
+from conversations.usage import quotas
+from conversations.usage.totals import DAY, MONTH, Spent, of_person, spent_json
 
 
 class Usage(View):

@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs import Approval, ToolOutput
+from agents.engine.outputs.outputs import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
-from conversations import wakeup
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import ALLOWS, may_allow, may_decide
-from conversations.crashpoints import crashpoint
-from conversations.ledger import Turn, locked_turn
+from conversations.database.crashpoints import crashpoint
+from conversations.ledger import wakeup
+from conversations.ledger.locked import Turn, locked_turn
 from conversations.models import Gate, Output, State
 
 if TYPE_CHECKING:

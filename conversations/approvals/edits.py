@@ -11,14 +11,14 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from agents.discovery import installed_tool
-from agents.engine.approval import facts, shown, shown_digest
+from agents.engine.execution.gates import facts, shown, shown_digest
+from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
 from agents.engine.schema import parse, problems, schema_digest
-from agents.engine.services import PlainServices
-from agents.engine.tools import Tool, ToolCall, wire_name
+from agents.engine.tools.tool import Tool, ToolCall, wire_name
 from agents.engine.view import parent
+from conversations.files.workspaces import folder_of
 from conversations.models import Output, Snapshot, Step
-from conversations.workspaces import folder_of
 
 WHOLE = "input"
 """The place of what is wrong with an input as a whole."""

@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.db.models.functions import Now
 
 from conversations.approvals.decisions import expire
-from conversations.ledger import locked_turn
+from conversations.ledger.locked import locked_turn
 from conversations.models import Gate, Output, Prompt
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from agents.engine.approval import Verdict
-from agents.engine.tools import Tool, ToolCall
+from agents.engine.execution.gates import Verdict
+from agents.engine.tools.tool import Tool, ToolCall
 from conversations.approvals.permissions import OTHERS, OWN, requesters
 from conversations.models import Prompt
 
@@ -19,7 +19,7 @@ FOUR_EYES = "Whoever asked for this approved it, and somebody else has to."
 
 
 class SiteGatekeeper:
-    """See agents.engine.approval.Gatekeeper. `write` runs a function in the thread that owns the connection."""
+    """See agents.engine.execution.gates.Gatekeeper. `write` runs a function in the thread that owns the connection."""
 
     def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
         self._write, self._prompt = write, prompt

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db.models import QuerySet
 
-from agents.engine.approval import ANOTHER
+from agents.engine.execution.gates import ANOTHER
 from conversations.models import Output
 
 if TYPE_CHECKING:

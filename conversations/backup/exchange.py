@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Self
 
-from conversations.workspaces import remove_tree
+from conversations.files.workspaces import remove_tree
 
 
 class Exchange:

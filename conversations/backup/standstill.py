@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.backup.databases import HELD_UNTIL
+from conversations.database.sql import database_time
 from conversations.models import Drain, Prompt, Worker
-from conversations.sql import database_time
 
 STOP = "Stop the site first: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit, on every host."
 

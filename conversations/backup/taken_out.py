@@ -8,9 +8,9 @@ from datetime import datetime
 
 from django.contrib.auth import get_user_model
 
-from conversations.leaving import erased_people
+from conversations.erasure.people import erased_people
+from conversations.ledger.redacted import sha256
 from conversations.models import Conversation, Erasure, Redaction, Step
-from conversations.redacted import sha256
 
 
 @dataclass

@@ -13,7 +13,7 @@ from conversations.models.prompt import Prompt
 
 
 class AppendOnly(Exception):
-    """The ledger is append-only: its rows are written by `conversations.journal` and never changed or deleted."""
+    """The ledger is append-only: `conversations.ledger.journal` writes its rows, and none is changed or deleted."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)

@@ -12,15 +12,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
+from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
-from agents.engine.projection import shorten
+from conversations.display.faithful import spelled_out
+from conversations.display.moments import Moment
+from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
-from conversations.moments import Moment
-from conversations.pages.chat import PersonRequest
+from conversations.pages.chat.views import PersonRequest
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline import Block, read, turn
-from conversations.redacted import MARK
-from conversations.shown.faithful import spelled_out
+from conversations.pages.timeline.turns import Block, read, turn
 
 STEPS_MOST = 100
 """Steps that are listed at a time, about the one that is looked at."""

@@ -14,14 +14,14 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from agents.engine.view import parent
+from conversations.database.disk import is_short
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
-from conversations.pages.composer import Composer
-from conversations.pages.dock import Dock
-from conversations.pages.drafts import Prose, Running, prose, slug, standing
+from conversations.pages.chat.composer import Composer
+from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline import TURNS_MOST, Shown, Turn, read, shown_prompts, spent_by, turn, turns
-from conversations.space import is_short
-from conversations.spending import Spent
+from conversations.pages.timeline.drafts import Prose, Running, prose, slug, standing
+from conversations.pages.timeline.turns import TURNS_MOST, Shown, Turn, read, shown_prompts, spent_by, turn, turns
+from conversations.usage.totals import Spent
 
 PATHS_MOST = 200
 """Paths that are asked for by name; of more the whole turn is read."""

@@ -13,12 +13,12 @@ from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from agents.engine.approval import ANOTHER
+from agents.engine.execution.gates import ANOTHER
+from conversations.accounts.presence import has_looked
 from conversations.approvals.permissions import OWN, shown_to
+from conversations.display.search import search
 from conversations.models import Conversation, Output, Prompt, State, Step
 from conversations.pages.versions import version
-from conversations.presence import has_looked
-from conversations.search import search
 
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""

@@ -23,7 +23,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.http import is_same_domain
 
-from conversations.api.keys import SCHEME, key_of
+from conversations.accounts.keys import SCHEME, key_of
 from conversations.models import ApiKey, Conversation
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from channels.exceptions import StopConsumer
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
-from conversations.listing import saw
-from conversations.presence import looked
+from conversations.accounts.presence import looked
+from conversations.database.threads import read, write
+from conversations.prompts.listing import saw
 from conversations.push.access import Pass, Refused, admit, to_approvals, to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
-from conversations.push.reader import read, write
 from conversations.push.share import TooMany, shares
 
 logger = logging.getLogger(__name__)

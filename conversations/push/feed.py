@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Generic, TypeVar
 
+from conversations.database.threads import read
 from conversations.push.growth import Delta, Growth, Known, Missed
 from conversations.push.hub import Hub, Listener
-from conversations.push.reader import read
+from conversations.push.list_state import Listed, listed_now
 from conversations.push.telling import TERMINAL, Telling, Told
 from conversations.push.topics import (
     Events,
@@ -19,7 +20,6 @@ from conversations.push.topics import (
     anything_changed,
     list_now,
 )
-from conversations.push.unsaid import Listed, listed_now
 
 Frame = TypeVar("Frame", Told | Delta, str)
 Followed = TypeVar("Followed", bound=Topic)

@@ -13,8 +13,8 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.signals import user_logged_out
 from django.db import Error
 
+from conversations.database.threads import read
 from conversations.push.access import SIGN_IN, Pass, lapsed
-from conversations.push.reader import read
 from conversations.push.share import shares
 from conversations.push.tailer import Followed, Tailer
 from conversations.push.topics import Body, Topic

@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from conversations.models import Conversation, Draft
 from conversations.push.growth import Growth
+from conversations.push.list_state import LISTED, Listed, Notices, listed, notices_now, owned_by, waiting_now
 from conversations.push.topics import (
     Body,
     Events,
@@ -26,7 +27,6 @@ from conversations.push.topics import (
     PersonalList,
     Topic,
 )
-from conversations.push.unsaid import LISTED, Listed, Notices, listed, notices_now, owned_by, waiting_now
 from conversations.push.watch import Change, Watch, open_watch
 
 logger = logging.getLogger(__name__)

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from agents.engine.events import Event, EventFold
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs import load_output
+from agents.engine.outputs.events import Event, EventFold
+from agents.engine.outputs.outputs import load_output
+from conversations.display.json import files_of, output_json
 from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
-from conversations.public import files_of, output_json
-from conversations.spending import NOTHING, of_prompts, spent_json
+from conversations.usage.totals import NOTHING, of_prompts, spent_json
 
 AT_ONCE, CHARACTERS_AT_ONCE = 200, 500_000
 """Steps read in one go, and about how much they may hold: others wait meanwhile, and slow clients hold what is read."""

@@ -20,8 +20,8 @@ from conversations.approvals.permissions import shown_to
 from conversations.models import Gate, Output, Redaction
 from conversations.models import Step as StepRow
 from conversations.push.growth import Delta
+from conversations.push.list_state import Listed, Notices, Standing, decides_for_others, notices_now, owned_by
 from conversations.push.telling import Telling, Told
-from conversations.push.unsaid import Listed, Notices, Standing, decides_for_others, notices_now, owned_by
 
 if TYPE_CHECKING:
     from conversations.pages.live import LivePage

@@ -4,10 +4,10 @@ On SQLite a counter that every commit of another connection moves is asked for f
 writers notify, and everything is looked at now and then, whether somebody notified or not. Either is only a hint of
 where to look: what happened is read from the ledger.
 
-What is done with a conversation as a whole is no step (`conversations.listing`): PostgreSQL notifies of it too, on
-SQLite only the process hears of it in which it was done, which there is the one that serves the pages; of what others
-redact or erase it finds the trace. Nor is the kill switch, which concerns every page: SQLite is asked for it with each
-commit, PostgreSQL now and then.
+What is done with a conversation as a whole is no step (`conversations.prompts.listing`): PostgreSQL notifies of it
+too, on SQLite only the process hears of it in which it was done, which there is the one that serves the pages; of
+what others redact or erase it finds the trace. Nor is the kill switch, which concerns every page: SQLite is asked for
+it with each commit, PostgreSQL now and then.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.listing import relisted
-from conversations.sql import CHANNEL
+from conversations.database.sql import CHANNEL
+from conversations.prompts.listing import relisted
 
 logger = logging.getLogger(__name__)
 

@@ -12,17 +12,18 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.killswitch import person_of, standing
-from conversations.pages.markdown import render
-from conversations.shown import faithful, long, people, when
+from conversations.accounts import names
+from conversations.display import faithful, long, when
+from conversations.pages.timeline.markdown import render
+from conversations.prompts.killswitch import person_of, standing
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from conversations.pages.drafts import Prose
-    from conversations.pages.growing import Piece
-    from conversations.pages.steps import Row
-    from conversations.pages.timeline import Block
+    from conversations.pages.timeline.activity import Row
+    from conversations.pages.timeline.drafts import Prose
+    from conversations.pages.timeline.growing import Piece
+    from conversations.pages.timeline.turns import Block
 
 register = template.Library()
 
@@ -30,26 +31,26 @@ register = template.Library()
 @register.filter
 @stringfilter
 def visible(text: str) -> SafeString:
-    """See conversations.shown.faithful.visible()."""
+    """See conversations.display.faithful.visible()."""
     return faithful.visible(text)
 
 
 @register.filter
 @stringfilter
 def inert(text: str) -> str:
-    """See conversations.shown.faithful.inert()."""
+    """See conversations.display.faithful.inert()."""
     return faithful.inert(text)
 
 
 @register.filter
 def command_lines(command: str) -> list[SafeString]:
-    """See conversations.shown.faithful.command_lines()."""
+    """See conversations.display.faithful.command_lines()."""
     return faithful.command_lines(command)
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """See conversations.pages.markdown.render()."""
+    """See conversations.pages.timeline.markdown.render()."""
     return render(text)
 
 
@@ -61,14 +62,14 @@ def grouped(number: int) -> str:
 
 @register.filter
 def folded(text: str) -> long.Long | None:
-    """See conversations.shown.long.folded()."""
+    """See conversations.display.long.folded()."""
     return long.folded(text)
 
 
 @register.filter
 def called(user: User) -> str:
-    """See conversations.shown.people.called()."""
-    return people.called(user)
+    """See conversations.accounts.names.called()."""
+    return names.called(user)
 
 
 @register.filter
@@ -85,7 +86,7 @@ def ahead(time: datetime) -> SafeString:
 
 @register.filter
 def span(seconds: float) -> str:
-    """See conversations.shown.when.span()."""
+    """See conversations.display.when.span()."""
     return when.span(seconds)
 
 
@@ -116,5 +117,5 @@ def holds(has: Mapping[str, str] | str, part: Block | Row) -> bool:
 
 @register.filter
 def since(prose: Prose, has: Mapping[str, str] | str) -> tuple[int, list[tuple[str, Piece]]]:
-    """See conversations.pages.drafts.Prose.since()."""
+    """See conversations.pages.timeline.drafts.Prose.since()."""
     return prose.since(has if isinstance(has, Mapping) else {})

@@ -9,8 +9,8 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from agents.engine.ledger import Step, canonical
-from conversations.journal import link_to_content
-from conversations.redacted import redacted, sha256
+from conversations.ledger.journal import link_to_content
+from conversations.ledger.redacted import redacted, sha256
 from conversations.verification.rules import Problem, guarded
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agents.engine.ledger import JSON, Step, canonical
-from conversations.ledger_file import FORMAT, TOTALS, VERSION, last_line
-from conversations.redacted import MARK, sha256
-from conversations.standing import Standing
+from conversations.ledger.prompt_row import Standing
+from conversations.ledger.redacted import MARK, sha256
 from conversations.verification.chain import Chain, Kept, Redacted
+from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
 from conversations.verification.rules import Problem, guarded, problems_of
 
 SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {

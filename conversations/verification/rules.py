@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError
 
-from agents.engine.approval import ANOTHER, shown_digest
 from agents.engine.closing import spent, usage_of
+from agents.engine.execution.gates import ANOTHER, shown_digest
 from agents.engine.ledger import JSON, Step, digest
-from agents.engine.outputs import DECIDED, Output, Outputs
+from agents.engine.outputs.outputs import DECIDED, Output, Outputs
 from agents.engine.view import View, join, parent
-from conversations.redacted import MARK
-from conversations.standing import Standing
+from conversations.ledger.prompt_row import Standing
+from conversations.ledger.redacted import MARK
 
 ERROR_MOST = 200
 """Characters of what an error says."""

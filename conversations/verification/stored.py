@@ -11,15 +11,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models.fields.files import FieldFile
 
-from agents.engine.attached import Attached
 from agents.engine.closing import spent
+from agents.engine.interfaces.attached import Attached
+from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as Entry
-from agents.engine.provider import USAGE
-from conversations.journal import CHANGING, output_columns
+from conversations.ledger.journal import CHANGING, output_columns
+from conversations.ledger.prompt_row import Standing
+from conversations.ledger.redacted import MARK, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
-from conversations.redacted import MARK, sha256
-from conversations.standing import Standing
 from conversations.verification.chain import Chain, Kept, Redacted
 from conversations.verification.rules import Problem, folded, guarded, problems_of
 

@@ -17,9 +17,9 @@ from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import begun, hide
-from conversations.claims import Claim
-from conversations.space import noticed
-from conversations.sql import notifying, now
+from conversations.database.disk import noticed
+from conversations.database.sql import notifying, now
+from conversations.ledger.claims import Claim
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class PromptDrafts:
         self._closed: set[str] = set()
 
     def add(self, path: str, text: str, attempt: int) -> None:
-        """See agents.engine.services.Services.draft. From any thread."""
+        """See agents.engine.interfaces.services.Services.draft. From any thread."""
         if not isinstance(text, str):
             raise TypeError(f"a draft is text, not {type(text).__name__}")
         with self._lock:

@@ -22,10 +22,10 @@ from django.db import Error, connection, transaction
 
 from agents import registry
 from agents.engine.errors import Cancelled, Draining
-from conversations import killswitch
-from conversations.claims import Claim, claim, claimable
-from conversations.crashpoints import crashpoint
-from conversations.space import noticed
+from conversations.database.crashpoints import crashpoint
+from conversations.database.disk import noticed
+from conversations.ledger.claims import Claim, claim, claimable
+from conversations.prompts import killswitch
 from conversations.worker import hosts
 from conversations.worker.drafts import Drafts
 from conversations.worker.leases import LeaseKeeper

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from django.db import connection
 from django.db.models import Q
 
-from conversations.killswitch import standing
+from conversations.database.sql import database_time, now
 from conversations.models import Drain, KillSwitch, Step, Worker
-from conversations.sql import database_time, now
+from conversations.prompts.killswitch import standing
 
 PARENT = "AGENTSITE_WORKER_PID"
 """The variable that tells a cluster's processes whose they are: the process id of their `manage.py worker`."""

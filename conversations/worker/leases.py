@@ -10,9 +10,9 @@ from collections.abc import Callable
 from django.conf import settings
 from django.db import Error, connection
 
-from conversations.claims import Claim, renew
-from conversations.crashpoints import crashpoint
-from conversations.space import noticed
+from conversations.database.crashpoints import crashpoint
+from conversations.database.disk import noticed
+from conversations.ledger.claims import Claim, renew
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,12 @@ import time
 from django.conf import settings
 from django.db import Error, connection
 
-from conversations import killswitch, wakeup
-from conversations.accounts.mail import Teller
 from conversations.approvals.expiry import expire_due
-from conversations.claims import claimable
-from conversations.space import noticed
+from conversations.database.disk import noticed
+from conversations.ledger import wakeup
+from conversations.ledger.claims import claimable
+from conversations.notifications.mail import Teller
+from conversations.prompts import killswitch
 from conversations.verification.all import keep_schedule
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family

@@ -15,15 +15,15 @@ from agents import registry
 from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
-from agents.engine.runtime import Run
-from conversations import killswitch
+from agents.engine.runtime.run import Run
 from conversations.approvals.gatekeeper import SiteGatekeeper
-from conversations.claims import STRIKES, Claim, release, spare
-from conversations.crashpoints import crashpoint
-from conversations.journal import Place, PromptJournal, read_steps
+from conversations.database.crashpoints import crashpoint
+from conversations.database.disk import patiently
+from conversations.ledger.claims import STRIKES, Claim, release, spare
+from conversations.ledger.journal import Place, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
-from conversations.space import patiently
+from conversations.prompts import killswitch
 from conversations.worker.drafts import Drafts, Write
 from conversations.worker.services import PromptServices
 

@@ -13,24 +13,25 @@ from typing import Any, TypeVar
 from django.core.files.base import ContentFile
 from django.db import DataError, Error
 
+from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
-from agents.engine.outputs import ToolOutput
-from agents.engine.projection import GO_ON, whole_text
-from agents.engine.services import PastTurn
-from conversations import contents, quotas
-from conversations.crashpoints import crashpoint
+from agents.engine.interfaces.services import PastTurn
+from agents.engine.outputs.outputs import ToolOutput
+from conversations.database.crashpoints import crashpoint
+from conversations.database.disk import noticed
+from conversations.files import storage
+from conversations.files.uploads import attached
+from conversations.files.workspaces import folder_of
 from conversations.models import File, Origin, Output, Prompt
-from conversations.space import noticed
-from conversations.uploads import attached
+from conversations.usage import quotas
 from conversations.worker.drafts import PromptDrafts, Write
-from conversations.workspaces import folder_of
 
 T = TypeVar("T")
 
 
 @dataclass
 class PromptServices:
-    """See agents.engine.services.Services.
+    """See agents.engine.interfaces.services.Services.
 
     `started`: this process's monotonic clock at the claim, and later by what was no running time since.
     """
@@ -83,7 +84,7 @@ class PromptServices:
             summary=summary,
         )
         try:
-            contents.store(row, ContentFile(content))
+            storage.store(row, ContentFile(content))
             crashpoint("after_content")
             row.save()
         except Exception as error:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from django.conf import settings
 
-from conversations import contents, erasure
-from conversations.crashpoints import crashpoint
+from conversations.database.crashpoints import crashpoint
+from conversations.erasure import conversations as erasure
+from conversations.files import storage
 from conversations.verification.all import verify_this_night
 from conversations.worker import drain as drains
 from conversations.worker import hosts
@@ -40,7 +41,7 @@ def nightly() -> None:
     if run:
         _swept(erasure.sweep, alive)
     if run and not run.count:
-        _swept(contents.sweep, alive)
+        _swept(storage.sweep, alive)
 
 
 class Alive:

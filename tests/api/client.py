@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conversations.api.keys import make_key
+from conversations.accounts.keys import make_key
 from conversations.models import Scope
 
 JSON = "application/json"

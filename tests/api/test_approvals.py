@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 
 from conversations.models import Gate, Output, State
 from conversations.models import Step as Row
-from conversations.prompts import cancel_prompt
+from conversations.prompts.start import cancel_prompt
 from tests.api.client import Api, error_of, said, with_key
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, at_once, pending
 from tests.conversations.support import asking, interrupted

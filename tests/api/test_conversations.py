@@ -14,8 +14,8 @@ from django.test import Client
 from agents.models import SystemPrompt
 from conversations.models import Conversation, File, Prompt
 from conversations.models import Step as Row
-from conversations.prompts import begin_conversation, start_conversation, start_prompt
-from conversations.requests import KeyReused
+from conversations.prompts.idempotency import KeyReused
+from conversations.prompts.start import begin_conversation, start_conversation, start_prompt
 from tests.api.client import Api, error_of, said
 from tests.conversations.recorded import Site, at_once
 from tests.conversations.support import Story, person

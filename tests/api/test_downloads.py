@@ -14,7 +14,7 @@ from django.core.files.base import ContentFile
 from django.core.handlers.asgi import ASGIHandler
 
 from conversations.models import File
-from conversations.prompts import start_conversation
+from conversations.prompts.start import start_conversation
 from tests.conversations.listening import aside, cookie
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from conversations.models import Conversation, Prompt
-from conversations.prompts import start_conversation
+from conversations.prompts.start import start_conversation
 from tests.api.client import Api, error_of, said, with_key
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from conversations.models import Conversation, Erasure
-from conversations.prompts import start_conversation
+from conversations.prompts.start import start_conversation
 from tests.api.client import JSON, Api, error_of, said
 from tests.conversations.recorded import beaten_to_it, taken
 from tests.conversations.support import Story

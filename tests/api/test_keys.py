@@ -17,10 +17,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from conversations.api import keys
-from conversations.api.keys import key_of, make_key, public_id
+from conversations.accounts import keys
+from conversations.accounts.keys import key_of, make_key, public_id
 from conversations.models import ApiKey, Prompt
-from conversations.prompts import start_conversation
+from conversations.prompts.start import start_conversation
 from tests.agentsite.processes import wait_for
 from tests.api.client import JSON, Api, error_of, said, with_key
 from tests.conversations.support import asking, person

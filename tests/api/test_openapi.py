@@ -18,7 +18,7 @@ from django.urls import URLPattern, get_resolver
 from agents.registry import policies
 from conversations.api import urls
 from conversations.api.views import View
-from conversations.prompts import cancel_prompt
+from conversations.prompts.start import cancel_prompt
 from conversations.push.telling import Telling
 from tests.api.client import JSON, Api, said
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending

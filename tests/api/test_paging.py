@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from conversations.models import Output
-from conversations.prompts import start_conversation
+from conversations.prompts.start import start_conversation
 from tests.api.client import Api
 from tests.conversations.recorded import ONE_GATE, Site
 from tests.conversations.support import Story, asking

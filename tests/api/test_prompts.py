@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 from django.contrib.auth.models import User
 
-from agents.engine.messages import AssistantMessage, UserMessage
-from agents.engine.projection import GO_ON, TURN_ENDED
-from agents.engine.provider import Answer
+from agents.engine.agent.projection import GO_ON, TURN_ENDED
+from agents.engine.interfaces.messages import AssistantMessage, UserMessage
+from agents.engine.interfaces.provider import Answer
 from conversations.models import Conversation, Output, Prompt, State
 from conversations.models import Step as Row
-from conversations.prompts import cancel_prompt, start_conversation, start_prompt
+from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from tests.api.client import Api, error_of, said, with_key
 from tests.conversations.recorded import ONE_GATE, Site, at_once, pending

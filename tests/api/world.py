@@ -17,10 +17,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import Skill, SystemPrompt
-from conversations.api.keys import make_key, public_id
-from conversations.listing import archive
+from conversations.accounts.keys import make_key, public_id
 from conversations.models import Erasure, File, Prompt, Redaction, Step, Verification
-from conversations.prompts import start_conversation
+from conversations.prompts.listing import archive
+from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking
 
 ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")

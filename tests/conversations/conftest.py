@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 
-from conversations import guard
+from conversations.database import guard
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
 

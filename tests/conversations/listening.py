@@ -13,7 +13,7 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from conversations.api.keys import make_key
+from conversations.accounts.keys import make_key
 from conversations.push.routing import sockets
 
 T = TypeVar("T")

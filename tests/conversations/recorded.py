@@ -14,16 +14,16 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models.fields.files import FieldFile
 
-from agents.engine.journal import Record
+from agents.engine.interfaces.journal import Record
+from agents.engine.interfaces.provider import Answer, ToolRequest
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs import Outputs
-from agents.engine.provider import Answer, ToolRequest
+from agents.engine.outputs.outputs import Outputs
 from conversations.approvals.decisions import decide
-from conversations.claims import Claim, claim, claimable
-from conversations.erasure import erase
-from conversations.journal import Place, read_steps
+from conversations.erasure.conversations import erase
+from conversations.ledger.claims import Claim, claim, claimable
+from conversations.ledger.journal import Place, read_steps
 from conversations.models import Conversation, Erasure, Output, Prompt
-from conversations.prompts import start_conversation, start_prompt
+from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
 from tests.engine.cast import World, site

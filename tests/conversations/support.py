@@ -6,11 +6,11 @@ from typing import Any
 
 from django.contrib.auth.models import Permission, User
 
-from agents.engine.approval import ask
+from agents.engine.execution.gates import ask
 from agents.engine.ledger import JSON, Step, action_error, action_result, digest
-from conversations.ledger import locked_turn
+from conversations.ledger.locked import locked_turn
 from conversations.models import Conversation, Output, Prompt
-from conversations.prompts import start_conversation, start_prompt
+from conversations.prompts.start import start_conversation, start_prompt
 
 PASSWORD = "correct horse battery"
 EXPIRES = "2099-01-01T00:00:00+00:00"

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User  # noqa: E402 - Django comes first
 
 from conversations.approvals.decisions import decide  # noqa: E402
 from conversations.models import Output  # noqa: E402
-from conversations.prompts import cancel_prompt  # noqa: E402
+from conversations.prompts.start import cancel_prompt  # noqa: E402
 
 what, pk = sys.argv[1], int(sys.argv[2])
 admin = User.objects.get(username="admin")

@@ -92,7 +92,7 @@ TABLE = {
         "decision: clicked again",
         (
             f"{_PROCESSES}::test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep",
-            "tests/conversations/test_record_decisions.py::test_the_same_person_again_gets_the_first_result",
+            "tests/conversations/approvals/test_decisions.py::test_the_same_person_again_gets_the_first_result",
         ),
     ),
     "CP16": Shown(
@@ -104,7 +104,7 @@ TABLE = {
     ),
     "CP17": Shown(
         "expiry beside a decision",
-        ("tests/conversations/test_record_expiry.py::test_an_expired_gate_cannot_be_approved",),
+        ("tests/conversations/approvals/test_expiry.py::test_an_expired_gate_cannot_be_approved",),
     ),
     "CP18": Shown("a call's start, before it is recorded", matrix=True),
     "CP19": Shown("a call's start is recorded, nothing done", matrix=True),
@@ -128,7 +128,7 @@ TABLE = {
         "two of three that run side by side have ended", (f"{_EFFECTS}::test_two_of_three_reads_keep_their_results",)
     ),
     "CP25": Shown(
-        "the push is lost", ("tests/conversations/test_push_unheard.py::test_a_commit_that_nobody_is_told_of_is_found",)
+        "the push is lost", ("tests/conversations/push/test_unheard.py::test_a_commit_that_nobody_is_told_of_is_found",)
     ),
     "CP26": Shown(
         "before the prompt, or its wake-up, is given back",
@@ -166,7 +166,7 @@ TABLE = {
     "CP34": Shown(
         "a full disk",
         (
-            "tests/conversations/test_space.py::test_a_worker_on_a_full_disk_keeps_the_answer_until_there_is_space",
+            "tests/conversations/database/test_disk.py::test_a_worker_on_a_full_disk_keeps_the_answer_until_there_is_space",
             f"{_FULL}::test_a_process_that_may_write_no_more_loses_nothing",
         ),
     ),
@@ -177,16 +177,16 @@ TABLE = {
     "CP39": Shown(
         "a backup is restored",
         (
-            "tests/conversations/test_backup.py::test_what_was_approved_and_may_have_run_is_asked_about_and_runs_when_told",
+            "tests/conversations/backup/test_backup.py::test_what_was_approved_and_may_have_run_is_asked_about_and_runs_when_told",
         ),
     ),
     "CP40": Shown(
         "the power is cut",
         (
-            "tests/conversations/test_record_sqlite.py::test_its_settings_hold_on_every_connection",
+            "tests/conversations/database/test_sqlite.py::test_its_settings_hold_on_every_connection",
             "tests/crash/test_durable.py::test_a_commit_is_on_the_disk",
             "tests/crash/test_durable.py::test_no_site_starts_where_a_commit_may_be_lost",
-            "tests/conversations/test_contents.py::test_a_content_is_on_the_disk_before_its_row_is_stored",
+            "tests/conversations/files/test_storage.py::test_a_content_is_on_the_disk_before_its_row_is_stored",
         ),
     ),
 }

@@ -16,7 +16,7 @@ from django.db import connection
 from agents.engine.ledger import JSON
 from conversations.approvals.decisions import decide
 from conversations.models import Output, Prompt
-from conversations.prompts import start_conversation, start_prompt
+from conversations.prompts.start import start_conversation, start_prompt
 from tests.crash import databases
 from tests.crash.model import Model
 from tests.crash.settings import SETTINGS

@@ -10,7 +10,7 @@ import pytest
 from django.db import connections, transaction
 from pytest_django import DjangoDbBlocker
 
-from conversations import guard
+from conversations.database import guard
 from conversations.models import Draft, Prompt, Step
 from tests.conversations.recorded import meddle
 from tests.crash.acting import MARKS, ended

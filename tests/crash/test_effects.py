@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agents.plugins.files.box import Box
-from conversations import wakeup
-from conversations.contents import sweep
+from conversations.files.storage import sweep
+from conversations.ledger import wakeup
 from conversations.models import File, Step
 from conversations.verification.stored import verify
 from tests.crash.acting import MARKS, Start, asks, began, both, ended, killed_at, payloads

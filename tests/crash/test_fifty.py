@@ -15,7 +15,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 
-from conversations.api.keys import make_key
+from conversations.accounts.keys import make_key
 from conversations.models import Output, Prompt, Step
 from conversations.verification.stored import verify
 from tests.crash.processes import wait_for

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from conversations.killswitch import turn_off, turn_on
 from conversations.models import KillSwitch, Prompt, State, Step
+from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.verification.stored import verify
 from tests.crash.processes import drain_of, kill, kill_all, running, wait_for
 from tests.crash.site import Site

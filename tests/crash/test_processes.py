@@ -8,10 +8,10 @@ import time
 import pytest
 from django.db import connection
 
-from conversations.claims import claimable
+from conversations.ledger.claims import claimable
 from conversations.models import Step
 from conversations.models import Worker as WorkerRow
-from conversations.prompts import cancel_prompt
+from conversations.prompts.start import cancel_prompt
 from tests.crash.acting import (
     MARKS,
     Start,

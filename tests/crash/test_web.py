@@ -10,9 +10,9 @@ from http.client import HTTPConnection, HTTPException
 
 import pytest
 
-from conversations.api.keys import make_key
+from conversations.accounts.keys import make_key
 from conversations.models import Gate, Output, Prompt, Scope, Step
-from conversations.prompts import cancel_prompt, start_conversation
+from conversations.prompts.start import cancel_prompt, start_conversation
 from tests.crash.acting import MARKS, Start, asks, began, both, doing, ended, killed_at, payloads, served
 from tests.crash.processes import wait_for
 from tests.crash.site import Site

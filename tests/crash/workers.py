@@ -12,7 +12,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import connection
 
-from conversations.claims import claimable
+from conversations.ledger.claims import claimable
 from conversations.worker import hosts
 from conversations.worker.drain import drain
 from tests.crash.site import Site

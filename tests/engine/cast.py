@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.engine.model import model
-from agents.engine.plugin import Plugin
-from agents.engine.policy import PolicyRegistry
-from agents.engine.round import Round
-from agents.engine.tools import Risk, Tool, ToolCall, tool
-from agents.engine.turn import agent
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import agent
+from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.round import Round
+from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from tests.engine.support import ScriptedProvider
 
 

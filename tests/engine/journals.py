@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agents.engine.errors import Behind
-from agents.engine.journal import Record
+from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import EMPTY, Ledger, Step
-from agents.engine.outputs import Output, Outputs
+from agents.engine.outputs.outputs import Output, Outputs
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from agents.engine.approval import Shown, shown
+from agents.engine.agent.projection import TURN_ENDED
 from agents.engine.errors import ProviderError
-from agents.engine.journal import Journal
+from agents.engine.execution.gates import Shown, shown
+from agents.engine.interfaces.journal import Journal
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
+from agents.engine.interfaces.services import PastTurn, PlainServices
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step
-from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
-from agents.engine.policy import PolicyRegistry
-from agents.engine.projection import TURN_ENDED
-from agents.engine.provider import Answer, Request, TextDelta, ToolRequest
-from agents.engine.runtime import Run
+from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.run import Run
 from agents.engine.schema import parse
-from agents.engine.services import PastTurn, PlainServices
-from agents.engine.tools import Tool, ToolCall, wire_name
+from agents.engine.tools.tool import Tool, ToolCall, wire_name
 from agents.engine.view import View
 from tests.engine.journals import NOON, Crash, CrashingJournal, CrashPoint, numbered
 

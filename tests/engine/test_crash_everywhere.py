@@ -3,8 +3,9 @@
 import pytest
 
 from agents.engine.ledger import Ledger
-from agents.engine.policy import PolicyRegistry
+from agents.engine.runtime.policy import PolicyRegistry
 from agents.engine.view import View
+from tests.engine.agent.test_mixed_batch import BATCH
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import CrashingJournal, CrashPoint
 from tests.engine.support import (
@@ -19,7 +20,6 @@ from tests.engine.support import (
     play,
     says,
 )
-from tests.engine.test_mixed_batch import BATCH
 
 S99 = [
     says("I will look.", call("shell.run", command="ls")),

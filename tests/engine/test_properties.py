@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.engine.agent.projection import CallIds, ledger_messages, turn_messages
+from agents.engine.interfaces.messages import problems
+from agents.engine.interfaces.provider import ToolRequest
+from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.limits import Limits
-from agents.engine.messages import problems
-from agents.engine.outputs import Outputs
-from agents.engine.projection import CallIds, ledger_messages, turn_messages
-from agents.engine.provider import ToolRequest
-from agents.engine.services import PastTurn
+from agents.engine.outputs.outputs import Outputs
 from agents.engine.view import View
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint, kept_outputs

@@ -8,14 +8,14 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from agents.engine import Action, Context, Step
-from agents.engine.approval import shown_digest
+from agents.engine.execution.gates import shown_digest
 from agents.engine.ledger import EMPTY
-from agents.engine.policy import PolicyRegistry
+from agents.engine.runtime.policy import PolicyRegistry
 from agents.engine.secrets import HIDDEN, begun, hide, hide_in, keep_secret
 from agents.engine.view import View
 from tests.engine.cast import World, site
+from tests.engine.execution.test_changes import Notes, asks, gate_of
 from tests.engine.support import carry_on, decide, open_gates
-from tests.engine.test_changes import Notes, asks, gate_of
 
 SECRET = 'canary/47 "11" é&more'
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.engine.agent.projection import CallIds, turn_messages
 from agents.engine.errors import ProviderError
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, problems
+from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
+from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
-from agents.engine.messages import AssistantMessage, ResultMessage, problems
-from agents.engine.outputs import Outputs
-from agents.engine.projection import CallIds, turn_messages
-from agents.engine.provider import Answer, Request, TextDelta, ToolRequest
-from agents.engine.services import PastTurn
-from agents.engine.tools import ToolCall, tool
+from agents.engine.outputs.outputs import Outputs
+from agents.engine.tools.tool import ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Command, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint

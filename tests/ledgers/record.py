@@ -46,9 +46,9 @@ def record(name: str, turn: object) -> None:
     import pytest
     from django.db import transaction
 
-    from agents.engine.outputs import Outputs
-    from conversations.journal import read_steps
-    from conversations.ledger_file import exported_ledger
+    from agents.engine.outputs.outputs import Outputs
+    from conversations.ledger.journal import read_steps
+    from conversations.verification.ledger_file import exported_ledger
     from conversations.verification.stored import verify
     from tests.conversations.recorded import Site
     from tests.conversations.support import person

@@ -12,21 +12,21 @@ from django.db import Error
 from django.test import override_settings
 
 from agents.engine.errors import ProviderError
+from agents.engine.interfaces.provider import Answer, ToolRequest
 from agents.engine.ledger import Step as Entry
 from agents.engine.limits import Limits
-from agents.engine.provider import Answer, ToolRequest
 from agents.models import SystemPrompt
-from conversations import journal
 from conversations.approvals.decisions import decide
 from conversations.approvals.expiry import expire_due
+from conversations.erasure.steps import redact
+from conversations.files.uploads import Upload
+from conversations.ledger import journal
 from conversations.models import Conversation, Origin, Output, Prompt, Step
-from conversations.prompts import again_prompt, cancel_prompt, continue_prompt, start_conversation, start_prompt
-from conversations.redaction import redact
-from conversations.uploads import Upload
+from conversations.prompts.start import again_prompt, cancel_prompt, continue_prompt, start_conversation, start_prompt
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, TWO_GATES, Site, meddle, pending
 from tests.conversations.support import person
+from tests.engine.execution.test_changes import Notes
 from tests.engine.support import call, says
-from tests.engine.test_changes import Notes
 
 Turn = Callable[[Site, User], Prompt]
 S99 = (

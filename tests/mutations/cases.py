@@ -16,52 +16,56 @@ class Mutation:
     tests: tuple[str, ...]
 
 
-_RECORD = "tests/conversations/test_record_"
-_MACHINE = "tests/conversations/test_machine.py"
-_LEASES = "tests/conversations/test_leases.py"
+_RECORD = "tests/conversations"
+_MACHINE = f"{_RECORD}/ledger/test_machine.py"
+_LEASES = f"{_RECORD}/worker/test_leases.py"
 
 MUTATIONS = (
     Mutation(
         "the fence of a worker's record",
-        "conversations/journal.py",
+        "conversations/ledger/journal.py",
         'where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"',
         'where += f" AND %s IS NOT NULL AND (1 = 1{lapsed})"',
-        (f"{_RECORD}append.py", f"{_RECORD}claim.py", _MACHINE),
+        (f"{_RECORD}/ledger/test_append.py", f"{_RECORD}/ledger/test_claim.py", _MACHINE),
     ),
     Mutation(
         "the comparison of seq when a record takes its place",
-        "conversations/journal.py",
+        "conversations/ledger/journal.py",
         "WHERE id = %s AND seq = %s {notifying",
         "WHERE id = %s AND %s IS NOT NULL {notifying",
-        (f"{_RECORD}append.py", f"{_RECORD}cancel.py", _MACHINE),
+        (f"{_RECORD}/ledger/test_append.py", f"{_RECORD}/prompts/test_cancel.py", _MACHINE),
     ),
     Mutation(
         "the digest of what was approved",
-        "agents/engine/effect.py",
+        "agents/engine/execution/effect.py",
         "if wanted not in (None, looks.digest):",
         "if wanted == '':",
-        ("tests/engine/test_gates.py", "tests/engine/test_changes.py", "tests/conversations/test_changes.py"),
+        (
+            "tests/engine/execution/test_gates.py",
+            "tests/engine/execution/test_changes.py",
+            "tests/conversations/approvals/test_changes.py",
+        ),
     ),
     Mutation(
         "the slot, when a worker claims",
-        "conversations/claims.py",
+        "conversations/ledger/claims.py",
         '" AND (active_prompt_id IS NULL OR active_prompt_id = %s)"',
         '" AND %s IS NOT NULL"',
-        (f"{_RECORD}slot.py", f"{_RECORD}claim.py"),
+        (f"{_RECORD}/prompts/test_slot.py", f"{_RECORD}/ledger/test_claim.py"),
     ),
     Mutation(
         "the last try of a turn, made alone",
-        "conversations/claims.py",
+        "conversations/ledger/claims.py",
         'f" AND {ALONE.format(now=now())}"',
         '""',
-        ("tests/conversations/test_claims.py",),
+        (f"{_RECORD}/worker/test_last_try.py",),
     ),
     Mutation(
         "the slot, when a person speaks",
-        "conversations/prompts.py",
+        "conversations/prompts/start.py",
         "raise TurnInProgress(conversation.active_prompt_id)",
         "pass",
-        (f"{_RECORD}slot.py", "tests/api/test_prompts.py"),
+        (f"{_RECORD}/prompts/test_slot.py", "tests/api/test_prompts.py"),
     ),
     Mutation(
         "the thread that renews the leases",
@@ -75,18 +79,22 @@ MUTATIONS = (
         "conversations/migrations/0001_initial.py",
         'fields=("prompt", "path"), name="one_result"',
         'fields=("prompt", "path", "seq"), name="one_result"',
-        (f"{_RECORD}append.py", f"{_RECORD}guard.py", f"{_RECORD}rules.py"),
+        (
+            f"{_RECORD}/ledger/test_append.py",
+            f"{_RECORD}/database/test_guard.py",
+            f"{_RECORD}/verification/test_rules.py",
+        ),
     ),
     Mutation(
         "the gate of a tool",
-        "agents/engine/effect.py",
+        "agents/engine/execution/effect.py",
         "if decision is None and not began:",
         "if began and not began:",
-        ("tests/engine/test_gates.py", "tests/engine/test_tool_policies.py"),
+        ("tests/engine/execution/test_gates.py", "tests/engine/runtime/test_tool_policies.py"),
     ),
     Mutation(
         "the look at the lease before an effect",
-        "agents/engine/effect.py",
+        "agents/engine/execution/effect.py",
         "if not run.services.may_begin():",
         "if run is None:",
         (_LEASES,),

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agents.engine.errors import ToolError
-from agents.engine.services import PlainServices
-from agents.engine.tools import Tool, ToolCall
+from agents.engine.interfaces.services import PlainServices
+from agents.engine.tools.tool import Tool, ToolCall
 
 SECRET = "outside-9f2c"  # in a file beside the workspaces; whoever reads it has got out
 

@@ -9,8 +9,8 @@ import pytest
 from agents import discovery
 from agents.discovery import discover_plugins, discover_tools, modules_of, shipped_packages
 from agents.engine.errors import RegistryError
-from agents.engine.plugin import Plugin
-from agents.engine.tools import Tool, tool
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.tool import Tool, tool
 
 
 def module(name: str, **content: Any) -> ModuleType:

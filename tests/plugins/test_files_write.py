@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents.engine.change import Change
 from agents.engine.errors import ToolError
-from agents.engine.tools import Risk, Tool, ToolCall
+from agents.engine.outputs.change import Change
+from agents.engine.tools.tool import Risk, Tool, ToolCall
 from agents.plugins.files import writing
 from agents.plugins.files.box import Box
 from agents.plugins.files.tools import edit_file, write_file

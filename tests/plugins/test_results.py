@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from agents.engine.agent.projection import whole_text
 from agents.engine.errors import ToolError
-from agents.engine.journal import MemoryJournal
+from agents.engine.interfaces.journal import MemoryJournal
+from agents.engine.interfaces.services import PlainServices
 from agents.engine.limits import Limits
-from agents.engine.outputs import Outputs
-from agents.engine.projection import whole_text
-from agents.engine.runtime import Run
+from agents.engine.outputs.outputs import Outputs
+from agents.engine.runtime.run import Run
 from agents.engine.schema import parse
-from agents.engine.services import PlainServices
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.results.tools import PAGE_MOST, read_on
 from tests.engine.cast import site
 from tests.engine.support import call, results_in, says

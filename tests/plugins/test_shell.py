@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from agents.engine import runtime
-from agents.engine.approval import justification, requirement
 from agents.engine.errors import ToolError
+from agents.engine.execution.gates import justification, requirement
 from agents.engine.ledger import canonical
-from agents.engine.tools import Risk, ToolCall
+from agents.engine.runtime import run as runtime
+from agents.engine.tools.tool import Risk, ToolCall
 from agents.plugins.shell import limits, process, sandbox, supervise
 from agents.plugins.shell.tools import Command, run
 from tests.engine.support import shown_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.engine.outputs import check_kind
+from agents.engine.outputs.outputs import check_kind
 from agents.engine.schema import parse
-from agents.engine.tools import Risk, Tool, ToolCall
+from agents.engine.tools.tool import Risk, Tool, ToolCall
 from agents.plugins.reports.tools import file_name, write_report
 from agents.plugins.show.tools import show_chart, show_table
 from tests.plugins.calls import Desk

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.engine.schema import parse
-from agents.engine.tools import ToolCall
+from agents.engine.tools.tool import ToolCall
 from agents.plugins.tables.tools import summarize
 from tests.plugins.calls import Desk
 from tests.plugins.test_show import called

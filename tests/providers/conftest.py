@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agents.engine.provider import Provider
+from agents.engine.interfaces.provider import Provider
+from agents.providers.common.server import ModelServer
 from agents.providers.demo.server import WireServer
-from agents.providers.responses import Responses
-from agents.providers.server import ModelServer
-from tests.providers import KEY, MODELS, PROTOCOLS
+from agents.providers.responses.protocol import Responses
+from tests.providers.support import KEY, MODELS, PROTOCOLS
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agents.engine.messages import AssistantMessage, CallRequest, ResultMessage
-from agents.engine.provider import ToolRequest
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, ResultMessage
+from agents.engine.interfaces.provider import ToolRequest
 from agents.providers.demo.script import Call, Refusal, Reply
 from agents.providers.demo.server import WireServer
-from agents.providers.responses import Responses
-from tests.providers import HELLO, ask, collect, refusal, request
+from agents.providers.responses.protocol import Responses
+from tests.providers.support import HELLO, ask, collect, refusal, request
 
 LONG = "Twenty-six letters and some more, in several pieces: äöü 漢字 🙂."
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from agents.engine import asking
+from agents.engine.agent import attempts
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import agent
+from agents.engine.interfaces.provider import Provider
+from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger
-from agents.engine.model import model
-from agents.engine.outputs import Outputs
-from agents.engine.policy import PolicyRegistry
-from agents.engine.provider import Provider
-from agents.engine.services import PastTurn
-from agents.engine.turn import agent
+from agents.engine.outputs.outputs import Outputs
+from agents.engine.runtime.policy import PolicyRegistry
 from agents.engine.view import View
 from agents.providers.demo.script import Call, Refusal, Reply
 from agents.providers.demo.server import WireServer
 from tests.engine.cast import World
 from tests.engine.support import Site, carry_on, decide, end_of, lines
-from tests.providers import KEY, asks
+from tests.providers.support import KEY, asks
 
 READ = Call("fx_read", {"a": 1})
 DONE = {"state": "completed", "stop_reason": "text"}
@@ -34,7 +34,7 @@ def world() -> World:
 @pytest.fixture
 def site(speaker: Provider, world: World, monkeypatch: pytest.MonkeyPatch) -> PolicyRegistry:
     """An agent with the cast's tools, whose model speaks the protocol; it waits for nothing between attempts."""
-    monkeypatch.setattr(asking, "BACKOFF_SECONDS", (0.0,) * 3)
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS", (0.0,) * 3)
     registry = PolicyRegistry()
     registry.register("model")(model(speaker))
     registry.register("agent")(agent(tools=world.tools, prompt="You are a test."))

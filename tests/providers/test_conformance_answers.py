@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agents.engine.errors import ProviderError
-from agents.engine.messages import AssistantMessage
-from agents.engine.provider import Answer, Provider, TextDelta
+from agents.engine.interfaces.messages import AssistantMessage
+from agents.engine.interfaces.provider import Answer, Provider, TextDelta
+from agents.providers.common.server import ModelServer
 from agents.providers.demo.script import Call, Refusal, Reply
 from agents.providers.demo.server import WireServer
-from agents.providers.server import ModelServer
-from tests.providers import HELLO, KEY, MODELS, PROTOCOLS, asks, collect, refusal, request
+from tests.providers.support import HELLO, KEY, MODELS, PROTOCOLS, asks, collect, refusal, request
 
 LONG = "Twenty-six letters and some more, in several pieces: äöü 漢字 🙂."
 ARGUMENTS = {"text": "arguments long enough for more than one piece of them"}

@@ -9,12 +9,20 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    UserMessage,
+    problems,
+)
 from agents.engine.ledger import JSON
-from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage, problems
-from agents.providers import chat_items, json_items
+from agents.providers.chat import items as chat_items
 from agents.providers.demo import chat_history, history
 from agents.providers.demo.refusals import RequestError
-from agents.providers.responses_items import encode
+from agents.providers.json import items as json_items
+from agents.providers.responses.items import encode
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON
-from agents.engine.provider import ToolRequest
 from agents.providers.demo.script import Reply
 from agents.providers.demo.server import WireServer
-from agents.providers.responses import Responses
-from tests.providers import HELLO, ask, collect, refusal, request
+from agents.providers.responses.protocol import Responses
+from tests.providers.support import HELLO, ask, collect, refusal, request
 
 Event = dict[str, Any]
 

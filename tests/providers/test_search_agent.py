@@ -8,11 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
-from agents.engine.model import model
+from agents.engine.agent.model import model
+from agents.providers.common.server import ModelServer
 from agents.providers.demo.script import Call, Reply
 from agents.providers.demo.server import WireServer
-from agents.providers.responses import Responses
-from agents.providers.server import ModelServer
+from agents.providers.responses.protocol import Responses
 
 
 class Query(BaseModel):

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, run
+from agents.engine.agent.model import model
+from agents.engine.agent.projection import GO_ON, NEXT, NOBODY_SPOKE, TURN_ENDED
+from agents.engine.agent.turn import agent
 from agents.engine.closing import close
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.provider import Provider
+from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step, text
-from agents.engine.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
-from agents.engine.model import model
-from agents.engine.outputs import Outputs, TextOutput
-from agents.engine.policy import PolicyRegistry
-from agents.engine.projection import GO_ON, NEXT, NOBODY_SPOKE, TURN_ENDED
-from agents.engine.provider import Provider
-from agents.engine.services import PastTurn
-from agents.engine.turn import agent
+from agents.engine.outputs.outputs import Outputs, TextOutput
+from agents.engine.runtime.policy import PolicyRegistry
 from agents.engine.view import View
+from agents.providers.chat.role_alternation import WENT_ON, in_turns
 from agents.providers.demo.script import Call, Reply
 from agents.providers.demo.server import WireServer
-from agents.providers.in_turns import WENT_ON, in_turns
 from tests.engine.cast import World
 from tests.engine.journals import numbered
 from tests.engine.support import Site, carry_on, end_of
-from tests.providers import asks
+from tests.providers.support import asks
 
 READ = Call("fx_read", {"a": 1})
 FILED = Call("report_write", {"name": "q"})

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
-from agents.registered import registered
+from agents.inventory import registered
 
 
 class Command(BaseCommand):

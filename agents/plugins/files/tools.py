@@ -7,7 +7,7 @@ from itertools import islice
 from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.files.box import Box, Entry, parts
 from agents.plugins.files.searching import Search, compiled
 from agents.plugins.files.status import printable

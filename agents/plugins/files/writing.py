@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from agents.engine.change import Change
 from agents.engine.errors import ToolError
-from agents.engine.tools import ToolCall
+from agents.engine.outputs.change import Change
+from agents.engine.tools.tool import ToolCall
 from agents.plugins.files.box import Box, file_parts
 
 WRITE_MOST = 10 * 2**20

@@ -8,7 +8,7 @@ import unicodedata
 from pydantic import BaseModel, Field
 
 from agents.engine.ledger import valid_text
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 
 TEXT_MOST = 500_000
 """Characters of one report: some 150 pages."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from agents.engine.agent.projection import READ_ON, page
 from agents.engine.errors import ToolError
-from agents.engine.projection import READ_ON, page
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 
 PAGE_MOST = 16_000
 """Characters of a page. Where a model is shown less of any result, it is shown less of a page."""

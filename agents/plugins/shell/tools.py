@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, field_validator
 
 from agents.engine.ledger import JSON
-from agents.engine.tools import TIME_LIMIT_MOST, Risk, ToolCall, tool
+from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
 from agents.plugins.shell import process, sandbox
 from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.show.figures import Chart, Table, chart_in_words, table_in_words
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from agents.engine.plugin import Plugin
-from agents.engine.round import Round
-from agents.engine.services import Services
-from agents.engine.tools import wire_name
+from agents.engine.interfaces.services import Services
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.round import Round
+from agents.engine.tools.tool import wire_name
 
 if TYPE_CHECKING:
     from agents.models import Skill

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
-from agents.engine.tools import Risk, ToolCall, tool, wire_name
+from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
 from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, Skills, enabled_skills
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
-from agents.engine.tools import Risk, ToolCall, tool
+from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.files.box import Box
 from agents.plugins.show.figures import Cell, Table
 from agents.plugins.show.tools import put_table

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from agents.engine.ledger import JSON
 from agents.providers.demo.script import Reply, items, text_of
-from agents.providers.json_answer import read
+from agents.providers.json.answer import read
 
 ASKED_FOR = '{"tool": "NAME"'
 """Stands in the system message where the protocol is spoken."""

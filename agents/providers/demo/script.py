@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.ledger import JSON, digest
-from agents.engine.projection import GO_ON, NOBODY_SPOKE
 
 
 @dataclass(frozen=True)

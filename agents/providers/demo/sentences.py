@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agents.engine.ledger import JSON
-from agents.engine.tools import wire_name
+from agents.engine.tools.tool import wire_name
 from agents.providers.demo import arguments as make
 from agents.providers.demo.arguments import Words
 

@@ -13,13 +13,13 @@ from agents.providers.demo.script import items, spoke
 Item = dict[str, JSON]
 
 ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)\.\]$", re.MULTILINE)
-"""What stands below a message for each file that was given with it (agents.engine.attached)."""
+"""What stands below a message for each file that was given with it (agents.engine.interfaces.attached)."""
 
 CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n")
-"""What stands above the result of a call whose input a person edited (agents.engine.projection)."""
+"""What stands above the result of a call whose input a person edited (agents.engine.agent.projection)."""
 
 FILES = re.compile(r"(\n\n\[file [^\n]+)+\Z")
-"""What stands below the last result of an answer for each file that its calls made (agents.engine.projection)."""
+"""What stands below the last result of an answer for each file that its calls made (agents.engine.agent.projection)."""
 
 FAILED = re.compile(r"Error \((?P<code>\w+)\): (?P<why>.*)", re.DOTALL)
 

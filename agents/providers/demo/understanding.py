@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agents.engine.ledger import JSON
-from agents.engine.tools import wire_name
+from agents.engine.tools.tool import wire_name
 from agents.providers.demo.arguments import Words
 from agents.providers.demo.sentences import IT, QUOTED, SENTENCES, Sentence
 

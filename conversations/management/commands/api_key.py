@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from conversations.api.keys import make_key
+from conversations.accounts.keys import make_key
 from conversations.models import Scope
 
 

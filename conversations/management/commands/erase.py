@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
-from conversations.erasure import TurnRuns, erase
+from conversations.erasure.conversations import TurnRuns, erase
 from conversations.management.arguments import conversation_id, reason
 from conversations.management.people import named
 from conversations.models import Conversation

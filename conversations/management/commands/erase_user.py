@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
-from conversations.erasure import TurnRuns
-from conversations.leaving import LastAdministrator, erase_user
+from conversations.erasure.conversations import TurnRuns
+from conversations.erasure.people import LastAdministrator, erase_user
 from conversations.management.arguments import reason
 from conversations.management.people import named
 

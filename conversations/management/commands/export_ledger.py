@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from conversations.ledger_file import exported_ledger
 from conversations.management.arguments import conversation_id
 from conversations.management.printing import printed
 from conversations.models import Conversation
+from conversations.verification.ledger_file import exported_ledger
 
 
 class Command(BaseCommand):

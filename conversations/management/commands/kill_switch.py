@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.killswitch import person_of, standing, turn_off, turn_on
+from conversations.prompts.killswitch import person_of, standing, turn_off, turn_on
 
 
 class Command(BaseCommand):

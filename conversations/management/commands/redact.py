@@ -4,10 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from conversations.erasure.steps import NotRedacted, redact
 from conversations.management.arguments import conversation_id, reason, step_number
 from conversations.management.people import named
 from conversations.models import Conversation
-from conversations.redaction import NotRedacted, redact
 
 
 class Command(BaseCommand):

@@ -6,10 +6,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
+from conversations.display.faithful import plain
 from conversations.management.arguments import conversation_id
 from conversations.management.printing import printed
 from conversations.models import Conversation, Erasure
-from conversations.shown.faithful import plain
 from conversations.verification.all import verify_all
 from conversations.verification.exported import verify_file
 from conversations.verification.stored import verify

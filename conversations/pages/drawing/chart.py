@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from agents.plugins.show.figures import Chart
+from conversations.display.faithful import plain
 from conversations.pages.drawing.labels import Label, labels
 from conversations.pages.drawing.numerals import figures, tick_labels
 from conversations.pages.drawing.scale import Scale, reach, ticks
-from conversations.shown.faithful import plain
 
 ROWS_MOST = 12
 """Bars that lie next to their figures; more of them stand side by side above an axis."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from conversations.shown.faithful import plain
+from conversations.display.faithful import plain
 
 WIDE, NARROW = 600.0, 220.0
 """Pixels that labels have on a desktop's page and on the narrowest phone's, 320 pixels wide."""

@@ -12,12 +12,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import F
 from django.utils import timezone
 
-from agents.engine.approval import ANOTHER
+from agents.engine.execution.gates import ANOTHER
 from conversations.approvals.decisions import decide
+from conversations.files.uploads import uploads
+from conversations.files.workspaces import folder_of
 from conversations.models import Conversation, Draft, Output, Prompt
-from conversations.prompts import cancel_prompt, start_conversation, start_prompt
-from conversations.uploads import uploads
-from conversations.workspaces import folder_of
+from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
 from tests.agentsite.processes import wait_for
 from tests.browser.conftest import PASSWORD
 from tests.browser.screenshots import turns

@@ -1,0 +1,149 @@
+"""Asking a provider until it answers: again while it fails in passing, then the model that stands in. All on record."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.engine.errors import Cancelled, ProviderError
+from agents.engine.interfaces.provider import Answer, Provider, Request
+from agents.engine.ledger import JSON, Step, action_error, text
+
+if TYPE_CHECKING:
+    from agents.engine.runtime.context import Context
+
+BACKOFF_SECONDS = (1.0, 4.0, 15.0)
+"""Waits between the attempts of one round where the provider names none; rising so that a rate limit can pass."""
+
+WAIT_MOST = 60.0
+"""Seconds a provider may have us wait between two attempts: who has to come back tomorrow is told so, and at once."""
+
+FALLBACK = "fallback"
+"""The tier of the model that stands in."""
+
+FALLBACK_ATTEMPTS = 2
+"""How often it is asked: the turn has waited long enough by then."""
+
+EMPTY = "empty_answer"
+"""The code of an answer that says nothing and asks for nothing: its model is asked once more, not again and again."""
+
+
+async def attempts(
+    provider: Provider,
+    request: Request,
+    ctx: Context,
+    *,
+    start: dict[str, JSON],
+    snapshots: dict[str, str],
+) -> Answer | list[Step]:
+    """Ask, and again while it fails in passing; each attempt recorded before it goes out.
+
+    Steps are what stays of it where there is no answer: what it had said when its time was up, and the last error.
+    `start`: what each attempt's record says besides how long the turn had run: an agent's time counts from its first.
+    """
+    run = ctx.run
+    while True:
+        run.going_on()
+        if (limit := ctx.clock.up()) is not None:
+            return [action_error("runtime", "timeout", out_of_time(limit))]
+        attempt = len(run.view.at(ctx.path, "action_start")) + 1
+        asked = replace(request, tier=FALLBACK) if fell_back(ctx) else request
+        ran = round(ctx.services.running_seconds(), 3)
+        begun = {"attempt": attempt, "fence": run.fence, "tier": asked.tier, "ran": ran, **start}
+        run.stage(Step(run.worker, "action_start", begun, path=ctx.path), snapshots=snapshots)
+        await run.flush()
+        so_far: list[str] = []
+        try:
+            return await run.effect(_collect(provider, asked, ctx, attempt, so_far), ctx.clock.left())
+        except Cancelled:
+            if not run.view.result(""):  # a person stopped it, and has read this (R9)
+                run.stage(*(replace(said, path=ctx.path) for said in _said(so_far)))
+            raise
+        except TimeoutError:
+            return [*_said(so_far), action_error("runtime", "timeout", out_of_time(ctx.clock.limit()))]
+        except ProviderError as error:
+            further = _further(error, asked.tier, attempt, ctx)
+            if further[-1].type == "action_result":
+                return further
+            run.stage(*further)
+            await run.flush()
+            ctx.services.draft(ctx.path, "", attempt + 1)  # what it had said is no part of what it will say
+            await run.effect(asyncio.sleep(further[0].payload["wait_seconds"]))
+
+
+def _given_up(error: ProviderError, wait: float, limit: float | None) -> Step:
+    """The error of a question that is not asked again; `limit`: the running time that would be up before."""
+    if wait > WAIT_MOST:
+        why = f"The model server wants no question for {wait:.0f} seconds, so it was not asked again: try after that."
+        return action_error("model", error.code, f"{error.message} {why}")
+    if limit is None:
+        return action_error("model", error.code, error.message)
+    why = f"Stopped, as {limit:g} seconds of running, its limit, are up before the model may be asked again."
+    return action_error("runtime", "timeout", f"{why} Its last error: {error.message}")
+
+
+def out_of_time(limit: float) -> str:
+    """What is said of an agent whose running time is up."""
+    return f"Stopped after {limit:g} seconds of running, its limit."
+
+
+def _said(so_far: list[str]) -> list[Step]:
+    """The beginning of an answer, which somebody has read; none where nothing is to be read of it yet."""
+    words = "".join(so_far)
+    return [text("model", words, partial=True)] if words.strip() else []
+
+
+def fell_back(ctx: Context) -> Step | None:
+    """The note that this question went to the model that stands in; None while its own is asked.
+
+    None too where the site has none any more: then its own is asked again.
+    """
+    if not ctx.run.limits.fallback:
+        return None
+    notes = ctx.run.view.at(ctx.path, "note")
+    return next((note for note in notes if note.payload.get("code") == FALLBACK), None)
+
+
+def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> list[Step]:
+    """What is recorded before the next attempt; where there is none, the error alone.
+
+    The model that stands in is asked where another may well answer: the own one failed in passing once too often, has
+    to be waited for too long, or was cut off before it said anything. Not about a conversation that is too long, which
+    would go to it whole; and not after a refusal: that is of the request, the key or the settings, which both share,
+    and somebody should hear of it.
+    """
+    limits, since = ctx.run.limits, fell_back(ctx)
+    failed = [
+        step.payload for step in ctx.run.view.at(ctx.path, "action_retry") if step.id > (since.id if since else 0)
+    ]
+    retry: dict[str, JSON] = {"attempt": attempt, "code": error.code, "message": error.message}
+    left = (FALLBACK_ATTEMPTS if since else limits.attempts) - len(failed) - 1
+    twice_empty = error.code == EMPTY and any(each["code"] == EMPTY for each in failed)
+    again = error.retryable and left > 0 and not twice_empty
+    wait = BACKOFF_SECONDS[min(len(failed), 2)] if error.wait_seconds is None else error.wait_seconds
+    time = ctx.clock.left()
+    if again and wait <= WAIT_MOST and wait < time:
+        return [Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": wait}, path=ctx.path)]
+    if since or time <= 0 or not limits.fallback or not (error.retryable or error.code == "incomplete"):
+        return [_given_up(error, wait, ctx.clock.limit() if again and wait >= time else None)]
+    message = f"The model of tier {tier!r} did not answer ({error.code}), so the fallback model is asked."
+    return [
+        Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": 0.0}, path=ctx.path),
+        Step("runtime", "note", {"code": FALLBACK, "message": message}, path=ctx.path),
+    ]
+
+
+async def _collect(provider: Provider, request: Request, ctx: Context, attempt: int, so_far: list[str]) -> Answer:
+    """The whole answer; its text is shown as it comes, and kept in `so_far` for the case that it is stopped.
+
+    Raises ProviderError if the stream ends without an answer.
+    """
+    async with aclosing(provider.ask(request)) as events:
+        async for event in events:
+            if isinstance(event, Answer):
+                return event
+            so_far.append(event.text)
+            ctx.services.draft(ctx.path, event.text, attempt)
+    raise ProviderError("The stream ended before the answer was whole.", code="stream_broken", retryable=True)

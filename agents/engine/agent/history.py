@@ -1,0 +1,94 @@
+"""The history of a turn as a provider's bytes: a finished round is projected and encoded once, then only appended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.engine.agent.projection import CallIds, round_messages, turn_messages
+from agents.engine.interfaces.attached import Attached, said_messages
+from agents.engine.interfaces.messages import Message
+from agents.engine.ledger import JSON
+from agents.engine.view import join
+
+if TYPE_CHECKING:
+    from agents.engine.interfaces.provider import Provider
+    from agents.engine.interfaces.services import PastTurn
+    from agents.engine.runtime.run import Run
+
+BYTES_A_TOKEN = 4
+"""A rough measure of English text in JSON; it errs on the side of sending less."""
+
+RESULT_LEAST = 200
+"""Characters of a result below which cutting it shorter tells the model nothing any more."""
+
+
+class History:
+    """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
+
+    def __init__(self, run: Run, path: str, input: str | None, files: Sequence[Attached] = ()) -> None:
+        self._run, self._path, self._said = run, path, said_messages(input, files)
+        self._ids = CallIds()
+        self._chunks: list[bytes] = []
+        self._opened = False
+        self._digest = hashlib.sha256()
+        self._rounds = 0
+        self._seq = 0
+
+    async def before(self, number: int, provider: Provider) -> list[bytes]:
+        """Everything before round `number`, as the provider's bytes, oldest first."""
+        if not self._opened:
+            self._opened = True
+            for chunk in await self._opening(provider):
+                self._append(chunk)
+        while self._rounds < number - 1:
+            self._rounds += 1
+            self._append(provider.encode(self._round(self._rounds)))
+        self._seq = self._run.view.steps[-1].id if self._run.view.steps else 0
+        return self._chunks
+
+    def reference(self) -> dict[str, JSON]:
+        """What a round's start records of it: the last step it may hold, and the digest of its bytes."""
+        return {"seq": self._seq, "digest": self._digest.hexdigest()}
+
+    def _append(self, chunk: bytes) -> None:
+        if chunk:
+            self._chunks.append(chunk)
+            self._digest.update(chunk)
+
+    async def _opening(self, provider: Provider) -> list[bytes]:
+        """Earlier prompts, the oldest dropped whole while they are over the budget (R13), then the input.
+
+        The last one is what this turn takes up, and stays: where it alone is over the budget, with shorter results.
+        """
+        run, chunks, last = self._run, list[bytes](), None
+        for past in () if self._path else await run.services.history():
+            if chunk := provider.encode(turn_messages(past, self._ids, run.limits)):
+                chunks.append(chunk)
+                last = past
+        room = run.limits.history_tokens * BYTES_A_TOKEN
+        while len(chunks) > 1 and sum(map(len, chunks)) > room:
+            chunks.pop(0)
+        if last and len(chunks[-1]) > room:
+            chunks = [self._shortened(last, provider, room)]
+        if self._said:
+            chunks.append(provider.encode(self._said))
+        return chunks
+
+    def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
+        """A prompt with its results cut ever shorter, until it fits or they are as short as they get."""
+        limits = self._run.limits
+        while True:
+            limits = replace(limits, result_characters=limits.result_characters // 2)
+            self._ids = CallIds()  # it is the only one that is told of
+            chunk = provider.encode(turn_messages(past, self._ids, limits))
+            if len(chunk) <= room or limits.result_characters <= RESULT_LEAST:
+                return chunk
+
+    def _round(self, number: int) -> list[Message]:
+        run, path = self._run, join(self._path, number)
+        result = run.view.result(path)
+        items = tuple(result.payload.get("items", ())) if result else ()
+        return round_messages(run.outputs, path, self._ids, prompt=run.services.prompt, limits=run.limits, items=items)

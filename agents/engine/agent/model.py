@@ -1,0 +1,138 @@
+"""The policy `model`: asks a provider once, and says what came back. It does not do what that asks for (S116)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.engine.agent.attempts import attempts, out_of_time
+from agents.engine.agent.projection import ledger_messages
+from agents.engine.errors import RegistryError
+from agents.engine.interfaces.provider import Answer, Provider, Request, ToolDefinition, ToolRequest
+from agents.engine.ledger import DEEPEST, JSON, Ledger, Step, action_error, copy_json, text
+from agents.engine.runtime.policy import Action, Policy, records_itself
+from agents.engine.tools.tool import wire_name
+
+if TYPE_CHECKING:
+    from agents.engine.agent.turn import Turn
+    from agents.engine.runtime.context import Context
+
+logger = logging.getLogger(__name__)
+
+PARSE_FAILURE = "parse_failure"
+"""The code of a round whose answer could not be read (S51)."""
+
+
+def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -> Policy:
+    """The model policy over this provider, or over one of `protocols` for an agent that names it (R1).
+
+    With `{"round": n}` it asks for the n-th round of the agent that calls it; without, its history is
+    `payload["ledger"]` (what it says is also sent as `payload["system"]`) and its tools are `action.actions`.
+    """
+
+    def speaker(protocol: str | None) -> Provider:
+        if protocol is None:
+            return provider
+        try:
+            return (protocols or {})[protocol]
+        except KeyError:
+            raise RegistryError(f"an agent speaks the protocol {protocol!r}, which no provider here does") from None
+
+    @records_itself
+    async def ask(action: Action, ctx: Context) -> list[Step]:
+        if ctx.turn is None or "round" not in action.payload:
+            return await _ask_plainly(provider, action, ctx)
+        return await _ask_round(speaker(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
+
+    return ask
+
+
+async def _ask_round(provider: Provider, turn: Turn, number: int, ctx: Context) -> list[Step]:
+    if barred := await _barred(ctx):
+        return [barred]
+    round = await turn.prepared(number)
+    snapshot = round.snapshot()
+    name = hashlib.sha256(snapshot.encode()).hexdigest()
+    request = Request(turn.tier, round.system, round.definitions, await turn.history.before(number, provider))
+    start = {"snapshot": name, "history": turn.history.reference()}
+    answer = await attempts(provider, request, ctx, start=start, snapshots={name: snapshot})
+    if not isinstance(answer, Answer):
+        return answer
+    if answer.unreadable:
+        about = {"prompt": ctx.services.prompt, "path": ctx.path}
+        logger.warning("an answer could not be read: the round's result has it whole", extra=about)
+        return [*round.writes(), unread(answer, f"This was try {turn.unread + 1} of {turn.limits.parse_failures}.")]
+    return [*said(answer, round.tool_named), *round.writes(), ended(answer)]
+
+
+async def _ask_plainly(provider: Provider, action: Action, ctx: Context) -> list[Step]:
+    if barred := await _barred(ctx):
+        return [barred]
+    ledger = action.payload.get("ledger", Ledger())
+    offered = [r for name in sorted(action.actions) if (r := ctx.run.registry.get(name))]
+    tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
+    history = [provider.encode(ledger_messages(ledger))]
+    request = Request(action.payload.get("tier", "normal"), action.payload.get("system", ""), tools, history)
+    answer = await attempts(provider, request, ctx, start={}, snapshots={})
+    if not isinstance(answer, Answer):
+        return answer
+    names = {wire_name(r.name): r.name for r in offered}
+    return [unread(answer)] if answer.unreadable else [*said(answer, lambda n: names.get(n, n)), ended(answer)]
+
+
+async def _barred(ctx: Context) -> Step | None:
+    """Why the model may not be asked now: no running time is left, or nothing of the person's quota (R3, C19)."""
+    if (limit := ctx.clock.up()) is not None:
+        return action_error("runtime", "timeout", out_of_time(limit))
+    why = await ctx.services.over_quota()
+    return action_error("runtime", "quota", why) if why else None
+
+
+def said(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:
+    """An answer as steps: its reasoning and text, then the calls it asks for, under the tools' own names (S92)."""
+    steps = [Step("model", "reasoning", {"text": answer.reasoning})] if answer.reasoning else []
+    if answer.text.strip():  # blanks beside calls are nothing to read, and some APIs refuse them when they come back
+        steps.append(text("model", answer.text))
+    for call in map(_flat_enough, answer.calls):
+        payload: dict[str, JSON] = {"policy": tool_named(call.name), "payload": call.arguments}
+        if call.call_id:
+            payload["call_id"] = call.call_id
+        if call.raw is not None:
+            payload["raw"] = call.raw
+        if call.terminate:
+            payload["terminate"] = True
+        steps.append(Step("model", "action_call", payload))
+    return steps
+
+
+def _flat_enough(call: ToolRequest) -> ToolRequest:
+    """The call itself; one whose arguments are nested too deep as one whose arguments cannot be read."""
+    try:
+        copy_json(call.arguments, levels=DEEPEST)
+    except TypeError:
+        return replace(call, arguments={}, raw=f"[nested more than {DEEPEST} levels deep]")
+    return call
+
+
+def ended(answer: Answer) -> Step:
+    """The result of a round: what it cost, and the provider's opaque items for the rounds after it."""
+    payload = _cost(answer)
+    if answer.items:
+        payload["items"] = list(answer.items)
+    return Step("model", "action_result", payload)
+
+
+def unread(answer: Answer, which: str = "") -> Step:
+    """The result of a round whose answer could not be read: why, and all of it raw (S51). It cost what others cost."""
+    why = f"{answer.unreadable} {which}".strip()
+    return action_error("model", PARSE_FAILURE, why, raw=answer.text, **_cost(answer))
+
+
+def _cost(answer: Answer) -> dict[str, JSON]:
+    payload: dict[str, JSON] = {"usage": answer.usage, "model": answer.model, "finish": answer.finish}
+    if answer.cost_nano_usd is not None:
+        payload["cost_nano_usd"] = answer.cost_nano_usd
+    return payload

@@ -1,0 +1,1 @@
+"""Execution: how one call of a tool goes through its gate to its result."""

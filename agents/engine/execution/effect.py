@@ -1,0 +1,331 @@
+"""One tool call to its result: checked, gated, started, done, recorded. There is no other way to run a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from agents.engine.errors import Fenced, Suspended, ToolError
+from agents.engine.execution import threads
+from agents.engine.execution.gates import (
+    Decision,
+    Shown,
+    approved_as,
+    ask,
+    decision_at,
+    expires,
+    gate_payload,
+    requirement,
+    shown,
+    shown_digest,
+)
+from agents.engine.execution.starting import (
+    answered_card,
+    barred,
+    interrupted,
+    left_alone,
+    not_started,
+    unless_barred,
+    unless_interrupted,
+)
+from agents.engine.interfaces.services import PlainServices
+from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
+from agents.engine.runtime.run import Abandoned
+from agents.engine.schema import parse, schema_digest
+from agents.engine.secrets import hide_in
+from agents.engine.tools.tool import Risk, Tool, ToolCall
+from agents.engine.view import View, join
+
+if TYPE_CHECKING:
+    from agents.engine.runtime.context import Context
+    from agents.engine.runtime.policy import Action
+    from agents.engine.runtime.run import Run
+
+
+async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
+    """Give the call at `ctx.path` its result.
+
+    Raises Suspended where a person must decide first. What runs is what was approved: where anything about it is
+    another by now, the result is `changed_since`, and where the tool itself is, `tool_changed`.
+    """
+    run, asked_at = ctx.run, join(ctx.path, "human")
+    payload = hide_in(action.payload)  # as it is recorded and shown, so it runs
+    decision = decision_at(run.view, asked_at)
+    if decision is None and run.view.call(asked_at):
+        raise Suspended  # somebody is asked, and has not answered
+    if decision and decision.input is not None:
+        payload = decision.input
+    if why := tool.problem(payload):
+        return [unable(run.view, ctx.path, action_error("runtime", "invalid_input", why))]
+    began = bool(run.view.at(ctx.path, "action_start"))  # then it was free, or approved: no rule asks about the past
+    if decision is None and not began:
+        try:
+            steps = await gate(tool, payload, ctx.path, ctx, set())
+        except ToolError as error:
+            return [action_error("runtime", error.code, error.message)]
+        run.stage(*steps)
+        decision = decision_at(run.view, asked_at)
+        if steps and decision is None:
+            raise Suspended
+    if decision and decision.decision != "approve":
+        return [refusal(decision)]
+    if answered := await unless_interrupted(tool, payload, ctx):
+        return [answered]
+    return await _when_free(tool, payload, action, ctx)
+
+
+async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
+    """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate.
+
+    `changing`: what the gates opened before it, for calls that run before it, would change; this one's is added,
+    unless a rule denies it. Raises ToolError for a call that cannot work, or may not start: nobody is asked about it.
+    """
+    run = ctx.run
+    call = new_call(tool, payload, path, run)
+    reason = await requirement(tool, call)
+    if reason is None:
+        return []
+    if denied := await barred(tool, path, "", ctx):
+        raise ToolError(denied.payload["message"], denied.payload["code"])
+    looks = shown(tool, payload, call)
+    if looks.change and looks.change.path in changing:
+        what = looks.change.path
+        raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
+    until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
+    asked = ask(path, gate_payload(tool, payload, looks, reason, until))
+    verdict = await run.gatekeeper.decide(tool, call)
+    if looks.change and verdict.verdict != "deny":
+        changing.add(looks.change.path)
+    if verdict.verdict == "ask":
+        return [asked]
+    decided = {
+        "decision": "approve" if verdict.verdict == "allow" else "reject",
+        "digest": looks.digest,
+        "reason": verdict.reason,
+        "via": verdict.by.partition(":")[0],
+    }
+    return [asked, Step(verdict.by, "action_result", decided, path=asked.path)]
+
+
+def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Run, attempt: int = 1) -> ToolCall[Any]:
+    """What the tool's function is given."""
+    state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
+    return ToolCall(
+        tool=tool.name,
+        input=parse(tool.input, payload),
+        user=run.services.user,
+        services=run.services,
+        path=path,
+        key=digest([run.services.prompt, path]),
+        attempt=attempt,
+        state=state,
+    )
+
+
+def unable(view: View, path: str, why: Step) -> Step:
+    """The result of a call that its tool cannot do (any more): what a person said of it goes first (S35).
+
+    `why` is the error of one of which nobody said anything, and which never began.
+    """
+    began = len(view.at(path, "action_start"))
+    decision, card = decision_at(view, join(path, "human")), decision_at(view, join(path, f"card{began}"))
+    told = why.payload["message"]
+    if began and card:
+        return answered_card(card, f"The tool changed meanwhile. {told}")
+    if began:  # the tool was there, and took it, when the call began
+        return interrupted(f"Nobody knows whether it ran: check before you ask again. {told}")
+    if decision and decision.decision == "approve":
+        changed = "The tool changed after this call was approved, so nothing ran."
+        return action_error("runtime", "tool_changed", f"{changed} {told}")
+    return refusal(decision) if decision else why
+
+
+def refusal(decision: Decision) -> Step:
+    """The result of a call that nobody will do."""
+    if decision.decision == "expired":
+        return action_error("runtime", "expired", decision.reason or "Nobody answered in time, so this was not done.")
+    if decision.decision == "cancelled":
+        return action_error("runtime", "cancelled", decision.reason or "Called off before anybody decided it.")
+    code = {"reject": "rejected"}.get(decision.decision, decision.decision)
+    return action_error("runtime", code, decision.reason or "Rejected by a person.")
+
+
+async def _when_free(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Do the call once there is a thread for it, if it may start then."""
+    run = ctx.run
+    async with _place(tool, run) as there_is_one:
+        if not there_is_one:
+            why = f"Not started: no thread was free for it within {_limit(tool, run):g} seconds, its limit."
+            return [not_started(run.view, ctx.path, "not_started", why)]
+        if answered := await unless_barred(tool, ctx):
+            return [answered]
+        return await _as_approved(tool, payload, action, ctx)
+
+
+@asynccontextmanager
+async def _place(tool: Tool, run: Run) -> AsyncIterator[bool]:
+    """A place among the threads, where the tool needs one; whether there was one in time.
+
+    It is taken before the start is recorded: a call that waits here has not begun, whatever becomes of its worker.
+    """
+    if inspect.iscoroutinefunction(tool.function):
+        yield True
+        return
+    places = threads.places()
+    if places.locked():
+        await run.flush()  # what asked for the call is not lost with a worker that waits
+        run.going_on()
+        try:
+            await run.effect(places.acquire(), _limit(tool, run))
+        except TimeoutError:
+            yield False
+            return
+    else:
+        await places.acquire()
+    try:
+        yield True
+    finally:
+        places.release()
+
+
+def _limit(tool: Tool, run: Run) -> float:
+    """The seconds that a call may take, and wait for a thread before."""
+    return tool.time_limit or run.limits.tool_seconds
+
+
+async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Do the call, if it looks as it did when it was approved, or when it began."""
+    view, gate = ctx.run.view, join(ctx.path, "human")
+    starts = view.at(ctx.path, "action_start")
+    binds = view.result(gate) or (starts[-1] if starts and not tool.idempotent else None)
+    wanted = binds.payload.get("digest", "") if binds else None
+    try:
+        looks = shown(tool, payload, new_call(tool, payload, ctx.path, ctx.run))
+    except ToolError as error:
+        if wanted is None:
+            return [action_error("runtime", error.code, error.message)]
+        return [_changed("changed_since", starts, error.message)]
+    if wanted not in (None, looks.digest):
+        then = shown_digest(tool.name, payload, schema_digest(tool.input), **approved_as(view, gate))
+        return [_changed("changed_since" if then == wanted else "tool_changed", starts)]
+    return await _do(tool, payload, looks, action, ctx)
+
+
+CHANGED = {
+    "changed_since": "What this would change is not what was approved any more: read it again and ask anew.",
+    "tool_changed": "The tool changed after this call was approved. Ask again.",
+}
+"""Why an approved call does not start."""
+
+
+def _changed(code: str, starts: list[Step], why: str = "") -> Step:
+    """The result of a call that is not as it was approved. One that began may be so because it ran."""
+    message = f"{CHANGED[code]} {why}".strip()
+    if starts:
+        return interrupted(f"It began once, and nobody knows whether it ran. {message}")
+    return action_error("runtime", code, message)
+
+
+async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action, ctx: Context) -> list[Step]:
+    run = ctx.run
+    attempt = len(run.view.at(ctx.path, "action_start")) + 1
+    run.going_on()
+    if not (tool.idempotent and tool.risk is Risk.READ):
+        start = {"attempt": attempt, "digest": looks.digest, "fence": run.fence}
+        run.stage(Step(run.worker, "action_start", start, path=ctx.path))
+    await run.flush()  # what asked for the call is durable before anything reaches outside
+    call = new_call(tool, payload, ctx.path, run, attempt)
+    call.change = looks.change
+    limit = _limit(tool, run)
+    if not run.services.may_begin():
+        raise Fenced  # it stood still since it recorded the start, and its lease is as good as gone
+    try:
+        returned = await run.effect(_invoke(tool, call), limit)
+    except TimeoutError as late:
+        goes_on = isinstance(late, Abandoned) or not inspect.iscoroutinefunction(tool.function)
+        if goes_on and not tool.idempotent:
+            run.stage(left_alone(ctx.path, limit))
+            return await run_tool(tool, action, ctx)  # ask what became of it
+        why = "Not waited for any longer than" if goes_on else "Stopped after"
+        more = " It may still be running." if goes_on else ""
+        return [action_error(f"tool:{tool.name}", "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
+    except ToolError as error:
+        return [action_error(f"tool:{tool.name}", error.code, error.message)]
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
+        return [action_error(f"tool:{tool.name}", "exception", f"{type(error).__name__}: {error}")]
+    finally:
+        call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # what goes on finds no site
+    return await _kept(tool, returned, call, run)
+
+
+async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
+    """What the tool's function returns. What it raises is its own, never to be taken for a signal to the runtime."""
+    try:
+        if inspect.iscoroutinefunction(tool.function):
+            return await tool.function(call)
+        return await threads.in_thread(tool.function, call)
+    except (TimeoutError, SystemExit) as error:
+        raise ToolError(f"{type(error).__name__}: {error}", code="exception") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # the time limit, or what stopped the turn
+        raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
+
+
+async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Run) -> list[Step]:
+    """What a call that ran brought, and its result. Where that cannot be kept, the result says that it ran.
+
+    An error of the site itself is raised: nobody knows then what became of the call, as after a crash.
+    """
+    try:
+        output, state = plain(returned), _state(tool, call, run)
+    except Exception as error:  # noqa: BLE001 - whatever a tool brings, nobody may take its call for one that failed
+        return [_not_kept(tool, f"{type(error).__name__}: {error}")]
+    try:
+        emitted = await _emitted(call, run)
+    except ToolError as error:
+        return [_not_kept(tool, error.message)]
+    return [*emitted, *state, action_result(f"tool:{tool.name}", output)]
+
+
+def _not_kept(tool: Tool, why: str) -> Step:
+    return action_error(f"tool:{tool.name}", "not_kept", f"It ran, but what it brought could not be kept. {why}")
+
+
+async def _emitted(call: ToolCall[Any], run: Run) -> list[Step]:
+    """What the call emitted, in order; the content of its files is stored before the steps that name them."""
+    ids = [await run.services.save_file(*file) for file in call.saving]
+    return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
+
+
+def _state(tool: Tool, call: ToolCall[Any], run: Run) -> list[Step]:
+    if tool.plugin is None:
+        return []
+    value = call.state.model_dump(mode="json")
+    if value == tool.plugin.State.model_validate(run.view.state(tool.plugin.name)).model_dump(mode="json"):
+        return []
+    return [Step(f"tool:{tool.name}", "state", {"plugin": tool.plugin.name, "value": value})]
+
+
+def plain(value: object) -> JSON:
+    """A tool's return value as JSON of valid text. Raises TypeError for what JSON cannot say."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return copy_json(_valid_text(value), "the result", DEEPEST)
+
+
+def _valid_text(value: object) -> object:
+    """`value` with its texts made valid, keys included."""
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, list | tuple):
+        return [_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
+    return value

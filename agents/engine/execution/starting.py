@@ -1,0 +1,124 @@
+"""Whether a call may start now, whatever was decided: not twice by itself, not too late, not for who lost the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agents.engine.closing import HAD_BEGUN
+from agents.engine.errors import Suspended
+from agents.engine.execution.gates import (
+    Decision,
+    approved_as,
+    ask,
+    card_digest,
+    decision_at,
+    expires,
+    interrupted_payload,
+)
+from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.tools.tool import Tool
+from agents.engine.view import View, join
+
+if TYPE_CHECKING:
+    from agents.engine.runtime.context import Context
+
+
+LEFT_ALONE = "left_alone"
+"""The code of the note about a call that goes on after its time."""
+
+
+async def unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
+    """The result of a call that began, cannot run again by itself, and was not told to; None if it may begin now.
+
+    Raises Suspended while the owner has not said what became of it; where nobody is there, or it could not run again
+    whatever they said, nobody is asked and the model is told.
+    """
+    run = ctx.run
+    starts = run.view.at(ctx.path, "action_start")
+    if not starts or tool.idempotent:
+        return None
+    card = f"card{len(starts)}"
+    named = card_digest(starts[-1].payload.get("digest", ""), card)
+    decision = decision_at(run.view, join(ctx.path, card))
+    if decision is None:
+        late = _left_alone(run.view, starts[-1])
+        if run.services.unattended:
+            return interrupted(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
+        if not run.view.call(join(ctx.path, card)):
+            if answered := await barred(tool, ctx.path, "", ctx):
+                return answered
+            change = approved_as(run.view, join(ctx.path, "human")).get("change")
+            until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
+            asked = interrupted_payload(tool, payload, named, change, until)
+            if why := starts[-1].payload.get("reason"):  # it only may have begun: the site was restored since
+                asked["reason"] = why
+            elif late:
+                asked["reason"] = f"{late} Did it run?"
+            run.stage(ask(ctx.path, asked, card))
+        raise Suspended
+    if decision.decision == "run_again" and decision.digest == named:
+        return None
+    return answered_card(decision, "The tool changed meanwhile.")
+
+
+def left_alone(path: str, limit: float) -> Step:
+    """The note that the call at `path`, which began, goes on after its limit, and that nothing waits for it."""
+    message = f"It did not end within {limit:g} seconds, its limit, and may still be running."
+    return Step("runtime", "note", {"code": LEFT_ALONE, "message": message}, path=path)
+
+
+def _left_alone(view: View, start: Step) -> str:
+    """What is noted of the attempt that began there, where nothing waits for it any longer; else ""."""
+    notes = (note for note in view.at(start.path, "note") if note.id > start.id)
+    return next((note.payload.get("message", "") for note in notes if note.payload["code"] == LEFT_ALONE), "")
+
+
+def answered_card(decision: Decision, not_again: str) -> Step:
+    """The result of an interrupted call by what its owner said of it; `not_again` is why it does not run again."""
+    told = {**INTERRUPTED, "run_again": not_again}
+    return interrupted(told.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
+
+
+INTERRUPTED = {
+    "it_ran": "It was interrupted before its output was recorded. The owner says it ran.",
+    "it_did_not": "It was interrupted. The owner says it did not run.",
+}
+
+
+def interrupted(message: str) -> Step:
+    """The result of a call that began, and whose end nobody saw."""
+    return action_error("runtime", "interrupted", message)
+
+
+async def unless_barred(tool: Tool, ctx: Context) -> Step | None:
+    """The result of the call at `ctx.path` where it may not start now, whatever was decided; None where it may."""
+    return await barred(tool, ctx.path, _approved_by(ctx), ctx)
+
+
+async def barred(tool: Tool, path: str, by: str, ctx: Context) -> Step | None:
+    """The result of the call at `path` where it may not start by the word of `by`; None where it may.
+
+    The agent's running time is up, or whoever it would be done for, or by, lost the right to it meanwhile (C13).
+    `by` is "" before anybody is asked: nobody is about what may not start anyway.
+    """
+    run = ctx.run
+    if ctx.turn and (limit := ctx.clock.up()) is not None:
+        code, why = "timeout", f"Not started after {limit:g} seconds of running, its limit."
+    elif denied := await run.gatekeeper.holds(tool, by):
+        code, why = "not_permitted", denied
+    else:
+        return None
+    return not_started(run.view, path, code, why)
+
+
+def not_started(view: View, path: str, code: str, why: str) -> Step:
+    """The error of a call that does not start now; of one that began before, it says so."""
+    return action_error("runtime", code, f"{why} {HAD_BEGUN}" if view.at(path, "action_start") else why)
+
+
+def _approved_by(ctx: Context) -> str:
+    """The actor whose word lets the call start: of its gate, or of the card that runs it again; "" where nobody's."""
+    view = ctx.run.view
+    card = decision_at(view, join(ctx.path, f"card{len(view.at(ctx.path, 'action_start'))}"))
+    decision = card or decision_at(view, join(ctx.path, "human"))
+    return decision.by if decision else ""

@@ -1,0 +1,1 @@
+"""Interfaces: the protocols by which the engine reaches the outside."""

@@ -1,0 +1,1 @@
+"""Outputs: what people see, folded from the steps, and the events that tell of it."""

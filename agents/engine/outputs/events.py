@@ -1,0 +1,156 @@
+"""The public events: what a browser or an API client is told, numbered by the step that caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, Union
+
+from pydantic import Field
+
+from agents.engine.ledger import Step
+from agents.engine.outputs.outputs import Frozen, Output, Outputs
+
+
+class Event(Frozen):
+    """One thing to tell. `seq` is the id of the step; several events of one step keep their order."""
+
+    type: str
+    seq: int
+    conversation: int
+    prompt: int
+    time: str
+
+
+class PromptCreated(Event):
+    """Somebody said something, or the system began: the turn exists and waits for a worker."""
+
+    type: Literal["prompt.created"] = "prompt.created"
+    input: str | None = None
+
+
+class PromptStarted(Event):
+    """A worker took the turn up for the first time (S81)."""
+
+    type: Literal["prompt.started"] = "prompt.started"
+
+
+class OutputCreated(Event):
+    """A new entry of the timeline (S25)."""
+
+    type: Literal["output.created"] = "output.created"
+    output: dict[str, Any]
+
+
+class OutputUpdated(Event):
+    """An entry changed: its call began, waits, or has its result."""
+
+    type: Literal["output.updated"] = "output.updated"
+    output: dict[str, Any]
+
+
+class ApprovalRequested(Event):
+    """A call waits for a person (S32): the output holds tool, call, input and reason."""
+
+    type: Literal["approval.requested"] = "approval.requested"
+    output: dict[str, Any]
+
+
+class ApprovalDecided(Event):
+    """A person, a rule, or time decided a gate."""
+
+    type: Literal["approval.decided"] = "approval.decided"
+    output: dict[str, Any]
+
+
+class PromptPaused(Event):
+    """The turn waits for people (S84)."""
+
+    type: Literal["prompt.paused"] = "prompt.paused"
+    pending_action_count: int
+    steps_used: int = 0
+    steps_remaining: int = 0
+
+
+class PromptResumed(Event):
+    """Nothing of the turn waits any more (S85)."""
+
+    type: Literal["prompt.resumed"] = "prompt.resumed"
+    resumed_reason: str
+    steps_remaining: int = 0
+
+
+class PromptEnded(Event):
+    """The one end of a turn (S44)."""
+
+    type: Literal["prompt.completed", "prompt.failed", "prompt.cancelled"]
+    stop_reason: str
+    usage: dict[str, Any] = Field(default_factory=dict)
+
+
+class TextDelta(Frozen):
+    """Text on its way, at `offset` of the text that will stand at `path`. Not numbered: it may be lost (R9)."""
+
+    type: Literal["text.delta"] = "text.delta"
+    prompt: int
+    path: str
+    offset: int
+    text: str
+
+
+AnyEvent = Union[  # noqa: UP007 - pydantic reads it
+    PromptCreated, PromptStarted, OutputCreated, OutputUpdated, ApprovalRequested, ApprovalDecided, PromptPaused,
+    PromptResumed, PromptEnded, TextDelta,
+]  # fmt: skip
+
+
+class EventFold:
+    """Turns the steps of one prompt into events, in order."""
+
+    def __init__(self, conversation: int, prompt: int, steps: Iterable[Step] = ()) -> None:
+        """`steps`: those before the first to be told of."""
+        self._place = {"conversation": conversation, "prompt": prompt}
+        self._outputs = Outputs()
+        self._started = False
+        for step in steps:
+            self.add(step)
+
+    def add(self, step: Step) -> list[Event]:
+        """The events of the next step; most steps cause one or none. Of several only the last carries the step's id."""
+        at: dict[str, Any] = {**self._place, "seq": step.id, "time": step.time}
+        output = self._outputs.add(step)
+        events: list[Event] = [] if output is None else _of_output(step, output, at)
+        return events + (self._of_root(step, at) if not step.path else [])
+
+    def _of_root(self, step: Step, at: dict[str, Any]) -> list[Event]:
+        data = step.payload
+        match step.type:
+            case "action_call":
+                return [PromptCreated(input=data["payload"].get("text"), **at)]
+            case "action_start" if not self._started:
+                self._started = True
+                return [PromptStarted(**at)]
+            case "pause":
+                return [PromptPaused(**_known(PromptPaused, data), **at)]
+            case "resume":
+                return [PromptResumed(**_known(PromptResumed, data), **at)]
+            case "action_result":
+                ended = f"prompt.{data['state']}"
+                return [PromptEnded(type=ended, stop_reason=data["stop_reason"], usage=data.get("usage", {}), **at)]
+        return []
+
+
+def _of_output(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
+    shown = output.model_dump(mode="json")
+    opened = output.position == step.id
+    events: list[Event] = [(OutputCreated if opened else OutputUpdated)(output=shown, **at)]
+    gate = shown.get("approval")
+    if gate and gate["path"] == step.path:
+        if step.type == "action_call":
+            events.append(ApprovalRequested(output=shown, **at))
+        elif step.type == "action_result":
+            events.append(ApprovalDecided(output=shown, **at))
+    return events
+
+
+def _known(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name in event.model_fields}

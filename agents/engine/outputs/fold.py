@@ -1,0 +1,187 @@
+"""The fold: what a step makes of the output that it touches. It never raises, whatever a ledger holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.engine.ledger import JSON, Step
+from agents.engine.outputs.change import Change
+from agents.engine.outputs.kinds import (
+    Approval,
+    Deferred,
+    Failure,
+    Output,
+    Pending,
+    RetryOutput,
+    Running,
+    Success,
+    ToolOutput,
+    kind_of,
+)
+from agents.engine.view import asked_for
+
+
+def at_gate(path: str) -> bool:
+    """Whether a gate may stand at this path: one step below the call that it holds."""
+    return re.fullmatch(r"human|card\d+", path.rpartition("/")[2]) is not None
+
+
+def fold(output: Output | None, step: Step, parent: str = "") -> Output | None:
+    """`output` after `step`: a new one where the step opens one (below `parent`), itself where it says nothing."""
+    if isinstance(output, ToolOutput):
+        if at_gate(step.path) and step.path != output.path:
+            return _fold_gate(output, step)
+        if rule := _ENTRY_RULES.get(step.type):
+            return rule(output, step)
+    return _opened(step, parent) or output
+
+
+def _opened(step: Step, parent: str) -> Output | None:
+    place: dict[str, Any] = {"path": step.path, "position": step.id, "parent": parent, "created_at": step.time}
+    data = step.payload
+    if step.type == "action_call":
+        return _opened_entry(step, place) if _opens_entry(step) else None
+    if step.type == "action_result":
+        if data.get("code") != "parse_failure":
+            return None
+        return RetryOutput(raw=str(data.get("raw", "")), message=str(data.get("message", "")), **place)
+    model = kind_of(step.type)
+    if model is None:
+        return None
+    fields = {name: value for name, value in data.items() if name in model.model_fields and name not in place}
+    if step.type == "text" and step.actor == "system":
+        fields.setdefault("role_hint", "system")
+    try:
+        return model.model_validate({**fields, **place, "type": step.type})
+    except ValidationError:
+        return Output(type=step.type, **place)  # the kind has become another since
+
+
+def _opens_entry(step: Step) -> bool:
+    """A model's call of anything, a policy's call of a tool, and a question that a policy asks a person."""
+    if step.payload.get("policy") == "human":
+        return True  # below a tool's entry it never comes here: there it is that entry's gate. A model's is only a call
+    return step.actor == "model" or bool(step.payload.get("tool"))
+
+
+def _opened_entry(step: Step, place: dict[str, Any]) -> ToolOutput:
+    data = step.payload
+    entry = ToolOutput(
+        tool=data.get("policy", ""),
+        call_id=data.get("call_id", ""),
+        input=data.get("payload", {}),
+        raw=data.get("raw"),
+        **place,
+    )
+    return _ask(entry, step) if entry.tool == "human" and not asked_for(step) else entry
+
+
+def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
+    asked = step.payload.get("payload", {})
+    known = {name: asked[name] for name in _ASKED if name in asked}
+    approval = _approval({"path": step.path, "requested_at": step.time, **known})
+    return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
+
+
+_ASKED = ("ask", "reason", "risk", "digest", "who", "facts", "change", "expires_at")
+"""What a gate's own payload says of it."""
+
+
+def _approval(fields: dict[str, Any]) -> Approval:
+    """The gate with these fields; those that make no sense are left out, because a fold never raises."""
+    try:
+        datetime.fromisoformat(fields.get("expires_at") or "2000-01-01")
+        return Approval(**fields)
+    except (TypeError, ValueError):
+        return Approval(path=fields["path"], requested_at=fields["requested_at"])
+
+
+DECIDED = {
+    "approve": "approved",
+    "reject": "rejected",
+    "run_again": "approved",
+    "it_ran": "answered",
+    "it_did_not": "answered",
+    "answer": "answered",
+    "expired": "expired",
+    "cancelled": "cancelled",
+}
+"""The state of a gate after each decision."""
+
+
+def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
+    if step.type == "action_call":
+        return _ask(entry, step)
+    if step.type != "action_result" or entry.approval is None:
+        return entry
+    decision = step.payload.get("decision", "")
+    changes: dict[str, Any] = {"approval": _decided(entry.approval, step, decision)}
+    if not entry.settled:
+        changes["result"] = Deferred()  # approved or not: nothing has begun until its start, or its result, says so
+    if decision == "approve" and step.payload.get("input") is not None:
+        changes |= {"input": step.payload["input"], "proposed": entry.proposed or entry.input}
+    return entry.model_copy(update=changes)
+
+
+def _decided(approval: Approval, step: Step, decision: str) -> Approval:
+    said = step.payload
+    told = {
+        "state": DECIDED.get(decision, decision),
+        "decided_by": step.actor,
+        "decided_at": step.time,
+        "via": said.get("via", ""),
+        "note": said.get("reason") or said.get("note") or "",
+        "facts": said.get("facts", approval.facts),  # an edit says what holds of the edited call
+    }
+    if "change" in said:  # and what that one would change
+        told |= {"change": _change(said["change"]), "proposed": approval.change}
+    return approval.model_copy(update=told)
+
+
+def _change(said: JSON) -> Change | None:
+    """The change that a decision tells; None where it makes no sense, because a fold never raises."""
+    try:
+        return Change.model_validate(said)
+    except ValidationError:
+        return None
+
+
+def _fold_start(entry: ToolOutput, step: Step) -> ToolOutput:
+    if step.actor == "system":  # it may have begun, which nobody saw: it does not run now
+        return entry
+    return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
+
+
+def _fold_deferred(entry: ToolOutput, step: Step) -> ToolOutput:
+    return entry.model_copy(update={"result": Deferred()})
+
+
+def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
+    data = step.payload
+    changes: dict[str, Any] = {"ended_at": step.time}
+    if step.failed:
+        error = {"code": str(data.get("code", "failed")), "message": str(data.get("message", ""))}
+        changes["result"] = Failure(error=error)
+        if entry.approval and entry.approval.state == "pending":  # whoever ends a call ends its gate
+            changes["approval"] = entry.approval.model_copy(update={"state": "cancelled"})
+    elif entry.tool == "human" and entry.approval:
+        changes |= {
+            "approval": _decided(entry.approval, step, data.get("decision", "")),
+            "result": Success(output=data),
+        }
+    else:
+        changes["result"] = Success(output=data.get("output"))
+    return entry.model_copy(update=changes)
+
+
+_ENTRY_RULES: dict[str, Callable[[ToolOutput, Step], ToolOutput]] = {
+    "action_start": _fold_start,
+    "action_deferred": _fold_deferred,
+    "action_result": _fold_result,
+}
+"""How a step at an entry's own path changes it."""

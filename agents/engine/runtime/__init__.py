@@ -1,0 +1,1 @@
+"""The runtime: policies, the calls between them, replay from a ledger, and suspension."""

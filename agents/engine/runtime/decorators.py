@@ -1,0 +1,58 @@
+"""Two decorators that make an agent of any policy. Durable, because each turn and call goes through the context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.engine.ledger import Ledger, Step
+from agents.engine.runtime.policy import Action, Policy, records_itself
+
+if TYPE_CHECKING:
+    from agents.engine.runtime.context import Context, Decorator
+
+
+def calls(steps: list[Step]) -> list[Step]:
+    """The calls that an answer asks for."""
+    return [step for step in steps if step.type == "action_call"]
+
+
+def loop_wrapper(max_turns: int) -> Decorator:
+    """Run the policy again while it asks for calls, at most `max_turns` times (S112).
+
+    Each turn sees what the earlier ones came to, at the end of `payload["ledger"]`.
+    """
+
+    def decorate(policy: Policy) -> Policy:
+        @records_itself
+        async def looped(action: Action, ctx: Context) -> list[Step]:
+            seen: list[Step] = []
+            for _ in range(max_turns):
+                ledger = action.payload.get("ledger", Ledger()).extend(seen)
+                steps = await policy(replace(action, payload={**action.payload, "ledger": ledger}), ctx)
+                seen += steps
+                if not calls(steps):
+                    break
+            return seen
+
+        return looped
+
+    return decorate
+
+
+def invoke_action() -> Decorator:
+    """Do every call that the policy asks for, in call order, and add the results (S113). Only offered names (S117)."""
+
+    def decorate(policy: Policy) -> Policy:
+        @records_itself
+        async def invoking(action: Action, ctx: Context) -> list[Step]:
+            steps = await policy(action, ctx)
+            done = {step.path for step in steps if step.type == "action_result"}
+            for call in calls(steps):
+                if call.path not in done:
+                    steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
+            return steps
+
+        return invoking
+
+    return decorate

@@ -1,0 +1,373 @@
+"""Running policies from a ledger: what it holds is returned, work goes on at the first call without a result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeVar
+
+from agents.engine.closing import close
+from agents.engine.errors import Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
+from agents.engine.execution.gates import AskEverybody, Gatekeeper
+from agents.engine.interfaces.journal import Journal, MemoryJournal
+from agents.engine.interfaces.services import PlainServices, Services
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
+from agents.engine.limits import Limits
+from agents.engine.outputs.outputs import Outputs
+from agents.engine.runtime.context import Context, Decorator
+from agents.engine.runtime.policy import Action, Policy, PolicyRegistry, records_itself
+from agents.engine.runtime.recorder import Recorder
+from agents.engine.secrets import hide_in
+from agents.engine.tools.tool import Tool
+from agents.engine.view import View, asked_for, join, parent
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATH_MOST = 200
+"""Characters of a path, which every journal can keep."""
+
+GRACE_SECONDS = 8.0
+"""What reaches outside may take to end when it is told to; nothing waits for it any longer.
+
+More than the site's own tools need, of which a command takes longest, up to 7 s; and less than the 10 s within which
+the kill switch has ended all that runs.
+"""
+
+
+class Abandoned(TimeoutError):
+    """What was to end goes on: it did not when it was told to."""
+
+
+class Run:
+    """One turn under way: replays its ledger, does the calls that have no result, and records as it goes.
+
+    `steps`: the turn's ledger so far. `last_id`: the last id taken in the conversation. `states`: each plugin's state
+    before the turn. `fence`: the number of the claim under which `worker` (the actor of its starts) runs it.
+    `gatekeeper`: who may lift a gate.
+    """
+
+    def __init__(
+        self,
+        registry: PolicyRegistry,
+        journal: Journal | None = None,
+        services: Services | None = None,
+        *,
+        steps: Iterable[Step] = (),
+        last_id: int | None = None,
+        states: dict[str, dict[str, JSON]] | None = None,
+        fence: int = 0,
+        limits: Limits | None = None,
+        gatekeeper: Gatekeeper | None = None,
+        worker: str = "runtime",
+    ) -> None:
+        self.registry, self.fence, self.worker = registry, fence, worker
+        self.limits, self.gatekeeper = limits or Limits(), gatekeeper or AskEverybody()
+        self.services: Services = services or PlainServices()
+        self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
+        self.rounds_granted = self.limits.rounds  # an agent with a budget of its own says so
+        self.draining = False
+        self._noted: set[str] = set()
+        self._acting: set[asyncio.Task[Any]] = set()
+        self._effects: set[asyncio.Future[None]] = set()  # one for each that goes on, done where it is to end
+
+    @property
+    def view(self) -> View:
+        """The turn's steps by path, staged ones included. Ask anew after each await: others may have appended."""
+        return self.recorder.view
+
+    @property
+    def outputs(self) -> Outputs:
+        """The outputs so far."""
+        return self.recorder.outputs
+
+    def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
+        """See Recorder.stage."""
+        self.recorder.stage(*steps, snapshots=snapshots)
+
+    async def flush(self) -> None:
+        """See Recorder.flush. What stops the turn stops its effects."""
+        try:
+            await self.recorder.flush()
+        except Halt as halt:
+            self.stop(halt)
+            raise
+
+    # The root
+
+    async def root(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
+        """Run the turn to its end, or to where a person must decide. `opening` is recorded with its first record.
+
+        Raises Draining or Fenced where this worker must leave it, and whatever a policy raised that is no data.
+        """
+        if not self.view.call(""):
+            root = {"policy": policy, "payload": Action(policy, payload).recorded()}
+            self.stage(Step(f"user:{self.services.user}", "action_call", root))
+        self.stage(*opening)
+        try:
+            try:
+                await self.perform("", Action(policy, payload), None)
+            except Suspended:
+                await self._pause()
+            except Draining:
+                await self._settled()
+                await self.flush()  # an answer waits to be recorded with what comes next: here nothing does
+                raise
+        except Cancelled:
+            await self._settled()
+            if not self.view.result(""):
+                self.stage(*close(self.view, "cancelled", "cancelled", "Stopped before it was done."))
+            await self.recorder.flush(closing=True)
+        finally:
+            await self._settled()
+
+    async def fail(self, stop_reason: str, message: str) -> None:
+        """End the turn as failed, whatever is open. Where its end is staged already, that one stands."""
+        if not self.view.result(""):
+            self.stage(*close(self.view, "failed", stop_reason, message))
+        await self.recorder.flush(closing=True)
+
+    async def _pause(self) -> None:
+        if self._acting:
+            await self.flush()  # gates show at once; the pause waits for what still runs beside them
+            await self._settled()
+        while self.view.open_gates() and not self.view.paused():
+            self.stage(Step("runtime", "pause", {"pending_action_count": len(self.view.open_gates()), **self.budget()}))
+            await self.flush()  # others may decide meanwhile: then the pause gave way, and is counted anew
+        await self.flush()
+
+    def budget(self) -> dict[str, JSON]:
+        """Rounds used and left, over all pauses (S84, S86)."""
+        used = sum(1 for step in self.view.steps if step.type == "action_call" and is_round(step))
+        return {"steps_used": used, "steps_remaining": max(self.rounds_granted - used, 0)}
+
+    # Calls
+
+    async def perform(
+        self,
+        path: str,
+        action: Action,
+        caller: Context | None,
+        decorators: Sequence[Decorator] = (),
+        *,
+        policy: Policy | None = None,
+        hold: bool = False,
+    ) -> list[Step]:
+        """The answer of the call at `path`: from the ledger, else by doing it. See Context.call."""
+        if call := self.view.call(path):
+            self._match(call, action)
+        if self.view.result(path):
+            return self.view.answer(path)
+        self.going_on()
+        if len(path) > PATH_MOST:
+            raise ValueError(f"a path of {len(path)} characters: calls are nested too deep, or keys are too long")
+        registered = self.registry.get(action.policy)
+        policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
+        if not self.view.call(path):
+            self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
+        if policy is None:
+            return await self._end(path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")])
+        if registered and registered.policy is policy and (why := registered.problem(action.recorded())):
+            return await self._end(path, [action_error("runtime", "invalid_input", why)])
+        if decorators:
+            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _turn_by_turn)
+        return await self._aside(self._act(path, policy, action, caller, hold))
+
+    def going_on(self) -> None:
+        """Raises what stopped the turn, where something did: nothing new starts then."""
+        if self.recorder.stopped:
+            raise self.recorder.stopped
+        if self.draining:
+            raise Draining
+
+    def _call_step(
+        self, path: str, action: Action, caller: Context | None, policy: Policy | None, decorated: bool
+    ) -> Step:
+        by = f"policy:{caller.action.policy}" if caller else "runtime"
+        if action.policy in ("model", "human"):
+            by = "runtime"
+        payload: dict[str, JSON] = {"policy": action.policy, "payload": action.recorded()}
+        if isinstance(policy, Tool):
+            payload["tool"] = True
+        if decorated:
+            payload["decorated"] = True
+        return Step(by, "action_call", payload, path=path)
+
+    def _match(self, call: Step, action: Action) -> None:
+        """The ledger's call is this one: another policy is a mismatch, another payload is noted once."""
+        if call.payload["policy"] != action.policy:
+            raise ReplayMismatch(
+                f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
+            )
+        path = call.path
+        if self.view.result(path) or path in self._noted or call.payload["payload"] == hide_in(action.recorded()):
+            return
+        self._noted.add(path)
+        message = "The payload differs from the recorded one; the call goes on with the new one."
+        if not any(note.payload["code"] == "payload_changed" for note in self.view.at(path, "note")):
+            self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
+
+    async def _act(self, path: str, policy: Policy, action: Action, caller: Context | None, hold: bool) -> list[Step]:
+        context = Context(self, path, action, caller.turn if caller else None)
+        if not getattr(policy, "records_itself", False):
+            await self.flush()  # a call is durable before its policy does anything
+        try:
+            steps = await policy(action, context)
+        except ToolError as error:
+            steps = [action_error("runtime", error.code, error.message)]
+        except BaseException:
+            if context.halt:  # a TaskGroup or a `finally` may have put something else in its place
+                raise context.halt from None
+            raise
+        if context.halt:
+            raise context.halt
+        return await self._end(path, steps, hold)
+
+    async def _end(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
+        self.stage(*self._placed(path, steps))
+        if not hold:
+            await self.flush()
+        return self.view.answer(path)
+
+    def _placed(self, path: str, steps: Iterable[Step]) -> list[Step]:
+        """What a policy returned, at its place: what it says at the call's path, the calls it asks for below it.
+
+        Steps that stand in the ledger already are passed on: the result names the calls they come from.
+        """
+        placed: list[Step] = []
+        passed_on: dict[str, None] = {}
+        result = action_result("runtime")
+        asked = 0
+        for step in steps:
+            if step.id:
+                passed_on[parent(step.path) if asked_for(step) else step.path] = None
+            elif step.type == "action_call" and not step.path:
+                placed.append(replace(step, path=join(path, asked)))
+                asked += 1
+            elif step.type == "action_result" and step.path in ("", path):
+                result = step
+            else:
+                placed.append(replace(step, path=step.path or path))
+        returns = [source for source in passed_on if source != path and self.view.result(source)]
+        payload = result.payload | ({"returns": returns} if returns else {})
+        return [*placed, replace(result, payload=payload, path=path)]
+
+    async def refuse(self, call: Step, code: str, message: str) -> list[Step]:
+        """End a call with an error, without doing it."""
+        if not self.view.result(call.path):
+            self.stage(replace(action_error("runtime", code, message), path=call.path))
+        return self.view.answer(call.path)
+
+    # Tasks
+
+    async def _aside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do it in a task of the runtime: a caller that is torn down does not tear it in two."""
+        task = asyncio.ensure_future(work)
+        self._acting.add(task)
+        task.add_done_callback(self._acting.discard)
+        return await asyncio.shield(task)
+
+    async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
+        """Do what reaches outside. Raises what stopped the turn, or TimeoutError after `limit` seconds.
+
+        Work that does not end when it is told to is left alone after GRACE_SECONDS: then the error is Abandoned, and
+        whatever it comes to is nobody's any more.
+        """
+        task, told = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self._effects.add(told)
+        try:
+            await asyncio.wait({task, told}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._effects.discard(told)
+            told.cancel()
+            await _ended(task)
+        if task.done() and not task.cancelled():
+            return task.result()
+        if self.recorder.stopped:
+            raise self.recorder.stopped
+        raise TimeoutError if task.done() else Abandoned
+
+    def stop(self, halt: Halt) -> None:
+        """Start nothing more, and end what reaches outside now."""
+        self.recorder.stopped = self.recorder.stopped or halt
+        for told in self._effects:
+            if not told.done():
+                told.set_result(None)
+
+    async def _settled(self) -> None:
+        """Wait until nothing of this turn runs any more, and let its results be recorded."""
+        me = asyncio.current_task()
+        while rest := [task for task in self._acting if task is not me]:
+            await asyncio.wait(rest)
+            for task in rest:
+                if not task.cancelled():
+                    task.exception()  # whoever awaited it has seen it; others end with the turn
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """End it, if it does so within GRACE_SECONDS; else keep it until it does by itself."""
+    if task.done():
+        return
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE_SECONDS)
+    if not task.done():
+        logger.warning("left alone, as it did not end when it was told to: %s", task.get_coro())
+        _abandoned.add(task)
+        task.add_done_callback(_forgotten)
+
+
+def _forgotten(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen, or asyncio would tell the log that nobody cared
+
+
+_abandoned: set[asyncio.Task[Any]] = set()
+"""What was left alone and goes on: the loop itself keeps no task that nobody holds."""
+
+
+def is_round(step: Step) -> bool:
+    """Whether this calls the model for a round of the turn itself, not of an agent within it."""
+    return step.payload.get("policy") == "model" and "/" not in step.path
+
+
+@records_itself
+async def _turn_by_turn(action: Action, ctx: Context) -> list[Step]:
+    """The inside of a decorated call: each turn of the inner policy is a recorded call of that run."""
+    return await ctx.call(action)
+
+
+@records_itself
+async def human(action: Action, ctx: Context) -> list[Step]:
+    """A person decides. Waiting ends this run: the decision is this call's result (S129)."""
+    call = ctx.run.view.call(ctx.path)
+    if call and asked_for(call):
+        raise ToolError("A person is asked by policies, not by a model.", code="not_offered")
+    raise Suspended
+
+
+BUILT_IN: dict[str, Policy] = {"human": human}
+
+
+async def run(
+    policy_name: str,
+    payload: dict[str, Any],
+    registry: PolicyRegistry,
+    ledger: Ledger = EMPTY,
+    *,
+    journal: MemoryJournal | None = None,
+    services: Services | None = None,
+) -> Ledger:
+    """Run a policy from a ledger, empty or of an earlier run, to its end or to where a person must decide.
+
+    Returns the ledger after it. What a policy raises that is no data propagates; `journal.ledger` has what was
+    recorded until then, and running from it goes on at the first call without a result.
+    """
+    ledger = ledger.numbered()
+    journal = journal or MemoryJournal(ledger)
+    await Run(registry, journal, services, steps=ledger).root(policy_name, payload)
+    return journal.ledger

@@ -1,0 +1,1 @@
+"""Tools and plugins: what their authors declare."""

@@ -1,0 +1,240 @@
+"""What a tool is: a function a model may ask for, with what it declares about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from agents.engine.errors import RegistryError
+from agents.engine.ledger import JSON, Step
+from agents.engine.outputs.outputs import check_kind
+from agents.engine.schema import problem, schema_of
+
+if TYPE_CHECKING:
+    from agents.engine.interfaces.services import Services
+    from agents.engine.outputs.change import Change
+    from agents.engine.runtime.context import Context
+    from agents.engine.runtime.policy import Action
+    from agents.engine.tools.plugin import Plugin
+
+Input = TypeVar("Input", bound=BaseModel)
+
+RESERVED = ("agent", "human", "model")
+
+TIME_LIMIT_MOST = 600.0
+"""Seconds that no tool may run longer, whatever it declares."""
+
+
+class Risk(StrEnum):
+    """What a call can do to the world. A tool that declares none counts as DESTRUCTIVE (R18)."""
+
+    READ = "read"
+    WRITE = "write"
+    EXFILTRATION = "exfiltration"
+    DESTRUCTIVE = "destructive"
+    HIGH = "high"
+
+
+@dataclass
+class ToolCall(Generic[Input]):
+    """What a tool's function is given: the validated input and everything it may touch.
+
+    `path` names the call and never changes; `key` is the same for every attempt, for services that take an
+    idempotency key; `state` is the declaring plugin's state, kept if the call changes it. `change` is what the tool
+    said that this call would change: what was shown, where it was shown to anybody.
+    """
+
+    tool: str
+    input: Input
+    user: int
+    services: Services
+    path: str
+    key: str = ""
+    attempt: int = 1
+    state: Any = None
+    change: Change | None = None
+    emitted: list[Step] = field(default_factory=list)
+    saving: list[tuple[str, bytes, str, str]] = field(default_factory=list)
+
+    def widget(self, widget: str, data: dict[str, JSON], fallback: str) -> None:
+        """Show something to people; the model never sees it (S9)."""
+        self.emit("widget", {"widget": widget, "data": data, "fallback": fallback})
+
+    def file(self, name: str, content: bytes, *, media_type: str, summary: str) -> None:
+        """Hand people a file; the model reads only `summary` (S8)."""
+        self.saving.append((name, content, media_type, summary))
+        self.emit("file", {"file": 0, "name": name, "summary": summary})
+
+    def emit(self, kind: str, data: dict[str, JSON]) -> None:
+        """Open an output of a registered kind after the call's own entry (S24). Raises as `check_kind` does."""
+        check_kind(kind, data)
+        self.emitted.append(Step(f"tool:{self.tool}", kind, data))
+
+    def draft(self, text: str) -> None:
+        """Show text that is on its way (a running command's output); the result brings it whole."""
+        self.services.draft(self.path, text, self.attempt)
+
+
+Requirement = bool | str | Callable[[Any], Any] | None
+"""True, or the reason; or a function, plain or async, of the ToolCall that returns the reason, or None for no gate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """A tool and what its author declares. It is a policy: `agents.engine.execution.effect` runs it.
+
+    `time_limit` is in seconds, `approval_hours` how long a person is waited for; None leaves both to the site's
+    settings. `four_eyes`: whoever asked for the turn may not approve the call, superusers not excepted. `facts` and
+    `change` run in the worker's loop: both must be quick, as nothing else of the worker goes on meanwhile.
+    """
+
+    records_itself: ClassVar[bool] = True
+
+    name: str
+    function: Callable[[Any], Any]
+    input: type[BaseModel]
+    description: str
+    risk: Risk = Risk.DESTRUCTIVE
+    category: str = ""
+    approval: Requirement = None
+    idempotent: bool = False
+    time_limit: float | None = None
+    approval_hours: float | None = None
+    four_eyes: bool = False
+    plugin: type[Plugin] | None = None
+    title: str = ""
+    says: Callable[[Any], str] | None = None
+    justify: Callable[[Any], str] | None = None
+    facts: Callable[[Any], list[str]] | None = None
+    change: Callable[[Any], Change | None] | None = None
+    preview: str = ""
+
+    @property
+    def schema(self) -> dict[str, JSON]:
+        """The JSON Schema of its input."""
+        return schema_of(self.input)
+
+    def problem(self, payload: dict[str, JSON]) -> str | None:
+        """Why this input is refused; None if it is valid."""
+        return problem(self.input, payload)
+
+    async def __call__(self, action: Action, ctx: Context) -> list[Step]:
+        """The tool as a policy: one call to its result."""
+        from agents.engine.execution.effect import (
+            run_tool,  # the runtime imports tools to tell them from other policies
+        )
+
+        return await run_tool(self, action, ctx)
+
+
+def tool(
+    name: str,
+    *,
+    risk: Risk | None = None,
+    approval: Requirement = None,
+    idempotent: bool | None = None,
+    category: str = "",
+    time_limit: float | None = None,
+    approval_hours: float | None = None,
+    four_eyes: bool = False,
+    plugin: type[Plugin] | None = None,
+    title: str = "",
+    says: Callable[[Any], str] | None = None,
+    justify: Callable[[Any], str] | None = None,
+    facts: Callable[[Any], list[str]] | None = None,
+    change: Callable[[Any], Change | None] | None = None,
+    preview: str = "",
+) -> Callable[[Callable[[Any], Any]], Tool]:
+    """Make a function of one ToolCall a tool.
+
+    risk: what it can do; undeclared counts as DESTRUCTIVE. approval: when a person must agree first; undeclared
+    means always unless the risk is READ (R18). idempotent: whether it may run again after a crash; READ tools may
+    unless they say otherwise. time_limit: seconds, at most 600. approval_hours: how long a person is waited for.
+    four_eyes: whoever asked for the turn may not be the one who approves. plugin: whose state it reads and changes;
+    such a tool runs alone. title, says, justify, preview: how people are told of a call ("Run a command"; "ran ls"; why
+    it is asked; the shape of its input: command, diff, mail, request).
+
+    facts, change: functions of the ToolCall, asked when a person is and again when the call is about to start, which
+    it does only if they say the same. facts: what holds about it, e.g. "Not sandboxed". change: what it would change,
+    which is shown as a diff; one that raises ToolError ends the call with that error, and nobody is asked. It is
+    asked first, and `call.change` then tells it to facts. Both must be quick: they run in the worker's loop.
+
+    Raises RegistryError for a name, a time limit or an input that makes no sense.
+    """
+
+    def make(function: Callable[[Any], Any]) -> Tool:
+        if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
+            raise RegistryError(f"a tool's name is lower-case words joined by dots, not {name!r}")
+        if name in RESERVED:
+            raise RegistryError(f"{name!r} is the name of a policy of the engine, not of a tool")
+        if time_limit is not None and not 0 < time_limit <= TIME_LIMIT_MOST:
+            raise RegistryError(f"{name}: a time limit is between 0 and {TIME_LIMIT_MOST:.0f} seconds")
+        if approval_hours is not None and approval_hours <= 0:
+            raise RegistryError(f"{name}: people need some time to answer, not {approval_hours:g} hours")
+        declared = risk or Risk.DESTRUCTIVE
+        return Tool(
+            name=name,
+            function=function,
+            input=_input_of(function, name),
+            description=inspect.getdoc(function) or title or name,
+            risk=declared,
+            category=category,
+            approval=approval if approval is not None else declared is not Risk.READ,
+            idempotent=declared is Risk.READ if idempotent is None else idempotent,
+            time_limit=time_limit,
+            approval_hours=approval_hours,
+            four_eyes=four_eyes,
+            plugin=plugin,
+            title=title or name,
+            says=says,
+            justify=justify,
+            facts=facts,
+            change=change,
+            preview=preview,
+        )
+
+    return make
+
+
+class Nothing(BaseModel):
+    """The input of a tool that takes none."""
+
+
+def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
+    """The model M of the function's one parameter `call: ToolCall[M]`."""
+    parameters = list(inspect.signature(function).parameters)
+    if len(parameters) != 1:
+        raise RegistryError(f"{name}: a tool takes one ToolCall, not {len(parameters)} parameters")
+    hint = typing.get_type_hints(function).get(parameters[0])
+    arguments = typing.get_args(hint)
+    if not arguments:
+        return Nothing
+    if not (isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel)):
+        raise RegistryError(f"{name}: ToolCall[...] takes a pydantic model")
+    return arguments[0]
+
+
+def wire_name(name: str) -> str:
+    """The name towards a model, whose API allows only [A-Za-z0-9_-]{1,64} (R26)."""
+    wire = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    return wire if len(wire) <= 64 else f"{wire[:55]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by their wire names, in a fixed order. Raises RegistryError where two share a name or a wire name."""
+    found: dict[str, Tool] = {}
+    for each in sorted(tools, key=lambda t: t.name):
+        other = found.setdefault(wire_name(each.name), each)
+        if other is not each:
+            raise RegistryError(
+                f"the tools {other.name!r} and {each.name!r} have one wire name, {wire_name(each.name)!r}"
+            )
+    return found

@@ -1,0 +1,1 @@
+"""Chat Completions: what nearly every model server speaks."""

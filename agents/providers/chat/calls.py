@@ -1,0 +1,109 @@
+"""The calls of a streamed chat completion, put together from their fragments.
+
+A fragment belongs to the call of its `index`. Servers break that in known ways, each of which is taken: no index at all
+(github.com/ollama/ollama/issues/7881), the same index for every call (github.com/ollama/ollama/issues/15457), the
+index as text, the name or the id in every fragment, a new id in every fragment, arguments that are no text but an
+object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agents.engine.interfaces.provider import ToolRequest
+from agents.engine.ledger import JSON
+from agents.providers.common.values import arguments_text, as_object, as_text, cut_short, parse_arguments
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call in the making. `whole`: its arguments, where they came as an object."""
+
+    call_id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    whole: dict[str, JSON] | None = None
+
+    def begun(self) -> bool:
+        """Whether some of its arguments are there."""
+        return self.whole is not None or any(self.pieces)
+
+    def complete(self) -> bool:
+        """Whether its arguments are a whole object already, so that more would belong to another call."""
+        if self.whole is None and not (self.pieces and self.pieces[-1].rstrip().endswith("}")):
+            return False
+        return parse_arguments(self._arguments())[1] is None
+
+    def request(self) -> ToolRequest:
+        arguments, raw = parse_arguments(self._arguments())
+        return ToolRequest(self.name, arguments, self.call_id, raw)
+
+    def written(self) -> str:
+        """Its arguments as text."""
+        return "".join(self.pieces) if self.whole is None else arguments_text(self.whole)
+
+    def _arguments(self) -> JSON:
+        return "".join(self.pieces) if self.whole is None else self.whole
+
+
+class Calls:
+    """Takes fragments, then gives the calls in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._at: dict[int, _Call] = {}
+
+    def feed(self, fragment: dict[str, JSON]) -> None:
+        """Take one entry of a chunk's `tool_calls`."""
+        function = as_object(fragment.get("function"))
+        call_id, name, arguments = as_text(fragment.get("id")), as_text(function.get("name")), function.get("arguments")
+        if not (call_id or name or arguments):
+            return
+        call = self._call(fragment.get("index"), call_id, name)
+        call.call_id = call.call_id or call_id
+        if name != call.name and not call.begun():  # some give the name in pieces, some give it again and again
+            call.name += name
+        if isinstance(arguments, dict):
+            call.whole = arguments
+        else:
+            call.pieces.append(as_text(arguments))
+
+    def requests(self, cut: str = "") -> tuple[ToolRequest, ...]:
+        """The calls, whole or not; of an answer that was cut the last one never is. `cut` says by what it was."""
+        calls = [call.request() for call in self._calls]
+        if cut and calls:
+            calls[-1] = cut_short(calls[-1], self._calls[-1].written(), cut)
+        return tuple(call for call in calls if call.name or not cut)
+
+    def _call(self, index: JSON, call_id: str, name: str) -> _Call:
+        """The call that a fragment belongs to, a new one where it begins it."""
+        place = _number(index)
+        call = self._without_index(call_id) if place is None else self._at.get(place)
+        if call is None or _is_another(call, call_id, name, place is not None):
+            call = _Call()
+            self._calls.append(call)
+        if place is not None:
+            self._at[place] = call
+        return call
+
+    def _without_index(self, call_id: str) -> _Call | None:
+        """By its id, else the call that is being told."""
+        known = next((call for call in self._calls if call_id and call.call_id == call_id), None)
+        return known or (self._calls[-1] if self._calls else None)
+
+
+def _number(index: JSON) -> int | None:
+    if isinstance(index, str) and index.isdecimal():
+        return int(index)
+    return index if isinstance(index, int) else None
+
+
+def _is_another(call: _Call, call_id: str, name: str, numbered: bool) -> bool:
+    """Whether a fragment with a name begins a call of its own although it has the place of `call`."""
+    if not (name and call.name):
+        return False
+    if call_id and call.call_id:
+        return call_id != call.call_id or (not numbered and call.complete())
+    if name == call.name:
+        return call.complete()
+    return call.begun() or not numbered  # only where there is an index, a name can come in pieces

@@ -1,0 +1,102 @@
+"""An answer of Chat Completions, put together from its chunks. Lenient where servers speak the protocol roughly."""
+
+from __future__ import annotations
+
+from agents.engine.interfaces.provider import CUT_BY, Answer
+from agents.engine.ledger import JSON
+from agents.providers.chat.calls import Calls
+from agents.providers.chat.items import REASONING
+from agents.providers.common import failures
+from agents.providers.common.reasoning import Thoughts, without_opening
+from agents.providers.common.values import as_count, as_object, as_objects, as_text
+
+CUT = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
+"""The finish reasons of answers that were cut, in the engine's words. Any other reason ends a whole answer."""
+
+
+class ChatReader:
+    """Takes the chunks of one answer, then gives the answer. See `server.Reader`.
+
+    The answer is whole with its `finish_reason`; the counts come in the same chunk, in a later one, or never.
+    """
+
+    def __init__(self) -> None:
+        self._finish = ""
+        self._model = ""
+        self._text: list[str] = []
+        self._thoughts = Thoughts()
+        self._thought: dict[str, list[str]] = {REASONING: [], "reasoning": []}
+        self._calls = Calls()
+        self._usage: JSON = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the model has said that this is all."""
+        return bool(self._finish)
+
+    @property
+    def text(self) -> str:
+        """All that was said so far."""
+        return "".join(self._text)
+
+    def feed(self, event: JSON) -> str:
+        """Take one chunk; returns the text it adds. Raises ProviderError where it says that the model failed."""
+        chunk = as_object(event)
+        self._usage = chunk.get("usage") or self._usage
+        if self.ended:
+            return ""
+        self._model = as_text(chunk.get("model")) or self._model
+        choice = next(iter(as_objects(chunk.get("choices"))), {})
+        if chunk.get("object") == "error" or choice.get("finish_reason") == "error":
+            raise failures.told(choice.get("error") or chunk.get("error") or chunk)
+        delta = as_object(choice.get("delta") or choice.get("message"))
+        for name, pieces in self._thought.items():
+            pieces.append(as_text(delta.get(name)))
+        for fragment in as_objects(delta.get("tool_calls")):
+            self._calls.feed(fragment)
+        self._finish = as_text(choice.get("finish_reason"))
+        text = self._thoughts.feed(_words(delta.get("content"))) + as_text(delta.get("refusal"))
+        if self._finish:
+            text += self._thoughts.end()
+        self._text.append(text)
+        return text
+
+    def answer(self) -> Answer:
+        """The whole answer. Raises ProviderError where the stream ended too early or nothing was said."""
+        if not self.ended:
+            raise failures.stream_broken("it ended before it was complete.")
+        cut = CUT.get(self._finish)
+        text, reasoning = without_opening(self.text)
+        calls = self._calls.requests(CUT_BY[cut] if cut else "")
+        if not (text.strip() or calls):
+            raise failures.nothing_said(self._finish) if cut else failures.nothing()
+        thought = {name: whole for name, pieces in self._thought.items() if (whole := "".join(pieces))}
+        return Answer(
+            text=text,
+            calls=calls,
+            usage=_usage(self._usage),
+            model=self._model,
+            finish=cut or "stop",
+            items=({"type": REASONING, "text": thought[REASONING]},) if REASONING in thought else (),
+            reasoning=next(iter(thought.values()), self._thoughts.thought or reasoning),
+        )
+
+
+def _words(content: JSON) -> str:
+    """A delta's text; some servers give it in parts, of which those of another kind are no part of the answer."""
+    if isinstance(content, list):
+        return "".join(as_text(part.get("text")) for part in as_objects(content) if part.get("type") == "text")
+    return as_text(content)
+
+
+def _usage(usage: JSON) -> dict[str, int]:
+    """The API's counts under our names; empty where the server counts nothing."""
+    if not isinstance(usage, dict):
+        return {}
+    given, made = as_object(usage.get("prompt_tokens_details")), as_object(usage.get("completion_tokens_details"))
+    return {
+        "input_tokens": as_count(usage.get("prompt_tokens")),
+        "cached_tokens": as_count(given.get("cached_tokens")) or as_count(usage.get("prompt_cache_hit_tokens")),
+        "output_tokens": as_count(usage.get("completion_tokens")),
+        "reasoning_tokens": as_count(made.get("reasoning_tokens")),
+    }

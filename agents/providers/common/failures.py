@@ -1,0 +1,169 @@
+"""What the SDK raises, as the ProviderError that the engine understands.
+
+Passing, so the same request may be sent again:
+- `rate_limited`: 429, or rate_limit_exceeded in the stream
+- `server_error`: 5xx, or the like in the stream
+- `unreachable`: no connection
+- `timeout`: no answer, or a silence in it
+- `stream_broken`: the answer ended before it was whole
+- `empty_answer`: neither text nor calls
+
+Lasting:
+- `context_overflow`: more than the model can read
+- `incomplete`: the answer was cut before it said anything
+- `refused`: every other 4xx
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, OpenAIError
+
+from agents.engine.errors import ProviderError
+from agents.engine.ledger import JSON
+from agents.engine.secrets import SHORTEST
+from agents.providers.common.values import as_object, as_objects, as_text
+
+MESSAGE_CHARACTERS = 500
+"""How much of a server's own words is kept: enough for any error of an API, too little for a whole page of HTML."""
+
+_OVERFLOW = re.compile(
+    r"context[ _-]?(length|window|size|limit)"
+    r"|(prompt|input|conversation|request) is too long"
+    r"|maximum (number of tokens allowed|model length|input length)"
+    r"|reduce the length of the (messages|prompt|input)"
+    r"|inputs?\W* must have less than \d+ tokens",
+    re.IGNORECASE,
+)
+"""How model servers and the gateways before them word it; OpenAI's code `context_length_exceeded` matches too."""
+
+_PASSING = {
+    "rate_limit_exceeded": "rate_limited",
+    "server_error": "server_error",
+    "vector_store_timeout": "timeout",
+    "429": "rate_limited",
+    "408": "timeout",
+}
+"""Codes of errors inside a stream that pass by themselves, and what we call them. Some servers give an HTTP status."""
+
+
+def opening_failed(error: OpenAIError) -> ProviderError:
+    """For an error before the answer began."""
+    if isinstance(error, APIStatusError):
+        return _from_status(error)
+    if isinstance(error, APITimeoutError):
+        return ProviderError("The model server did not answer in time.", code="timeout", retryable=True)
+    if isinstance(error, APIConnectionError):
+        return ProviderError(f"The model server cannot be reached: {_cause(error)}", code="unreachable", retryable=True)
+    return ProviderError(f"The model server cannot be asked: {error}", code="refused")
+
+
+def reading_failed(error: Exception) -> ProviderError:
+    """For an error in the middle of the answer."""
+    if isinstance(error, APITimeoutError):
+        return ProviderError("The model server fell silent in its answer.", code="timeout", retryable=True)
+    if isinstance(error, APIError) and error.body is not None:
+        return told(error.body)
+    return stream_broken(_cause(error))
+
+
+def stream_broken(why: str) -> ProviderError:
+    """The answer ended before it was whole, so there is none."""
+    return ProviderError(f"The answer broke off: {why}", code="stream_broken", retryable=True)
+
+
+def nothing() -> ProviderError:
+    """The model gave neither text nor calls."""
+    return ProviderError("The model answered nothing.", code="empty_answer", retryable=True)
+
+
+def nothing_said(why: str) -> ProviderError:
+    """The answer was cut before anything in it was whole."""
+    return ProviderError(f"The answer was cut before it said anything: {why or 'no reason'}.", code="incomplete")
+
+
+def told(body: JSON) -> ProviderError:
+    """For an error that the server described, `{code, message}`, after it had begun to answer."""
+    code, whole = _words(body)
+    message = whole[:MESSAGE_CHARACTERS]
+    if _OVERFLOW.search(f"{code} {whole}"):
+        return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
+    known = "server_error" if re.fullmatch(r"5\d\d", code) else _PASSING.get(code or "server_error")
+    return ProviderError(message or "The model failed.", code=known or "refused", retryable=known is not None)
+
+
+def without_key(error: ProviderError, api_key: str) -> ProviderError:
+    """The same error, with the key taken out of what the server said: some repeat what they were sent.
+
+    A short one (`ollama`, `EMPTY`) is no secret, and a part of many a word.
+    """
+    return ProviderError(
+        error.message.replace(api_key, "[key]") if len(api_key) >= SHORTEST else error.message,
+        code=error.code,
+        retryable=error.retryable,
+        wait_seconds=error.wait_seconds,
+    )
+
+
+def _from_status(error: APIStatusError) -> ProviderError:
+    status = error.status_code
+    code, whole = _words(error.body)
+    message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
+    wait = _wait_seconds(error)
+    if status == 429 and code != "insufficient_quota":  # an empty purse does not fill by waiting
+        return ProviderError(message, code="rate_limited", retryable=True, wait_seconds=wait)
+    if status == 408:
+        return ProviderError(message, code="timeout", retryable=True, wait_seconds=wait)
+    if _OVERFLOW.search(f"{code} {whole}"):  # also as a 500: it would be too long again
+        return ProviderError(message, code="context_overflow")
+    if status >= 500:
+        return ProviderError(message, code="server_error", retryable=True, wait_seconds=wait)
+    return ProviderError(message, code="refused")
+
+
+def _words(body: JSON) -> tuple[str, str]:
+    """The code and the message of an error body, or the text that stands instead of one; "" for what it has not.
+
+    FastAPI, in which many model servers are written, gives a text as `detail`, or a list of what is wrong.
+    """
+    if not isinstance(body, dict):
+        text = as_text(body)
+        return "", "" if text.startswith("<") else text  # a web page says nothing that one could read
+    code = body.get("code")
+    message = as_text(body.get("message")) or as_text(body.get("error")) or _detail(body.get("detail"))
+    return (str(code) if isinstance(code, str | int) else ""), message
+
+
+def _detail(detail: JSON) -> str:
+    wrong = (f"{each.get('loc')}: {each.get('msg')}" for each in as_objects(detail))
+    return as_text(detail) or as_text(as_object(detail).get("message")) or "; ".join(wrong)
+
+
+def _cause(error: Exception) -> str:
+    """What lies below an SDK error: its own text is only "Connection error."."""
+    below = error.__cause__ or error
+    return str(below) or type(below).__name__
+
+
+def _wait_seconds(error: APIStatusError) -> float | None:
+    """How long the server asks us to wait: `retry-after-ms`, or Retry-After as seconds or as a date (RFC 9110)."""
+    headers = error.response.headers
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(headers["retry-after"]))
+    except KeyError:
+        return None
+    except ValueError:
+        return _seconds_until(headers.get("retry-after", ""))
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

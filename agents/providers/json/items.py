@@ -1,0 +1,82 @@
+"""The JSON text protocol towards the model: what it is told of tools, and its history, without any tool calls in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.provider import ToolDefinition
+from agents.engine.ledger import JSON
+from agents.providers.chat.items import said_by_user
+from agents.providers.chat.role_alternation import in_turns
+from agents.providers.common.values import BETWEEN, dumps, fit_name
+
+INSTRUCTION = """\
+# Tools
+
+To use a tool, output ONLY one JSON object of this form, with all three keys, no others, and no words around it:
+
+{"tool": "NAME", "parameters": {}, "terminate": false}
+
+"tool" is the name of one of the tools below. "parameters" is an object that fits the tool's JSON Schema. "terminate" \
+is false if you want to go on when you have read the result, and true if this call is the last thing to do: its result \
+then goes to the person, and you are not asked again. One tool a message; its result comes in the next message, which \
+begins with [tool_result:NAME]. When you need no tool, answer in plain text: that is your final answer.
+
+These are the tools:"""
+"""What the system message says of calls (S46); one tool after another follows."""
+
+
+def system_text(system: str, tools: Sequence[ToolDefinition]) -> str:
+    """The system message with the instruction and the tools; as it was where there are none."""
+    if not tools:
+        return system
+    return BETWEEN.join(filter(None, [system, INSTRUCTION, *map(_tool, tools)]))
+
+
+def _tool(tool: ToolDefinition) -> str:
+    schema = json.dumps(tool.schema, ensure_ascii=False, separators=(",", ":"))
+    return f"## {tool.name}\n{tool.description.strip()}\nParameters: {schema}"
+
+
+def encode(messages: Sequence[Message]) -> bytes:
+    """The messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
+
+    A call stands as the object that asks for it, its result as a message that begins with `[tool_result:NAME]` (R17).
+    One call at a time, each followed by its own result: what a model reads of itself is how it may answer again.
+    """
+    return b",".join(dumps(item) for item in _items(in_turns(messages)))
+
+
+def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
+    results = {message.call_id: message for message in messages if isinstance(message, ResultMessage)}
+    for message in messages:
+        if isinstance(message, UserMessage):
+            yield said_by_user(message)
+        elif isinstance(message, AssistantMessage):
+            yield from _answer(message, results)
+    for left in results.values():  # of calls that stand elsewhere
+        yield _result(left)
+
+
+def _answer(message: AssistantMessage, results: dict[str, ResultMessage]) -> Iterator[dict[str, JSON]]:
+    text = message.text
+    for call in message.calls:
+        yield {"role": "assistant", "content": _asked(text, call)}
+        if result := results.pop(call.call_id, None):
+            yield _result(result)
+        text = ""
+    if text:
+        yield {"role": "assistant", "content": text}
+
+
+def _asked(text: str, call: CallRequest) -> str:
+    # The arguments' keys are sorted, so that they give the same bytes before and after they were stored.
+    arguments = json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)
+    told = f'{{"tool": "{fit_name(call.name)}", "parameters": {arguments}, "terminate": false}}'
+    return f"{text}\n\n```json\n{told}\n```" if text else told
+
+
+def _result(result: ResultMessage) -> dict[str, JSON]:
+    return {"role": "user", "content": f"[tool_result:{fit_name(result.name)}] {result.content}"}

@@ -1,0 +1,1 @@
+"""The Responses API: OpenAI itself, and servers that speak its protocol."""

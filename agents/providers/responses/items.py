@@ -1,0 +1,65 @@
+"""Messages as the Responses API's input items. Whatever stands in the messages, the API accepts what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, UserMessage
+from agents.engine.ledger import JSON
+from agents.providers.common.values import arguments_text, dumps, fit_call_id, fit_name
+
+CALL_ID_CHARACTERS = 64
+"""The longest id of a call that the API takes."""
+
+_REASONING = ("type", "id", "summary", "content", "encrypted_content")
+"""What the API takes back of a reasoning item; it refuses the `status` that some servers add."""
+
+
+def encode(messages: Sequence[Message]) -> bytes:
+    """The messages' items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
+    return b",".join(dumps(item) for message in messages for item in _items(message))
+
+
+def _items(message: Message) -> Iterator[dict[str, JSON]]:
+    if isinstance(message, UserMessage):
+        texts = [message.text] if message.text or not message.notes else []
+        yield {"role": "user", "content": [{"type": "input_text", "text": text} for text in [*texts, *message.notes]]}
+    elif isinstance(message, AssistantMessage):
+        yield from _assistant_items(message)
+    else:
+        yield {"type": "function_call_output", "call_id": _call_id(message.call_id), "output": message.content}
+
+
+def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:
+    """Text and calls, in the places that the reasoning leaves for them; without any, the text first."""
+    items: list[dict[str, JSON]] = []
+    text, calls = message.text, list(message.calls)
+    for kept in message.items:
+        match kept:
+            case {"type": "reasoning"} if kept.get("encrypted_content") or kept.get("content"):
+                items.append({"summary": []} | {key: kept[key] for key in _REASONING if kept.get(key) is not None})
+            case {"type": "message"} if text:
+                items.append(_said(text, kept.get("phase")))
+                text = ""
+            case {"type": "function_call"} if calls:
+                items.append(_called(calls.pop(0)))
+    if text:
+        items.append(_said(text))
+    items.extend(map(_called, calls))
+    while items and items[-1]["type"] == "reasoning":  # refused without what it led to
+        items.pop()
+    return items
+
+
+def _said(text: str, phase: JSON = None) -> dict[str, JSON]:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {**item, "phase": phase} if phase else item
+
+
+def _called(call: CallRequest) -> dict[str, JSON]:
+    name, arguments = fit_name(call.name), arguments_text(call.arguments)
+    return {"type": "function_call", "call_id": _call_id(call.call_id), "name": name, "arguments": arguments}
+
+
+def _call_id(call_id: str) -> str:
+    return fit_call_id(call_id, CALL_ID_CHARACTERS)

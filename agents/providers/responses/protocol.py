@@ -1,0 +1,88 @@
+"""The Responses API, through the `openai` SDK: OpenAI itself, and servers that speak its protocol.
+
+Requests are stateless. Their history goes out as the bytes that `encode` made of it once, round by round; the SDK's
+typed methods would walk the whole of it for every request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from agents.engine.errors import ProviderError
+from agents.engine.interfaces.messages import Message
+from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDefinition
+from agents.engine.ledger import JSON
+from agents.providers.common.server import ModelServer
+from agents.providers.common.values import dumps, joined
+from agents.providers.responses import items
+from agents.providers.responses.stream import ResponsesReader
+
+REASONING_MODELS = re.compile(r"(.*/)?(o\d|gpt-[5-9]|codex)(?!.*-chat)")
+"""Models that give encrypted reasoning to be sent back, and tell of it. Others refuse to be asked for it: "Encrypted
+content is not supported with this model" (github.com/OpenHands/software-agent-sdk/pull/1208)."""
+
+NO_SUMMARIES = re.compile(r"reasoning summar|reasoning\.summary", re.IGNORECASE)
+"""How summaries are refused: "Your organization must be verified to generate reasoning summaries."
+(github.com/OpenHands/software-agent-sdk/issues/987)."""
+
+
+class Responses:
+    """The provider. Close it with `aclose()` in the loop that used it; whoever leaves an `ask` early closes that.
+
+    Where the server refuses to sum up its reasoning, the attempt fails in passing and nothing is asked of that again.
+    """
+
+    def __init__(self, server: ModelServer) -> None:
+        self._server = server
+        self._summaries = True
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop."""
+        await self._server.aclose()
+
+    def encode(self, messages: Sequence[Message]) -> bytes:
+        """See Provider.encode()."""
+        return items.encode(messages)
+
+    async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
+        """See Provider.ask()."""
+        model, summaries = self._server.model(request.tier), self._summaries
+        body = _body(model, request, summaries)
+        try:
+            async with aclosing(self._server.ask("/responses", model, body, ResponsesReader())) as events:
+                async for event in events:
+                    yield event
+        except ProviderError as error:
+            if not (summaries and REASONING_MODELS.match(model) and error.code == "refused"):
+                raise
+            if not NO_SUMMARIES.search(error.message):
+                raise
+            self._summaries = False
+            raise ProviderError(error.message, code=error.code, retryable=True, wait_seconds=0) from None
+
+
+def _body(model: str, request: Request, summaries: bool) -> bytes:
+    """The request, what never changes first: providers cache by prefix. The history is joined, never parsed."""
+    head: dict[str, JSON] = {"model": model}
+    if request.system:
+        head["instructions"] = request.system
+    if request.tools:  # an empty list is refused
+        head["tools"] = [_tool(tool) for tool in request.tools]
+    head |= {"store": False, "stream": True}
+    if REASONING_MODELS.match(model):
+        head["include"] = ["reasoning.encrypted_content"]
+        if summaries:
+            head["reasoning"] = {"summary": "auto"}
+    return b"".join([dumps(head)[:-1], b',"input":[', joined(request.history), b"]}"])
+
+
+def _tool(tool: ToolDefinition) -> dict[str, JSON]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.schema,
+        "strict": False,  # true, the API's default, refuses every schema that has an optional property
+    }

@@ -1,0 +1,101 @@
+"""Making the past safe: after a restore, whatever may have happened since the backup was taken counts as unknown.
+
+A call that was approved, and could have begun meanwhile, gets a start by `system`, as if a worker had been lost in it.
+The engine's own rule then holds: one that may run again runs, of any other its owner is asked what became of it. A call
+that needs nobody's approval ends: the agent is told, and may ask for it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import F
+from django_q.models import OrmQ
+
+from agents.discovery import installed_tool
+from agents.engine.execution.gates import decision_at
+from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.view import View, asked_for, is_gate, join, parent
+from conversations.ledger.locked import Turn, locked_turn
+from conversations.models import Draft, Drain, Prompt, Worker
+
+EPOCH = 1_000_000
+"""Added to every fence: a worker that comes back from after the backup has none that counts any more."""
+NOTICE = "Restored from a backup of {time}. What happened after that is not known here: look before you decide again."
+DID_IT_RUN = "The site was restored from a backup of {time}. This could have begun after that. Did it run?"
+NOBODY_KNOWS = "The site was restored from a backup: nobody knows whether it ran. Check before you ask for it again."
+
+
+@dataclass
+class Safe:
+    """How many turns had not ended, and of how many calls it is unknown whether they ran."""
+
+    turns: int = 0
+    calls: int = 0
+
+
+def make_safe(time: str) -> Safe:
+    """Have every turn that has not ended say so, and free them all. `time`: of the backup, for people."""
+    safe = Safe()
+    with transaction.atomic():
+        for rows in (Worker, Drain, Draft, OrmQ, Session):
+            rows.objects.all().delete()
+        open_turns = Prompt.objects.filter(ended_at=None)
+        for prompt in open_turns.values_list("pk", flat=True):
+            with locked_turn(prompt) as turn:
+                unknown = [] if turn.view.cancelled() else list(_unknown(turn, DID_IT_RUN.format(time=time)))
+                notice = Step("system", "text", {"text": NOTICE.format(time=time), "role_hint": "system"})
+                turn.append([*unknown, notice])
+            safe.turns += 1
+            safe.calls += len(unknown)
+        open_turns.filter(fence__gt=0).update(fence=F("fence") + EPOCH)
+        open_turns.update(lease_until=0)
+    return safe
+
+
+def _unknown(turn: Turn, why: str) -> Iterator[Step]:
+    """A step for each call of the turn that a worker could have begun after the backup without asking anybody."""
+    view = turn.view
+    for call in sorted(_calls(view), key=lambda call: call.id):
+        if began := view.at(call.path, "action_start"):
+            if _told_to_run_again(view, call.path, len(began)):
+                yield _start(turn, call.path, began[-1].payload.get("digest", ""), why)
+        elif view.call(gate := join(call.path, "human")):
+            decision = decision_at(view, gate)
+            if decision and decision.decision == "approve":
+                yield _start(turn, call.path, decision.digest, why)
+        elif end := _ungated(call):
+            yield end
+
+
+def _calls(view: View) -> Iterable[Step]:
+    """The open calls of tools: nothing was called below them, but for gates."""
+    above = {parent(step.path) for step in view.steps if step.type == "action_call" and not is_gate(step)}
+    for call in view.open_calls():
+        if (asked_for(call) or call.payload.get("tool")) and call.path and call.path not in above:
+            yield call
+
+
+def _told_to_run_again(view: View, path: str, began: int) -> bool:
+    decision = decision_at(view, join(path, f"card{began}"))
+    return decision is not None and decision.decision == "run_again"
+
+
+def _ungated(call: Step) -> Step | None:
+    """The end of a call that nobody was asked about; None where a person will be, or where it may well run again.
+
+    A plugin's own tool counts as the others: whether it asks is known only when its round is prepared.
+    """
+    tool = installed_tool(call.payload["policy"])
+    if tool and (tool.idempotent or tool.approval is True or isinstance(tool.approval, str)):
+        return None
+    return replace(action_error("runtime", "interrupted", NOBODY_KNOWS), path=call.path)
+
+
+def _start(turn: Turn, path: str, digest: str, why: str) -> Step:
+    attempt = len(turn.view.at(path, "action_start")) + 1
+    payload: dict[str, JSON] = {"attempt": attempt, "digest": digest, "fence": turn.prompt.fence, "reason": why}
+    return Step("system", "action_start", payload, path=path)

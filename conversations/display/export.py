@@ -1,0 +1,178 @@
+"""A conversation as Markdown, to read and to keep elsewhere.
+
+What people, models and tools wrote is contained: prose stands in quotes, which end what it opens; input
+and results stand in fences longer than any they hold; names are escaped. So no text can look like a decision or a
+heading of ours. The same record gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Prefetch
+from django.template.defaultfilters import filesizeformat
+
+from agents.engine.agent.projection import shorten
+from agents.engine.ledger import JSON
+from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
+from agents.engine.outputs.outputs import Output as Entry
+from conversations.accounts.names import called, names_of
+from conversations.display.call import result_text, shown_call
+from conversations.display.faithful import inert, spelled_out
+from conversations.display.gate import Card, card
+from conversations.files.uploads import cleaned
+from conversations.models import Conversation, File, Gate, Output, Prompt, State
+
+RESULT_MOST = 2_000
+"""Characters of a result; of a longer one head and tail stand here."""
+NAME_MOST = 80
+"""Characters of the file's name, without its ending."""
+ENDS = {
+    State.FAILED: "This turn failed.",
+    State.CANCELLED: "This turn was stopped.",
+    State.WAITING: "This turn waits for a decision.",
+    State.RUNNING: "This turn is not done yet.",
+    State.QUEUED: "This turn has not begun yet.",
+}
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>&~$-])")
+
+
+def file_name(conversation: Conversation) -> str:
+    """The name under which it is offered."""
+    return cleaned(f"{str(conversation)[:NAME_MOST].strip()}.md")
+
+
+def exported(conversation: Conversation) -> str:
+    """All turns of it that are shown, in order."""
+    given = Prefetch("files", File.objects.order_by("pk"))
+    shown = conversation.prompts.filter(visible=True).select_related("asked_by").prefetch_related(given)
+    prompts = list(shown.order_by("number"))
+    rows: dict[int, list[Output]] = {}
+    for row in Output.objects.filter(prompt__in=prompts).select_related("conversation__owner"):
+        rows.setdefault(row.prompt_id, []).append(row)
+    # To nobody: who decided goes by name, also where they read it themselves.
+    names = names_of(
+        (row.decided_by for of_turn in rows.values() for row in of_turn if row.decided_by), AnonymousUser()
+    )
+    blocks = [f"# {_inline(str(conversation))}", _about(conversation)]
+    for prompt in prompts:
+        blocks += _turn(prompt, rows.get(prompt.pk, []), names)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _about(conversation: Conversation) -> str:
+    owner = conversation.owner
+    name = owner.get_full_name() or owner.get_username()
+    began, last = _time(conversation.created_at), _time(conversation.updated_at)
+    return f"Of {_inline(name)}. Begun {began}, last changed {last}."
+
+
+def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iterator[str]:
+    """What was said, what came of it, and how it stands."""
+    who = called(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
+    yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
+    if prompt.repeats_id:
+        yield "Asked again; the answer above is the earlier one."
+    if prompt.input:
+        yield _quote(prompt.input)
+    elif prompt.input is None:
+        yield "Go on from where it stopped." if prompt.continues_id else "Started without a message."
+    if given := prompt.files.all():
+        yield "\n".join(f"- File given: {_inline(file.name)}, {_size(file.size)}" for file in given)
+    gates = {row.position: card(row, names.get(row.decided_by, "")) for row in rows if row.gate}
+    entries = {row.position: gates[row.position].entry if row.position in gates else row.entry() for row in rows}
+    for entry in reading_order(entries.values()):
+        yield from _entry(entry, gates.get(entry.position))
+    if said := ENDS.get(State(prompt.state)):
+        yield said
+
+
+def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
+    if isinstance(entry, ToolOutput):
+        yield from _call(entry, gate)
+    elif isinstance(entry, TextOutput):
+        stopped = " (stopped here)" if entry.partial else ""
+        yield f"**{'The site' if entry.role_hint == 'system' else 'Agent'}**{stopped}:"
+        yield _quote(entry.text)
+    elif isinstance(entry, FileOutput):
+        yield f"File made: {_inline(entry.name)}"
+        yield from _quoted(entry.summary)
+    elif isinstance(entry, WidgetOutput):
+        yield f"Shown: {_inline(entry.widget)}"
+        yield from _quoted(entry.fallback)
+
+
+def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
+    """Input, what was decided about it, and the head and tail of its result."""
+    call = gate.call if gate else shown_call(entry.tool, entry.input)
+    yield f"**{_inline(call.title)}** (tool {_inline(entry.tool)}):"
+    yield fenced(_input(entry.tool, entry.input))
+    if entry.proposed is not None:
+        yield "The agent had asked for:"
+        yield fenced(_input(entry.tool, entry.proposed))
+    if gate:
+        yield from _decision(gate)
+    result = "" if gate and gate.refused else result_text(entry)
+    if result:
+        yield "It failed:" if entry.result.type == "error" else "It came to:"
+        yield fenced(shorten(result, RESULT_MOST))
+    elif not entry.settled and not (gate and gate.pending):
+        yield "It has no result yet."
+
+
+def _decision(gate: Card) -> Iterator[str]:
+    row = gate.row
+    if row.gate == Gate.PENDING:
+        yield "Waits for a decision. Asked for this reason:"
+        yield _quote(row.reason)
+        return
+    place, when = f" {gate.where}" if gate.where else "", f", {_time(row.decided_at)}" if row.decided_at else ""
+    yield f"{_inline(gate.verdict)}{place}{when}."
+    yield from _quoted(row.note)
+
+
+def _input(tool: str, payload: dict[str, JSON]) -> str:
+    """A command as it is where there is nothing else, the rest as JSON."""
+    call = shown_call(tool, payload)
+    return call.command if call.command is not None and not call.fields else spelled_out(payload)
+
+
+def fenced(text: str) -> str:
+    """A block of code that holds the text and that nothing in the text can end."""
+    safe = _safe(text)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", safe)), default=0))
+    return f"{fence}text\n{safe}\n{fence}"
+
+
+def _quoted(text: str) -> Iterator[str]:
+    if text.strip():
+        yield _quote(text)
+
+
+def _quote(text: str) -> str:
+    """A quote: what it opens, it cannot leave open for what follows."""
+    return "\n".join(f"> {line}".rstrip() for line in _safe(text).strip("\n").split("\n"))
+
+
+def _safe(text: str) -> str:
+    """The text with its lines ended in one way, and what turns text round or drives a terminal as its number."""
+    ended = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub(lambda found: f"[U+{ord(found[0]):04X}]", inert(ended))
+
+
+def _inline(text: str) -> str:
+    """The text on one line, where no character means anything to Markdown or HTML."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(_safe(text).split()))
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _size(size: int) -> str:
+    return filesizeformat(size).replace("\xa0", " ")

@@ -1,0 +1,169 @@
+"""What programs are given: the record as JSON, the same in the API, in events and over sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.conf import settings
+from django.urls import reverse
+
+from agents.engine.ledger import JSON
+from agents.engine.outputs.outputs import Approval, FileOutput, Output, ToolOutput, reading_order
+from conversations.models import Conversation, File, Prompt, Step
+from conversations.models import Output as OutputRow
+from conversations.usage.totals import NOTHING, Spent, of_conversations, of_prompts, spent_json
+
+APPROVAL = (
+    "state", "ask", "reason", "risk", "digest", "who", "facts", "requested_at", "expires_at", "decided_by",
+    "decided_at", "via", "note",
+)  # fmt: skip
+"""What is told of a gate, in the names of the engine."""
+
+
+def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str, JSON]:
+    """One output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
+    shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json")}
+    if isinstance(entry, ToolOutput):
+        shown["approval"] = _approval(entry.approval) if entry.approval else None
+    if isinstance(entry, FileOutput):
+        shown["file"] = file_json(files[entry.file]) if entry.file in files else None
+        del shown["name"]  # the file's
+    return shown
+
+
+def _approval(gate: Approval) -> dict[str, JSON]:
+    told: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
+    told["change"] = gate.change.model_dump() if gate.change else None
+    if gate.decided_by.startswith("rule:"):
+        told["by_rule"] = gate.decided_by
+    return told
+
+
+def file_json(file: File) -> dict[str, JSON]:
+    """One file, with the address it is downloaded from."""
+    return {
+        "id": file.pk,
+        "name": file.name,
+        "media_type": file.media_type,
+        "size": file.size,
+        "sha256": file.sha256,
+        "url": reverse("api-file", args=[file.pk]),
+    }
+
+
+def outputs_json(prompt: int) -> list[dict[str, JSON]]:
+    """The outputs of a prompt in reading order, as they stand now."""
+    rows = list(OutputRow.objects.filter(prompt_id=prompt))
+    entries = {row.position: row.entry() for row in rows}
+    ids = {row.position: row.pk for row in rows}
+    files = files_of(entries.values())
+    return [output_json(entry, ids[entry.position], files) for entry in reading_order(entries.values())]
+
+
+def files_of(entries: Iterable[Output]) -> dict[int, File]:
+    """The rows of the files that these outputs name."""
+    return File.objects.in_bulk({entry.file for entry in entries if isinstance(entry, FileOutput)})
+
+
+def usage_json(prompt: int) -> dict[str, JSON]:
+    """What a prompt used so far: tokens, what they cost where that is known, and the models that answered."""
+    return spent_json(of_prompts([prompt]).get(prompt, NOTHING))
+
+
+def rounds_granted(prompt: Prompt) -> int:
+    """The rounds that a turn may use.
+
+    What it said when it last paused, else what it used up where that ended it, else the site's limit. An agent with a
+    limit of its own says it first when it pauses.
+    """
+    pause = prompt.steps.filter(type="pause").order_by("-seq").first()
+    if pause and "steps_used" in pause.content:
+        return int(pause.content["steps_used"]) + int(pause.content["steps_remaining"])
+    if prompt.stop_reason == "max_rounds":
+        return prompt.rounds
+    return max(settings.AGENTSITE_MAX_ROUNDS, prompt.rounds)
+
+
+def prompt_head(prompt: Prompt) -> dict[str, JSON]:
+    """One prompt without what came of it."""
+    return {
+        "id": prompt.pk,
+        "conversation": prompt.conversation_id,
+        "number": prompt.number,
+        "state": prompt.state,
+        "stop_reason": prompt.stop_reason,
+        "input": prompt.input,
+        "files": [file_json(file) for file in prompt.files.all()],
+        "model": prompt.tier,
+        "origin": prompt.origin,
+        "visible": prompt.visible,
+        "continues": prompt.continues_id,
+        "repeats": prompt.repeats_id,
+        "created_at": prompt.created_at.isoformat(),
+        "ended_at": prompt.ended_at.isoformat() if prompt.ended_at else None,
+    }
+
+
+def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
+    """One prompt with its outputs. `granted`: the rounds that it may use, see `rounds_granted`.
+
+    `seq` is that of its last step: events after it tell what is new.
+    """
+    last = prompt.steps.order_by("-seq").values_list("seq", flat=True).first()
+    return {
+        **prompt_head(prompt),
+        "rounds": {"used": prompt.rounds, "granted": granted},
+        "outputs": outputs_json(prompt.pk),
+        "usage": usage_json(prompt.pk),
+        "seq": last or 0,
+    }
+
+
+def conversation_json(conversation: Conversation) -> dict[str, JSON]:
+    """One conversation. `active_prompt` is the turn that runs or waits, `page` where people see it."""
+    return conversations_json([conversation])[0]
+
+
+def conversations_json(conversations: Sequence[Conversation]) -> list[dict[str, JSON]]:
+    """Several, with what each used: looked up once for all."""
+    spent = of_conversations([conversation.pk for conversation in conversations])
+    return [_conversation(each, spent.get(each.pk, NOTHING)) for each in conversations]
+
+
+def _conversation(conversation: Conversation, spent: Spent) -> dict[str, JSON]:
+    chosen = conversation.system_prompt
+    return {
+        "id": conversation.pk,
+        "title": conversation.title,
+        "system_prompt": {"id": chosen.pk, "name": chosen.name} if chosen else None,
+        "active_prompt": conversation.active_prompt_id,
+        "archived": conversation.archived_at is not None,
+        "seq": conversation.seq,
+        "created_at": conversation.created_at.isoformat(),
+        "updated_at": conversation.updated_at.isoformat(),
+        "usage": spent_json(spent),
+        "page": conversation.get_absolute_url(),
+    }
+
+
+def gate_json(output: OutputRow) -> dict[str, JSON]:
+    """One output that a person was asked about, with where it stands and whose it is."""
+    return {
+        **output_json(output.entry(), output.pk, {}),
+        "conversation": output.conversation_id,
+        "prompt": output.prompt_id,
+        "owner": output.conversation.owner.get_username(),
+    }
+
+
+def step_json(step: Step) -> dict[str, JSON]:
+    """One step of the ledger, as it is recorded."""
+    return {
+        "seq": step.seq,
+        "path": step.path,
+        "actor": step.actor,
+        "type": step.type,
+        "payload": step.content,
+        "time": step.time.isoformat(),
+        "digest": step.digest,
+    }

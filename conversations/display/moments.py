@@ -1,0 +1,97 @@
+"""A turn as it stood after one of its steps: any beginning of its ledger folds to the outputs of that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agents.engine.closing import usage_of
+from agents.engine.interfaces.provider import USAGE
+from agents.engine.ledger import JSON, Step
+from agents.engine.outputs.outputs import Output, Outputs
+from agents.engine.view import View
+from conversations.display.json import files_of, output_json
+from conversations.ledger.journal import output_columns, read_steps
+from conversations.ledger.prompt_row import Standing
+from conversations.models import Output as OutputRow
+from conversations.models import Prompt, State
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A turn after the last of these steps. `after`: the seq of the step that followed; None where none has yet."""
+
+    prompt: Prompt
+    steps: Sequence[Step]
+    standing: Standing
+    outputs: Sequence[Output]
+    before: int | None
+    after: int | None
+
+    @classmethod
+    def of(cls, prompt: Prompt, at: int | None = None) -> Moment:
+        """After the last step up to `at`; None: after its last one."""
+        known = read_steps(prompt.pk)
+        steps = known if at is None else [step for step in known if step.id <= at]
+        after = known[len(steps)].id if len(steps) < len(known) else None
+        before = steps[-2].id if len(steps) > 1 else None
+        return cls(prompt, steps, Standing().after(steps), Outputs(steps).in_order(), before, after)
+
+    @property
+    def at(self) -> int:
+        """The seq of its last step; 0 before there was one."""
+        return self.steps[-1].id if self.steps else 0
+
+    @property
+    def state(self) -> str:
+        """Where the turn stood."""
+        return self.standing.state or State.QUEUED.value
+
+    @property
+    def stop_reason(self) -> str:
+        """Why it had ended, "" while it had not."""
+        return self.standing.stop_reason
+
+    @property
+    def usage(self) -> dict[str, JSON]:
+        """What it had used: tokens, what they cost where that is known, and the models that had answered."""
+        used, priced = usage_of(View(self.steps)), self.standing.counts
+        told = {name: used[name] for name in USAGE}
+        known = not priced.get("unpriced") and priced.get("rounds")
+        cost = priced.get("cost_nano_usd", 0) / 1e9 if known else None
+        total = used["input_tokens"] + used["output_tokens"]
+        return {**told, "total_tokens": total, "cost_usd": cost, "models": used["models"]}
+
+    def rows(self) -> list[OutputRow]:
+        """The outputs as rows, none of which is stored so: each under the id that it has now."""
+        ids = dict(OutputRow.objects.filter(prompt=self.prompt).values_list("position", "pk"))
+        found = []
+        for output in self.outputs:
+            columns: dict[str, Any] = {
+                name: datetime.fromisoformat(value) if value and name.endswith("_at") else value
+                for name, value in output_columns(output).items()
+            }
+            place = {"position": output.position, "path": output.path, "parent": output.parent, "type": output.type}
+            conversation = self.prompt.conversation
+            row = OutputRow(pk=ids[output.position], conversation=conversation, prompt=self.prompt, **place, **columns)
+            found.append(row)
+        return found
+
+
+def moment_json(moment: Moment) -> dict[str, JSON]:
+    """A moment for programs. `next` and `previous` are the seqs of the steps around it."""
+    ids = dict(OutputRow.objects.filter(prompt=moment.prompt).values_list("position", "pk"))
+    files = files_of(moment.outputs)
+    return {
+        "prompt": moment.prompt.pk,
+        "at": moment.at,
+        "previous": moment.before,
+        "next": moment.after,
+        "state": moment.state,
+        "stop_reason": moment.stop_reason,
+        "rounds": moment.standing.counts.get("rounds", 0),
+        "usage": moment.usage,
+        "outputs": [output_json(output, ids[output.position], files) for output in moment.outputs],
+    }

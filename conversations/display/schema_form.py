@@ -1,0 +1,156 @@
+"""A form made of a JSON Schema: every input becomes fields, and comes back exactly as it was where nobody changed it.
+
+A field is as simple as its schema and its value allow. What no simple field can carry exactly is edited as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agents.engine.ledger import JSON
+from conversations.display.faithful import spelled_out, unseen
+from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, Place, Wrong, called
+
+ROWS_MOST = 40
+"""Lines that a field has at most, before it scrolls in a browser that does not let it grow."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field. `kind`: line, text, lines (one value each), number, choice or json. `key` is its name in the form.
+
+    `options` are the values of a choice as they are posted, with what they are called. `errors` say what is wrong.
+    `first`: it is the one to begin at.
+    """
+
+    key: str
+    name: str
+    kind: str
+    text: str
+    hint: str = ""
+    default: str = ""
+    options: Sequence[tuple[str, str]] = ()
+    required: bool = True
+    code: bool = False
+    errors: Sequence[str] = ()
+    first: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its name for people: "timeout_seconds" is "Timeout seconds"; a name of another form stands as it is."""
+        plain = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name)
+        return self.name.replace("_", " ").capitalize() if plain else self.name
+
+    @property
+    def spelled(self) -> bool:
+        """Whether it is a text that is spelled out."""
+        return self.kind == "json" and self.text.startswith('"')
+
+    @property
+    def rows(self) -> int:
+        """Lines that show all of it, where the browser does not grow the field by itself."""
+        wrapped = sum(len(line) // LINE_MOST + 1 for line in self.text.split("\n"))
+        return min(wrapped, ROWS_MOST)
+
+
+@dataclass
+class SchemaForm:
+    """The fields of one input. `posted` is what came back of them, `code` the names whose text is for a machine.
+
+    After `payload()` the fields say what is wrong; `errors` of others, by field, are told beside them too.
+    """
+
+    schema: Mapping[str, Any]
+    input: Mapping[str, JSON]
+    posted: Mapping[str, str] | None = None
+    code: frozenset[str] = frozenset()
+    errors: dict[str, list[str]] = field(default_factory=dict)
+
+    def payload(self) -> dict[str, JSON]:
+        """The input that was typed. Names that were not posted keep their value. Look at `errors` before it is used."""
+        found: dict[str, JSON] = {}
+        for number, (name, place) in enumerate(self._places()):
+            kind, text = self._typed(number, name, place)
+            try:
+                value = place.read(kind, text)
+            except Wrong as wrong:
+                self.errors.setdefault(name, []).append(str(wrong))
+                continue
+            if value is not ABSENT:
+                found[name] = value
+        return found
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields, in the order of the schema; what the schema does not name comes after."""
+        found = [self._field(number, name, place) for number, (name, place) in enumerate(self._places())]
+        start = next((number for number, each in enumerate(found) if each.errors), 0)
+        return [replace(each, first=number == start) for number, each in enumerate(found)]
+
+    @property
+    def others(self) -> list[str]:
+        """What is wrong at no field of this form."""
+        names = dict(self._places())
+        return [f"{at}: {why}" for at, all in self.errors.items() if at.partition(".")[0] not in names for why in all]
+
+    def _places(self) -> list[tuple[str, Place]]:
+        known = self.schema.get("properties", {})
+        names = [*known, *(name for name in self.input if name not in known)]
+        needed = self.schema.get("required", ())
+        return [(name, self._place(known.get(name, {}), name, name in needed)) for name in names]
+
+    def _place(self, schema: Mapping[str, Any], name: str, required: bool) -> Place:
+        inner, nullable = self._unwrapped(schema)
+        return Place(inner, self.input.get(name, ABSENT), required, nullable)
+
+    def _unwrapped(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """The schema behind a reference, or beside null."""
+        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+        if name in self.schema.get("$defs", {}):
+            return self._unwrapped({k: v for k, v in schema.items() if k != "$ref"} | self.schema["$defs"][name])
+        either = schema.get("anyOf", ())
+        others = [each for each in either if each.get("type") != "null"]
+        if len(either) == 2 and len(others) == 1:
+            outer = {k: v for k, v in schema.items() if k != "anyOf"}
+            return self._unwrapped({**others[0], **outer})[0], True
+        return schema, False
+
+    def _typed(self, number: int, name: str, place: Place) -> tuple[str, str]:
+        """How the field stands: its kind and its text. What is spelled out as JSON stays so until it is taken."""
+        kind = place.kind(name in self.code)
+        for each in (kind, "json"):
+            text = (self.posted or {}).get(f"{each}-{number}")
+            if text is not None:
+                return each, text.replace("\r\n", "\n").replace("\r", "\n")
+        return kind, place.text(kind)
+
+    def _field(self, number: int, name: str, place: Place) -> Field:
+        kind, text = self._typed(number, name, place)
+        if kind in SPELLED and text != place.text(kind) and unseen(text):
+            kind, text = "json", text_spelled_out(kind, text)
+        default = place.schema.get("default", ABSENT)
+        options = [(json.dumps(each), called(each)) for each in place.options or []]
+        wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
+        return Field(
+            key=f"{kind}-{number}",
+            name=name,
+            kind=kind,
+            text=text,
+            hint=str(place.schema.get("description", "")),
+            default="" if default in (ABSENT, None, "") else called(default),
+            options=options if place.required and place.value is not ABSENT else [("", "left out"), *options],
+            required=place.required,
+            code=name in self.code or kind == "json",
+            errors=wrong,
+        )
+
+
+def text_spelled_out(kind: str, text: str) -> str:
+    """What was typed into a field of this kind, as JSON in which everything can be seen."""
+    if kind == "json":
+        return re.sub("[^\x20-\x7e\n\t]", lambda found: spelled_out(found[0])[1:-1], text)
+    return spelled_out(text.split("\n") if kind == "lines" else text)

@@ -1,0 +1,165 @@
+"""The values of a form made of a JSON Schema: which field carries one exactly, how it stands there, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.engine.ledger import JSON
+from conversations.approvals.edits import same
+from conversations.display.faithful import spelled_out, unseen
+
+LINE_MOST = 72
+"""Characters of a text that is edited in one line."""
+
+ABSENT: Any = object()
+"""Stands for a name that an input does not have."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+
+SPELLED = ("line", "text", "lines", "json")
+"""The kinds of fields in which somebody can paste what nobody sees."""
+
+
+class Wrong(ValueError):
+    """Why what was typed cannot be taken."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One name of an input: its schema without wrapping, and the value that stands there, or ABSENT."""
+
+    schema: Mapping[str, Any]
+    value: JSON
+    required: bool
+    nullable: bool
+
+    @property
+    def empty(self) -> bool:
+        """Whether a field shows nothing of it."""
+        return self.value is ABSENT or (self.value is None and self.nullable)
+
+    @property
+    def options(self) -> list[JSON] | None:
+        """The values to choose from, None where anything may stand."""
+        found = self.schema.get("enum")
+        if found is None and "const" in self.schema:
+            found = [self.schema["const"]]
+        if found is None and self.schema.get("type") == "boolean":
+            found = [True, False]
+        return None if found is None else [*found, *([None] if self.nullable and None not in found else [])]
+
+    def kind(self, code: bool) -> str:
+        """The simplest field that carries the value exactly."""
+        wanted, value = self.schema.get("type"), self.value
+        if (options := self.options) is not None:
+            known = value is ABSENT or any(same(value, option) for option in options)
+            return "choice" if known else "json"
+        if wanted == "string" and (self.empty or (isinstance(value, str) and _typed(value))):
+            short = self.empty or ("\n" not in value and len(value) <= LINE_MOST)
+            return "line" if short and not code else "text"
+        if wanted in ("integer", "number") and (self.empty or type(value) in (int, float)):
+            return "number"
+        if wanted == "array" and self._of_strings:
+            return "lines" if value is ABSENT or (isinstance(value, list) and all(map(_listed, value))) else "json"
+        return "json"
+
+    @property
+    def _of_strings(self) -> bool:
+        items = self.schema.get("items")
+        return isinstance(items, dict) and items.get("type") == "string" and "enum" not in items
+
+    def text(self, kind: str) -> str:
+        """The value as it stands in a field of this kind."""
+        value = self.value
+        if kind == "choice":
+            return "" if value is ABSENT else json.dumps(value)
+        if value is ABSENT or (value is None and kind != "json"):
+            return ""
+        if kind == "lines" and isinstance(value, list):
+            return "\n".join(value)
+        return value if kind in ("line", "text") and isinstance(value, str) else spelled_out(value)
+
+    def read(self, kind: str, text: str) -> JSON:
+        """The value that was typed; what nobody changed is what it was. Raises Wrong."""
+        if text == self.text(kind):
+            return self.value
+        if kind in SPELLED and unseen(text):
+            raise Wrong("It has characters that nobody sees. They are spelled out now: look at it again.")
+        if kind == "lines":
+            return [line for line in text.split("\n") if line.strip()]
+        if kind in ("line", "text"):
+            return None if not text and self.nullable else text
+        return self._parsed(kind, text) if text.strip() else self._nothing(kind)
+
+    def _parsed(self, kind: str, text: str) -> JSON:
+        if kind == "number":
+            return _number(text.strip(), whole=self.schema.get("type") == "integer")
+        return _chosen(text, self.options or []) if kind == "choice" else _json(text)
+
+    def _nothing(self, kind: str) -> JSON:
+        if not self.required:
+            return ABSENT
+        if self.nullable and kind == "number":
+            return None
+        raise Wrong("This needs a value.")
+
+
+def _typed(text: str) -> bool:
+    """Whether a person can type this text, sees all of it, and a browser sends it back as it is."""
+    return not _CONTROL.search(text) and not unseen(text)
+
+
+def _listed(item: JSON) -> bool:
+    return isinstance(item, str) and bool(item.strip()) and "\n" not in item and _typed(item)
+
+
+def called(option: JSON) -> str:
+    """A value in words."""
+    if isinstance(option, bool):
+        return "Yes" if option else "No"
+    return option if isinstance(option, str) else "none" if option is None else json.dumps(option)
+
+
+def _number(text: str, *, whole: bool) -> JSON:
+    pattern = r"-?\d{1,400}" if whole else r"-?\d{1,400}(\.\d+)?([eE][+-]?\d{1,3})?"
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise Wrong("This needs to be a whole number." if whole else "This needs to be a number.")
+    found = float(text) if re.search("[.eE]", text) else int(text)
+    if found in (float("inf"), float("-inf")):
+        raise Wrong("This number is too large.")
+    return found
+
+
+def _chosen(text: str, options: Sequence[JSON]) -> JSON:
+    for option in options:
+        if json.dumps(option) == text:
+            return option
+    raise Wrong("This is none of the choices.")
+
+
+def _json(text: str) -> JSON:
+    def refuse(word: str) -> JSON:
+        raise Wrong(f"{word} is no JSON.")
+
+    try:
+        found = json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
+        json.dumps(found, allow_nan=False)
+    except Wrong:
+        raise
+    except json.JSONDecodeError as error:
+        raise Wrong(f"This is no JSON: {error.msg}, line {error.lineno}, column {error.colno}.") from error
+    except (ValueError, RecursionError) as error:
+        raise Wrong("This JSON has a number too large, or is nested too deeply.") from error
+    return found
+
+
+def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Wrong("A name stands twice in one object.")
+    return found

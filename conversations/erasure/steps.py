@@ -1,0 +1,213 @@
+"""Taking content out of a ledger that goes on: what was said at a step goes, that it was said stays.
+
+The chain goes over the sha256 of each payload, which a `Redaction` row keeps, beside that of what is left: the ledger
+still verifies. A short secret can be guessed from that: it was a secret, and is none any more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agents.engine.errors import ToolError
+from agents.engine.ledger import canonical
+from agents.engine.secrets import hide
+from agents.engine.view import ancestors, join, parent
+from agents.plugins.files.box import Box
+from conversations.erasure.conversations import forget_snapshots
+from conversations.files.workspaces import folder_of
+from conversations.ledger.journal import CHANGING, output_columns, read_steps
+from conversations.ledger.redacted import COPY_LEAST, GONE, has_content, is_redacted, one_of, redacted, sha256, texts
+from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
+from conversations.prompts.listing import tell
+from conversations.prompts.titles import titled
+from conversations.verification.rules import folded
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+logger = logging.getLogger(__name__)
+_GATE = re.compile(r"human|card\d+")
+
+
+class NotRedacted(Exception):
+    """Why nothing was redacted, and what to do."""
+
+
+@dataclass
+class Redacted:
+    """The steps whose content went, by seq, and those that still hold a text which stood in one of them."""
+
+    seqs: list[int] = field(default_factory=list)
+    copies: list[int] = field(default_factory=list)
+
+
+def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: str) -> Redacted:
+    """Take the content out of these steps, and of those that repeat it.
+
+    With a call go its gates, cards and their decisions; with a message, the turns that ask it again and what models
+    were told in them, where nobody else was told the same; with what a model said, its opaque items. All that is
+    derived goes in the same transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds,
+    names of tools, decisions, codes, times, numbers, digests; backups, and what a tool put into the workspace.
+    Copies are looked for once that is committed, when nobody waits for it any more.
+    Raises NotRedacted where a step is not there, has no content, or its turn has not ended; Conversation.DoesNotExist.
+    """
+    with transaction.atomic():
+        locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
+        rows = _with_copies(locked, _named(locked, seqs))
+        prompts = list(Prompt.objects.filter(pk__in={row.prompt_id for row in rows}).order_by("pk"))
+        if running := [str(prompt) for prompt in prompts if not prompt.ended]:
+            raise NotRedacted(f"{running[0]} has not ended: stop it first.")
+        before = {row.seq: row.payload for row in rows}
+        after = _replace(rows, by, reason)
+        roots = {row.prompt_id for row in rows if row.type == "action_call" and not row.path}
+        _forget_words(locked, [prompt for prompt in prompts if prompt.pk in roots])
+        _forget_files(rows, roots, locked)
+        Draft.objects.filter(prompt__in=prompts).delete()
+        for prompt in prompts:
+            _fold_again(prompt)
+        tell(locked.pk, locked.owner_id)
+        forget_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
+    return Redacted(sorted(before), _copies(conversation, before, after))
+
+
+def message_gone() -> Exists:
+    """Of prompts: whether the message was taken out. There is nothing left then that could be asked again."""
+    taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
+    return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))
+
+
+def _named(conversation: Conversation, seqs: Collection[int]) -> list[Step]:
+    """The steps that were named. Raises NotRedacted."""
+    found = {row.seq: row for row in Step.objects.filter(conversation=conversation, seq__in=seqs)}
+    for seq in sorted(set(seqs)):
+        if seq not in found:
+            raise NotRedacted(f"Conversation {conversation.pk} has no step {seq}.")
+        if not _can_be_redacted(found[seq]):
+            raise NotRedacted(f"Step {seq} has no content, or none any more.")
+    if not found:
+        raise NotRedacted("Name a step.")
+    return list(found.values())
+
+
+def _with_copies(conversation: Conversation, named: list[Step]) -> list[Step]:
+    """These steps, and those that repeat their content by the way a turn is recorded."""
+    wanted = Q(pk__in=[row.pk for row in named])
+    roots = {row.prompt_id for row in named if row.type == "action_call" and not row.path}
+    for prompt in _asked_again(conversation, roots):
+        wanted |= Q(prompt=prompt, path="", type="action_call")
+        wanted |= Q(prompt=prompt, type="action_start", payload__contains='"snapshot":')
+    for row in named:
+        for path, types in _repeated(row):
+            wanted |= Q(prompt=row.prompt_id, path=path, type__in=types)
+    rows = Step.objects.filter(conversation=conversation).filter(wanted).order_by("seq")
+    return [row for row in rows if _can_be_redacted(row)]
+
+
+def _can_be_redacted(row: Step) -> bool:
+    return has_content(row) or (_names_snapshot(row) and not is_redacted(row.payload))
+
+
+def _names_snapshot(row: Step) -> bool:
+    return row.type == "action_start" and "snapshot" in row.content
+
+
+def _asked_again(conversation: Conversation, roots: set[int]) -> set[int]:
+    """The turns of the same message: one asks another again."""
+    pairs = list(conversation.prompts.exclude(repeats=None).values_list("pk", "repeats"))
+    while more := {each for pair in pairs if roots & set(pair) for each in pair if each is not None} - roots:
+        roots = roots | more
+    return roots
+
+
+def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Where the content of this step stands again: paths, and the types of the steps there."""
+    last = row.path.rpartition("/")[2]
+    base = parent(row.path) if _GATE.fullmatch(last) and parent(row.path) else row.path
+    if row.path and (row.type == "action_call" or base != row.path):
+        yield base, ("action_call",)
+        yield join(base, "human"), ("action_call", "action_result")
+        for number in range(1, 10):
+            yield join(base, f"card{number}"), ("action_call", "action_result")
+    if row.actor == "model":
+        answer = parent(base) if row.type == "action_call" else row.path
+        yield answer, ("action_result",)  # its opaque items
+        if row.type == "text":
+            for path in ancestors(parent(answer)):  # what an agent said is what its caller got
+                if path:
+                    yield path, ("action_result",)
+
+
+def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:
+    """Note who takes what out, which makes the ledger's triggers let go, and replace it; returns the new payloads."""
+    payloads = [redacted(row) for row in rows]
+    for row, payload in zip(rows, payloads, strict=True):
+        digests = {"sha256": sha256(row.payload), "left_sha256": sha256(payload)}
+        named = {"redacted_by": by.get_username(), "reason": hide(reason)}
+        Redaction.objects.create(conversation_id=row.conversation_id, seq=row.seq, **digests, **named)
+        QuerySet(Step).filter(pk=row.pk).update(payload=payload)  # a plain QuerySet: the model's own refuses
+    return payloads
+
+
+def _forget_files(rows: Iterable[Step], roots: Collection[int], conversation: Conversation) -> None:
+    """The files that these steps name, or that came with these turns: rows now, contents once that is committed."""
+    made = [int(row.content.get("file", 0)) for row in rows if row.type == "file"]
+    files = list(File.objects.filter(Q(pk__in=made) | Q(prompt__in=roots), conversation=conversation))
+    File.objects.filter(pk__in=[file.pk for file in files]).delete()
+    transaction.on_commit(partial(_remove, files))
+
+
+def _remove(files: Iterable[File]) -> None:
+    for file in files:
+        if not File.objects.filter(content=file.content.name).exists():  # another row may name the same content
+            file.content.delete(save=False)
+        if file.path:
+            try:
+                Box(folder_of(file.conversation_id)).remove(file.path)
+            except (ToolError, OSError):
+                logger.exception("a file that was redacted is still in the workspace: %r", file.path)
+
+
+def _forget_words(conversation: Conversation, prompts: Iterable[Prompt]) -> None:
+    """What was said, in the prompt's row and, where it was made from that, in the title."""
+    for prompt in prompts:
+        said = [prompt.input, *prompt.files.order_by("pk").values_list("name", flat=True)]
+        if conversation.title in {titled(text) for text in said if text}:
+            Conversation.objects.filter(pk=conversation.pk).update(title=GONE)
+        Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=GONE)
+
+
+def _fold_again(prompt: Prompt) -> None:
+    """Store the outputs as the steps make them now."""
+    for position, output in folded(read_steps(prompt.pk)).items():
+        columns = output_columns(output)
+        times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
+        changed = {**columns, **times, "type": output.type}
+        Output.objects.filter(prompt=prompt, position=position).update(**changed)
+
+
+def _is_time(name: str) -> bool:
+    return name in CHANGING and name.endswith("_at")
+
+
+def _copies(conversation: Conversation, before: dict[int, str], after: Iterable[str]) -> list[int]:
+    """The steps that still hold a text which was taken out of others, whose payloads were `before` and are `after`."""
+    gone = _texts(before.values()) - _texts(after)
+    if not gone:
+        return []
+    holds = one_of({canonical(text)[1:-1] for text in gone})
+    steps = Step.objects.filter(conversation=conversation).order_by("seq").values_list("seq", "payload")
+    return [seq for seq, payload in steps.iterator() if seq not in before and holds(payload)]
+
+
+def _texts(payloads: Iterable[str]) -> set[str]:
+    return {text for payload in payloads for text in texts(json.loads(payload)) if len(text) >= COPY_LEAST}

@@ -1,0 +1,43 @@
+"""Downloads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, Http404
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_GET
+
+from conversations.models import File
+from conversations.pages.chat.views import PersonRequest
+
+
+class Download(FileResponse):
+    """A file that is sent while it is read: Django by itself would first read all of it into memory."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = iter(self)
+        read = sync_to_async(lambda: next(pieces, b""))
+        while piece := await read():
+            yield piece
+
+
+@login_required
+@require_GET
+def download(request: PersonRequest, pk: int) -> Download:
+    """A file, for its reader."""
+    return attachment(get_object_or_404(File.objects.visible_to(request.user), pk=pk))
+
+
+def attachment(file: File) -> Download:
+    """A file, to be saved and never shown here: what is in it is a model's, and hostile. Raises Http404."""
+    try:
+        content = file.content.open("rb")
+    except FileNotFoundError as error:
+        raise Http404("The file is no longer there.") from error
+    response = Download(content, as_attachment=True, filename=file.name, content_type="application/octet-stream")
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    return response

@@ -1,0 +1,136 @@
+"""The claim by which a worker may run a prompt: a fence, +1 each time one is taken, and a lease that it renews.
+
+Hand-written SQL, like the journal's, which checks the claim with each record that a worker writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db import connection, transaction
+
+from conversations.database.sql import drop_drafts, held, now
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A prompt that this worker may run until its lease ends, unless it renews it."""
+
+    prompt: int
+    fence: int
+    strikes: int
+    at: float = field(default=0.0, compare=False)
+    """When it was taken, by this process's monotonic clock, or a little before."""
+
+
+STRIKES = 3
+"""Workers lost at one step without progress before the turn is given up."""
+STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
+"""SQL for the strikes of the prompt `p` once it is claimed: a lease that nobody gave back is a worker lost."""
+ALONE = f"""({STRUCK} <> {STRIKES - 1} OR NOT EXISTS (
+    SELECT 1 FROM conversations_prompt q
+    WHERE q.state IN ('queued', 'running') AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
+"""SQL for whether the prompt `p`, which nobody holds, may be claimed beside those that are held.
+
+The last try before a turn is given up is made while no other such try is: a turn that takes its worker down is given up
+alone, and what was lost beside it is not. Once the try that is made has progress, is given back or is lost, the next
+look of any worker finds another.
+"""
+ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
+"""SQL for whether turns may run at all: the kill switch is off."""
+CLAIMABLE = f"""
+    SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
+    WHERE p.state IN ('queued', 'running') AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
+      AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = 'queued' AND NOT EXISTS (
+          SELECT 1 FROM conversations_prompt q
+          WHERE q.conversation_id = p.conversation_id AND q.state = 'queued' AND q.id < p.id)))
+    ORDER BY p.id LIMIT %s"""
+
+
+def claimable(most: int) -> list[int]:
+    """Prompts that could be claimed now, oldest first, at most `most`."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIMABLE.format(now=now()), [most])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
+    """Take a prompt: fence +1, a lease, and the conversation's slot if it is free. None where another was faster, where
+    it may not be tried beside one that is held, and while the kill switch is on.
+
+    Of two last tries that are claimed at the same moment neither need see the other on PostgreSQL: then both are made.
+
+    The running time of a worker that was lost counts up to the last renewal of its lease; it is a strike. The drafts
+    that it left go: what they say is said again, or is none of this claim's.
+    """
+    at = time.monotonic()
+    lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_conversation SET active_prompt_id = %s"
+            " WHERE id = (SELECT conversation_id FROM conversations_prompt WHERE id = %s)"
+            " AND (active_prompt_id IS NULL OR active_prompt_id = %s)",
+            [prompt, prompt, prompt],
+        )
+        if cursor.rowcount == 0:
+            return None
+        cursor.execute(
+            "UPDATE conversations_prompt AS p SET fence = fence + 1, worker = %s,"
+            f" running_seconds = running_seconds + {lost},"
+            f" strikes = {STRUCK},"
+            f" claimed_at = {now()}, lease_until = {now()} + %s"
+            f" WHERE id = %s AND state IN ('queued', 'running') AND lease_until < {now()} AND {ALLOWED}"
+            f" AND {ALONE.format(now=now())}"
+            " RETURNING fence, strikes",
+            [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
+        )
+        row = cursor.fetchone()
+        if row is None:
+            transaction.set_rollback(True)
+            return None
+        drop_drafts(cursor, prompt, None)
+        fence, strikes = row
+        return Claim(prompt, fence, strikes, at)
+
+
+def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
+    """Prolong these leases by one UPDATE; returns the prompts that are still held."""
+    pairs = [(claim.prompt, claim.fence) for claim in claims]
+    if not pairs:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE conversations_prompt SET lease_until = {now()} + %s WHERE lease_until > {now()}"
+            f" AND (id, fence) IN (VALUES {', '.join(['(%s, %s)'] * len(pairs))}) RETURNING id",
+            [lease_seconds, *(value for pair in pairs for value in pair)],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def spare(claim: Claim, seconds: float) -> None:
+    """Count so many seconds since the claim as no running time."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_prompt SET claimed_at = claimed_at + %s"
+            " WHERE id = %s AND fence = %s AND lease_until > 0",
+            [seconds, claim.prompt, claim.fence],
+        )
+
+
+def release(claim: Claim) -> None:
+    """Give a prompt back, to be claimed by anyone at once."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {held()}, lease_until = 0"
+            " WHERE id = %s AND fence = %s AND lease_until > 0",
+            [claim.prompt, claim.fence],
+        )
+
+
+def is_held(prompt: int) -> bool:
+    """Whether a worker holds this prompt now."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM conversations_prompt WHERE id = %s AND lease_until > {now()}", [prompt])
+        return cursor.fetchone() is not None

@@ -1,0 +1,55 @@
+"""Appending what people do: read the turn under the lock, add steps, write them with the outputs they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from agents.engine.interfaces.journal import Record
+from agents.engine.ledger import Step
+from agents.engine.outputs.outputs import Outputs
+from agents.engine.secrets import hide_in
+from agents.engine.view import View
+from conversations.ledger.journal import Place, append, read_steps
+from conversations.models import Conversation, Prompt
+
+
+@dataclass
+class Turn:
+    """A prompt's ledger, held under its conversation's lock until the transaction ends."""
+
+    prompt: Prompt
+    place: Place
+    view: View
+
+    def append(self, steps: Iterable[Step]) -> None:
+        """Record these steps, numbered and dated now, without the site's secrets, with the outputs they change."""
+        outputs = Outputs(self.view.steps)
+        placed, changed = [], {}
+        for number, step in enumerate(steps, self.place.seq + 1):
+            new = replace(step, payload=hide_in(step.payload), id=number, time=datetime.now(UTC).isoformat())
+            placed.append(new)
+            self.view.add(new)
+            if output := outputs.add(new):
+                changed[output.position] = output
+        if placed:
+            self.place = append(self.place, Record(tuple(placed), tuple(changed.values())))
+
+
+@contextmanager
+def locked_turn(prompt_id: int) -> Iterator[Turn]:
+    """Open a transaction on this prompt's conversation; nobody else writes to its ledger inside.
+
+    Raises Prompt.DoesNotExist.
+    """
+    with transaction.atomic():
+        conversation = Conversation.objects.select_for_update(of=("self",)).filter(prompts=prompt_id).first()
+        if conversation is None:
+            raise Prompt.DoesNotExist(f"prompt {prompt_id} is not there, or was erased")
+        prompt = Prompt.objects.get(pk=prompt_id)
+        place = Place(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+        yield Turn(prompt, place, View(read_steps(prompt.pk)))

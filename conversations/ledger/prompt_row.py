@@ -1,0 +1,59 @@
+"""What a prompt's row says of its ledger: a fold of the steps, like the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agents.engine.closing import spent
+from agents.engine.interfaces.provider import USAGE
+from agents.engine.ledger import Step
+from agents.engine.runtime.run import is_round
+
+PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
+"""Steps that a worker writes on its way to the place where an earlier one was lost."""
+
+
+@dataclass
+class Standing:
+    """The change that steps make to a prompt's row. `state` is "" where they say nothing of it."""
+
+    state: str = ""
+    stop_reason: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    ended: bool = False
+    releases: bool = False
+    progress: bool = False
+
+    def after(self, steps: Iterable[Step]) -> Standing:
+        """This, with the steps folded in."""
+        for step in steps:
+            self._fold(step)
+        return self
+
+    def _fold(self, step: Step) -> None:
+        self.progress = self.progress or step.type not in PROGRESS_LESS
+        if not step.path:
+            self._fold_root(step)
+        elif step.type == "action_call" and is_round(step):
+            self._count("rounds", 1)
+        if (used := spent(step)) is not None:
+            for name in USAGE:
+                self._count(name, used.get(name, 0))
+            price = step.payload.get("cost_nano_usd")
+            self._count("unpriced" if price is None else "cost_nano_usd", 1 if price is None else price)
+
+    def _fold_root(self, step: Step) -> None:
+        if step.type in ("action_start", "resume"):
+            self.state = "running"
+        elif step.type == "pause":
+            self.state, self.releases = "waiting_for_approval", True
+        elif step.type == "action_result":
+            said = step.payload  # a root that is no agent says only whether it failed
+            self.state = said.get("state", "failed" if step.failed else "completed")
+            self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
+            self.ended = self.releases = True
+
+    def _count(self, name: str, more: int) -> None:
+        if more:
+            self.counts[name] = self.counts.get(name, 0) + more

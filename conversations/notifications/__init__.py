@@ -1,0 +1,1 @@
+"""Notifications: telling people by e-mail that a turn waits for them."""

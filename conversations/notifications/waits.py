@@ -1,0 +1,92 @@
+"""Who is to be told of which turns that wait."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+
+from agents.engine.execution.gates import ANOTHER
+from conversations.accounts.presence import LOOKS_SECONDS
+from conversations.database.sql import database_time
+from conversations.models import Notice, Output, Prompt, State, Step
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+AT_ONCE = 500
+"""Waits that one look reads; of more the next look reads those that were not told."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One pause of a turn: it waits since the step `seq`."""
+
+    prompt: Prompt
+    seq: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What one person is to be told: what waits for them and they were not told of."""
+
+    person: User
+    waits: list[Wait]
+
+
+def tellings(but: Collection[int] = ()) -> list[Telling]:
+    """Whoever is to be told now, and of what: those who do not look at a page, of pauses that are not quite new.
+
+    `but` names people, by primary key, who are to be left in peace for now.
+    """
+    found: dict[User, list[Wait]] = defaultdict(list)
+    for person, wait in islice(_untold(but), AT_ONCE):
+        found[person].append(wait)
+    return [Telling(person, waits) for person, waits in found.items()]
+
+
+def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
+    """Each wait with somebody who is to be told of it: its owner; staff where the owner may not decide all."""
+    now = database_time()
+    waiting = _waiting(datetime.fromtimestamp(now, UTC) - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
+    deciders = User.objects.with_perm("conversations.decide_own_approval", backend=BACKEND)
+    owners = _reachable(deciders, now).exclude(pk__in=but)
+    own = waiting.filter(conversation__owner__in=owners.values("pk")).exclude(_told(OuterRef("conversation__owner")))
+    for prompt in own[:AT_ONCE]:
+        yield prompt.conversation.owner, _wait(prompt)
+
+    staff = User.objects.with_perm("conversations.decide_approval", backend=BACKEND).filter(is_staff=True)
+    four_eyes = Exists(Output.objects.pending().filter(prompt=OuterRef("pk"), who=ANOTHER))
+    others = waiting.filter(four_eyes | ~Q(conversation__owner__in=deciders.values("pk")))
+    for person in _reachable(staff, now).exclude(pk__in=but):
+        for prompt in others.exclude(conversation__owner=person).exclude(_told(person.pk))[:AT_ONCE]:
+            yield person, _wait(prompt)
+
+
+def _waiting(before: datetime) -> QuerySet[Any]:
+    """The turns that wait since before then, each with the step that paused it last."""
+    pauses = Step.objects.filter(prompt=OuterRef("pk"), type="pause").order_by("-seq")
+    paused, since = (Subquery(pauses.values(field)[:1]) for field in ("seq", "time"))
+    waiting = Prompt.objects.filter(state=State.WAITING).annotate(paused=paused, since=since).filter(since__lte=before)
+    return waiting.select_related("conversation__owner").order_by("pk")
+
+
+def _told(person: Any) -> Exists:
+    """Whether this person was told of a pause of `_waiting`."""
+    return Exists(Notice.objects.filter(user=person, prompt=OuterRef("pk"), seq=OuterRef("paused")))
+
+
+def _wait(prompt: Any) -> Wait:
+    return Wait(prompt, prompt.paused, prompt.since)
+
+
+def _reachable(people: QuerySet[User], now: float) -> QuerySet[User]:
+    """Those of them who have an address, want mails, and do not look at a page of the site now."""
+    away = people.exclude(email="").exclude(account__mail=False)
+    return away.exclude(account__looked_at__gt=now - LOOKS_SECONDS).order_by("pk")

@@ -1,0 +1,1 @@
+"""Account pages: signing in, passwords, API keys, how one is told."""

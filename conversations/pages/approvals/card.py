@@ -1,0 +1,84 @@
+"""Deciding in the chat, card by card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.display.decision_form import decide_posted, open_card
+from conversations.display.gate import Card, Opened
+from conversations.models import Output
+from conversations.pages.chat.views import PersonRequest
+from conversations.pages.live import fragment, stands_at
+from conversations.pages.posting import posted
+from conversations.pages.timeline.turns import Block, turns
+
+
+@require_GET
+@login_required
+def card(request: PersonRequest, pk: int) -> HttpResponse:
+    """One card, with the form that `as` names (edit, reject; plain: none). 404 where the conversation is not theirs."""
+    block, shown = _block(request, pk)
+    open_card(shown, request.GET.get("as", "plain"))
+    return _answer(request, block)
+
+
+@posted
+def decide(request: PersonRequest, pk: int) -> HttpResponse:
+    """Decide the gate of an output by the digest that was shown.
+
+    404 where the conversation is not theirs, 403 for who may not decide, 409 with the present card where it is not as
+    it was shown, 400 with what was typed where that cannot be taken.
+    """
+    _, shown = _block(request, pk)
+    try:
+        output = decide_posted(shown, request.user, request.POST, "page")
+    except ObjectDoesNotExist as error:
+        raise Http404 from error
+    except DecisionRefused as refused:
+        return _refused(request, pk, shown.opened, refused)
+    if request.htmx:
+        html = fragment(request.user, output.conversation, stands_at(request))
+        return HttpResponse(html, headers={"HX-Reswap": "none"})
+    return redirect(f"{output.conversation.get_absolute_url()}#{_next(output)}")
+
+
+def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionRefused) -> HttpResponse:
+    """The card as it is now, with what was typed: in its form as long as it waits, else below what was decided."""
+    block, shown = _block(request, pk)
+    if shown.pending:
+        shown.opened = opened if shown.may else Opened(problem=str(refused))
+    else:
+        shown.opened = replace(opened, problem="Not decided.")
+    status = 409 if isinstance(refused, Conflict) else 403 if refused.code == "forbidden" else 400
+    return _answer(request, block, status)
+
+
+def _block(request: PersonRequest, pk: int) -> tuple[Block, Card]:
+    """The block of this output's gate, and its card. Raises Http404."""
+    mine = Output.objects.visible_to(request.user).gates().filter(pk=pk).select_related("prompt__asked_by").first()
+    for turn in turns([mine.prompt], request.user) if mine else []:
+        for block in turn.blocks:
+            if block.card and block.card.row.pk == pk:
+                return block, block.card
+    raise Http404
+
+
+def _answer(request: PersonRequest, block: Block, status: int = 200) -> HttpResponse:
+    """The card alone for a page that swaps it in; on a page of its own for a browser without scripts."""
+    context = {"one": block, "conversation": block.card.row.conversation if block.card else None}
+    name = "conversations/card/one.html" if request.htmx else "conversations/decide.html"
+    return render(request, name, context, status=status)
+
+
+def _next(output: Output) -> str:
+    """Where the page stands after a decision: at the next card that waits, else at the end."""
+    waits = Output.objects.pending().filter(conversation=output.conversation_id)
+    following = waits.filter(prompt=output.prompt_id, position__gt=output.position).first() or waits.first()
+    return f"a-{following.pk}" if following else "now"

@@ -1,0 +1,90 @@
+"""What stands around the timeline and changes with it: title, menu and word in the bar, what waits, the button to send
+or stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from conversations.display.gate import Card
+from conversations.models import Conversation, Prompt, State
+from conversations.pages.timeline.turns import Turn
+from conversations.pages.versions import version
+
+
+class Part(NamedTuple):
+    """An element that is sent by itself."""
+
+    id: str
+    version: str
+
+    @property
+    def template(self) -> str:
+        """Its template."""
+        return f"conversations/dock/{self.id}.html"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The gates that wait together, with those of the same answer that were decided."""
+
+    cards: Sequence[Card]
+
+    @property
+    def open(self) -> list[Card]:
+        """Those that wait."""
+        return [card for card in self.cards if card.pending]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether what the reader may approve carries several risks: that is not approved all at once."""
+        return len({card.row.risk for card in self.yours}) > 1
+
+    @property
+    def yours(self) -> list[Card]:
+        """Those that wait for the reader: the others wait for somebody else."""
+        return [card for card in self.open if card.allow]
+
+    @property
+    def may(self) -> bool:
+        """Whether one of them waits for the reader."""
+        return bool(self.yours)
+
+
+@dataclass(frozen=True)
+class Dock:
+    """`active` is the turn that runs or waits, `last` the last one."""
+
+    conversation: Conversation
+    active: Prompt | None
+    last: Prompt | None
+    batch: Batch
+
+    @classmethod
+    def of(cls, conversation: Conversation, turn: Turn | None, last: Prompt | None) -> Dock:
+        """That of a conversation, from the turn that is active."""
+        return cls(conversation, conversation.active_prompt, last, Batch(turn.gates if turn else []))
+
+    @property
+    def state(self) -> str:
+        """The word in the bar: waiting, working, behind (what works is not shown), failed, or ""."""
+        if self.batch.open:
+            return "waiting"
+        if self.active:
+            return "working" if self.active.visible else "behind"
+        return "failed" if self.last and self.last.state == State.FAILED else ""
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """The elements, by id."""
+        active = self.active and self.active.pk
+        shown = {
+            "name": version(str(self.conversation)),
+            "menu": version(str(self.conversation), self.conversation.archived_at is None),
+            "state": version(self.state, len(self.batch.yours)),
+            "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], self.batch.may),
+            "act": version(active, self.state, self.batch.may),
+        }
+        return {name: Part(name, value) for name, value in shown.items()}

@@ -1,0 +1,62 @@
+"""What people send from a page."""
+
+from __future__ import annotations
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from agents.engine.ledger import valid_text
+from conversations.files.uploads import Upload, uploads
+from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.start import INPUT_MOST, BadInput
+
+TIERS = (("normal", "Normal"), ("high", "High"))
+
+
+class Message(forms.Form):
+    """A message with its files, and the tier of the model that is to answer it."""
+
+    input = forms.CharField(
+        required=False,  # files alone are a message too
+        strip=False,
+        max_length=INPUT_MOST,
+        error_messages={
+            "max_length": f"A message takes {INPUT_MOST:,} characters, and this has more. Send it in parts.",
+        },
+    )
+    model = forms.ChoiceField(choices=TIERS, initial="normal", required=False)
+
+    @property
+    def text(self) -> str:
+        """What was typed, valid or not: it stays in the field."""
+        return str(self.data.get("input", ""))
+
+    @property
+    def tier(self) -> str:
+        """The chosen tier; normal where none was."""
+        chosen = str(self.data.get("model", "normal"))
+        return chosen if chosen in dict(TIERS) else "normal"
+
+    @property
+    def key(self) -> str:
+        """The page's own name for this message; "" where it gave none."""
+        return valid_text(str(self.data.get("key", "")))[:KEY_MOST]
+
+    @property
+    def brought(self) -> int:
+        """How many files came with it."""
+        return len(self._sent)
+
+    def checked(self) -> str:
+        """The text, to be sent. Raises BadInput."""
+        for errors in self.errors.values():
+            raise BadInput(str(errors[0]))
+        return self.text
+
+    def uploads(self) -> list[Upload]:
+        """The files, to be sent. Raises BadFile."""
+        return uploads(self._sent)
+
+    @property
+    def _sent(self) -> list[UploadedFile[bytes]]:
+        return self.files.getlist("files")

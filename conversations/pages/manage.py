@@ -1,0 +1,106 @@
+"""What one does with a conversation as a whole: put it away and back, take it along as Markdown, see
+what it took, delete it."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_GET, require_http_methods
+
+from agents.engine.ledger import valid_text
+from conversations.display.export import exported, file_name
+from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
+from conversations.models import Conversation
+from conversations.pages.chat.done import say_archived, say_deleted
+from conversations.pages.chat.gone import gone
+from conversations.pages.chat.views import PersonRequest
+from conversations.pages.posting import posted
+from conversations.pages.timeline.turns import TURNS_MOST
+from conversations.prompts.listing import archive, put_back
+from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
+
+RUNS = "A turn runs here: stop it first. Nothing was deleted."
+
+
+@posted
+def put_away(request: PersonRequest, pk: int) -> HttpResponse:
+    """Archive a conversation. The list says so, and offers to undo it."""
+    found = _mine(request, pk)
+    archive(found)
+    say_archived(request, found)
+    return redirect("home")
+
+
+@posted
+def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
+    """Put a conversation back into the list, and show it."""
+    found = _mine(request, pk)
+    put_back(found)
+    return redirect(found)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: PersonRequest, pk: int) -> HttpResponse:
+    """Say what goes and what stays; by POST, delete it. 409 while a worker is at a turn of it, 410 where it went."""
+    try:
+        found, problem = _mine(request, pk), ""
+    except Http404:
+        return gone(request, request.user, pk)
+    if request.method == "POST":
+        title = str(found)
+        try:
+            erase(found, request.user, valid_text(request.POST.get("reason", "")).strip()[:REASON_MOST])
+        except TurnRuns:
+            problem = RUNS
+        except Conversation.DoesNotExist:
+            raise Http404 from None  # somebody deleted it at the same moment
+        else:
+            say_deleted(request, title)
+            return redirect("home")
+    context = {
+        "conversation": found,
+        "problem": problem,
+        "reason": request.POST.get("reason", ""),
+        "reason_most": REASON_MOST,
+        "turns": found.prompts.filter(visible=True).count(),
+        "files": found.files.count(),
+    }
+    return render(request, "conversations/delete.html", context, status=409 if problem else 200)
+
+
+@login_required
+@require_GET
+def export(request: PersonRequest, pk: int) -> HttpResponse:
+    """A conversation as a Markdown file."""
+    found = _mine(request, pk)
+    response = HttpResponse(exported(found), content_type="text/markdown; charset=utf-8")
+    response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+@login_required
+@require_GET
+def usage(request: PersonRequest, pk: int) -> HttpResponse:
+    """What a conversation took in tokens and money: in all, by model, and turn by turn."""
+    found = _mine(request, pk)
+    prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
+    newest = list(prompts[:TURNS_MOST])
+    spent = of_prompts([prompt.pk for prompt in newest])
+    context = {
+        "conversation": found,
+        "spent": of_conversations([pk]).get(pk, NOTHING),
+        "models": by_model(pk),
+        "turns": [(prompt, spent.get(prompt.pk, NOTHING)) for prompt in newest],
+        "more": prompts.count() - len(newest),
+    }
+    return render(request, "conversations/usage.html", context)
+
+
+def _mine(request: PersonRequest, pk: int) -> Conversation:
+    """The conversation, for its owner. Raises Http404 where it is not theirs."""
+    mine = Conversation.objects.visible_to(request.user).select_related("owner", "active_prompt")
+    return get_object_or_404(mine, pk=pk)

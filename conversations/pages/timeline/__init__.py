@@ -1,0 +1,1 @@
+"""The timeline: a turn as blocks with ids and versions."""

@@ -1,0 +1,1 @@
+"""Prompts: starting a turn, stopping it, and what its owner does with a conversation."""

@@ -1,0 +1,83 @@
+"""Whether the site can do its work: the facts, which the admin's first page shows, and `/healthz` for monitors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import Error
+from django.db.models import OuterRef, Subquery
+from django.http import HttpRequest, JsonResponse
+
+from conversations.database.disk import is_short
+from conversations.database.sql import database_time
+from conversations.ledger.claims import claimable
+from conversations.models import Prompt, Step, Worker
+from conversations.prompts.killswitch import standing
+
+QUEUE_MOST = 1000
+"""Turns in the queue are counted so far."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The worker of one host: seconds since its last beat, the turns it holds, and whether it was told to stop."""
+
+    name: str
+    beat_seconds: float
+    running: int
+    stopping: bool
+
+    @property
+    def alive(self) -> bool:
+        """Whether turns are taken up here."""
+        return not self.stopping and self.beat_seconds < settings.AGENTSITE_BEAT_SECONDS
+
+
+def hosts() -> list[Host]:
+    """All hosts that ever had a worker, by name. Three queries."""
+    time = database_time()
+    held = Prompt.objects.filter(state="running", lease_until__gt=time).values_list("worker", flat=True)
+    running = Counter(worker.removeprefix("worker:").rpartition("/")[0] for worker in held)
+    return [
+        Host(row.host, max(time - row.beat_at, 0.0), running[row.host], row.stopping)
+        for row in Worker.objects.order_by("host")
+    ]
+
+
+def queue() -> list[int]:
+    """The turns that a worker could take up now, oldest first, up to QUEUE_MOST."""
+    return claimable(QUEUE_MOST)
+
+
+def waiting_since(prompts: list[int]) -> datetime | None:
+    """Since when nothing has happened in the turn in which nothing happened for longest; None without any."""
+    last = Step.objects.filter(prompt=OuterRef("pk")).order_by("-seq").values("time")[:1]
+    times = Prompt.objects.filter(pk__in=prompts).annotate(since=Subquery(last)).values_list("since", flat=True)
+    return min(filter(None, times), default=None)
+
+
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 while database and disk take what is new and a worker's beat is young enough; 503 with the reason otherwise.
+
+    `stopped` says whether the kill switch is on: then turns wait, and the site is well all the same.
+    """
+    report, ok = _report()
+    response = JsonResponse({"ok": ok, **report}, status=200 if ok else 503)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # a 503 is how this view says no, not an error
+    return response
+
+
+def _report() -> tuple[dict[str, Any], bool]:
+    try:
+        known = [host for host in hosts() if not host.stopping]
+        alive = sum(host.alive for host in known)
+        last = min((round(host.beat_seconds, 1) for host in known), default=None)
+        full = is_short()
+        report = {"database": "ok", "disk": "full" if full else "ok", "workers": alive, "last_beat_seconds": last}
+        return report | {"queue": len(queue()), "stopped": standing() is not None}, bool(alive) and not full
+    except Error:
+        return {"database": "unreachable"}, False

@@ -1,0 +1,258 @@
+"""Forms made of schemas: whatever an input is, a form that nobody changed gives it back, and nothing is coerced."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from typing import Any, Literal
+
+import pytest
+from django.template.loader import render_to_string
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from agents.engine.ledger import JSON, canonical
+from agents.engine.schema import problems, schema_of
+from conversations.display.schema_form import SchemaForm
+
+
+class Deep(BaseModel):
+    name: str
+    more: list[int] = []
+
+
+class Everything(BaseModel):
+    """One field of each kind, needed or not, and each that may be null."""
+
+    text: str
+    note: str | None = None
+    title: str = "none"
+    count: int
+    ratio: float = 0.5
+    limit: int | None = None
+    sure: bool
+    maybe: bool | None = None
+    kind: Literal["a", "b\n", 3]
+    tags: list[str]
+    names: list[str] | None = None
+    deep: Deep
+    either: int | str
+    anything: Any = None
+    many: dict[str, Deep] = {}
+
+
+TEXTS = st.text(st.characters(codec=None), max_size=30) | st.text(
+    " \t\n\r\x0b\x00\u2028ab\u202e\u200b\xa0'\"<&", max_size=12
+)
+NUMBERS = st.integers() | st.integers(10**300, 10**301)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+DEEP = st.fixed_dictionaries({"name": TEXTS}, optional={"more": st.lists(NUMBERS, max_size=3)})
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | FLOATS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+INPUTS = st.fixed_dictionaries(
+    {
+        "text": TEXTS,
+        "count": NUMBERS,
+        "sure": st.booleans(),
+        "kind": st.sampled_from(["a", "b\n", 3]),
+        "tags": st.lists(TEXTS, max_size=4),
+        "deep": DEEP,
+        "either": NUMBERS | TEXTS,
+    },
+    optional={
+        "note": TEXTS | st.none(),
+        "title": TEXTS,
+        "ratio": FLOATS,
+        "limit": NUMBERS | st.none(),
+        "maybe": st.booleans() | st.none(),
+        "names": st.lists(TEXTS, max_size=3) | st.none(),
+        "anything": VALUES,
+        "many": st.dictionaries(TEXTS, DEEP, max_size=2),
+    },
+)
+
+
+class Sent(HTMLParser):
+    """What a browser sends of a form as it stands: line breaks as CRLF, and in one line none."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.posted: dict[str, str] = {}
+        self._area, self._text = "", ""
+        self._choice = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = {name: value or "" for name, value in attrs}
+        if tag == "input":
+            self.posted[said["name"]] = said["value"].replace("\n", "").replace("\r", "")
+        elif tag == "textarea":
+            self._area, self._text = said["name"], ""
+        elif tag == "select":
+            self._choice = said["name"]
+        elif tag == "option" and (self._choice not in self.posted or "selected" in said):
+            self.posted[self._choice] = said["value"]
+
+    def handle_data(self, data: str) -> None:
+        self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            lines = self._text.removeprefix("\n").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            self.posted[self._area] = "\r\n".join(lines)
+
+
+def sent(form: SchemaForm) -> dict[str, str]:
+    html = render_to_string("conversations/card/fields.html", {"form": form, "prefix": "x"})
+    return Sent(html).posted
+
+
+def again(schema: dict[str, JSON], payload: dict[str, JSON], **changes: str) -> SchemaForm:
+    """The form of this input after somebody typed these texts, by name, into it."""
+    shown = SchemaForm(schema, payload)
+    keys = {field.name: field.key for field in shown.fields}
+    return SchemaForm(schema, payload, sent(shown) | {keys[name]: text for name, text in changes.items()})
+
+
+SCHEMA = schema_of(Everything)
+PLAIN: dict[str, JSON] = {
+    "text": "a", "count": 1, "sure": True, "kind": "a", "tags": ["x", "y"], "deep": {"name": "n"}, "either": 5,
+}  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(INPUTS)
+def test_a_form_that_nobody_changed_gives_the_same_input(payload: dict[str, JSON]) -> None:
+    form = again(SCHEMA, payload)
+    assert canonical(form.payload()) == canonical(payload)
+    assert form.errors == {}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(TEXTS, VALUES, max_size=5))
+def test_an_input_without_a_schema_comes_back_too(payload: dict[str, JSON]) -> None:
+    form = again({"type": "object"}, payload)
+    assert (canonical(form.payload()), form.errors) == (canonical(payload), {})
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES, INPUTS)
+def test_what_is_typed_as_json_is_taken_as_it_is(value: JSON, payload: dict[str, JSON]) -> None:
+    shown = SchemaForm(SCHEMA, payload | {"anything": value})
+    field = next(field for field in shown.fields if field.name == "anything")
+    assert field.kind == "json"
+    form = again(SCHEMA, {name: each for name, each in payload.items() if name != "anything"}, anything=field.text)
+    assert canonical(form.payload()["anything"]) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("text", "  two\r\n lines \t\r\n\r\n", "  two\n lines \t\n\n"),
+        ("text", "", ""),
+        ("note", "x", "x"),
+        ("count", "-7", -7),
+        ("count", "9" * 400, int("9" * 400)),
+        ("ratio", "1.50", 1.5),
+        ("ratio", "2", 2),
+        ("limit", "3", 3),
+        ("sure", "false", False),
+        ("kind", "3", 3),
+        ("kind", '"b\\n"', "b\n"),
+        ("tags", " a\r\nb \r\n\r\nc", [" a", "b ", "c"]),
+        ("tags", "", []),
+        ("deep", '{"name": "a\\tb", "more": [1]}', {"name": "a\tb", "more": [1]}),
+        ("either", '"5"', "5"),
+    ],
+)
+def test_what_is_typed_is_what_is_passed(name: str, typed: str, value: JSON) -> None:
+    form = again(SCHEMA, PLAIN, **{name: typed})
+    assert canonical(form.payload()) == canonical(PLAIN | {name: value})
+    assert form.errors == {}
+    assert problems(Everything, form.payload()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "why"),
+    [
+        ("count", "1.0", "whole number"),
+        ("count", "1e3", "whole number"),
+        ("count", "\u0661", "whole number"),
+        ("count", "", "needs a value"),
+        ("ratio", "NaN", "needs to be a number"),
+        ("ratio", "1e999", "too large"),
+        ("kind", '"c"', "none of the choices"),
+        ("deep", "{name: 1}", "no JSON: Expecting property name"),
+        ("deep", '{"name": "a", "name": "b"}', "twice"),
+        ("deep", "[Infinity]", "Infinity is no JSON"),
+        ("deep", "[" * 100_000, "too deeply"),
+        ("either", "", "needs a value"),
+    ],
+)
+def test_what_cannot_be_taken_is_said_at_its_field_and_kept(name: str, typed: str, why: str) -> None:
+    form = again(SCHEMA, PLAIN, **{name: typed})
+    form.payload()
+    assert [*form.errors] == [name]
+    field = next(field for field in form.fields if field.name == name)
+    assert why in field.errors[0]
+    assert field.text == typed
+
+
+def test_what_may_be_left_out_stays_out_until_it_is_typed() -> None:
+    assert again(SCHEMA, PLAIN, limit="", maybe="", note="").payload() == PLAIN
+    assert again(SCHEMA, PLAIN | {"limit": 3}, limit="").payload() == PLAIN
+    assert again(SCHEMA, PLAIN | {"note": None}, note="").payload() == PLAIN | {"note": None}
+    fields = {field.name: field for field in SchemaForm(SCHEMA, PLAIN).fields}
+    assert (fields["title"].default, fields["ratio"].default) == ("none", "0.5")
+
+
+def test_the_simplest_field_that_carries_a_value() -> None:
+    kinds = {field.name: field.kind for field in SchemaForm(SCHEMA, PLAIN | {"note": "x\ny"}).fields}
+    assert kinds == {
+        "text": "line", "note": "text", "title": "line", "count": "number", "ratio": "number", "limit": "number",
+        "sure": "choice", "maybe": "choice", "kind": "choice", "tags": "lines", "names": "lines", "deep": "json",
+        "either": "json", "anything": "json", "many": "json",
+    }  # fmt: skip
+    (command,) = SchemaForm({"properties": {"c": {"type": "string"}}}, {"c": "ls"}, code=frozenset({"c"})).fields
+    assert (command.kind, command.code) == ("text", True)
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\U000e0100", "\u2028", "\x1b[31m", "\r", "\x00", "\xa0"])
+def test_what_nobody_sees_is_spelled_out(hidden: str) -> None:
+    """T-45: in an input as it was asked for, and in what somebody pasted, before it can be approved."""
+    asked = PLAIN | {"text": f"a{hidden}b", "tags": [f"x{hidden}"]}
+    for form in (SchemaForm(SCHEMA, asked), again(SCHEMA, PLAIN, text=f"a{hidden}b\n", tags=f"x{hidden}")):
+        form.payload()
+        for field in form.fields:
+            assert hidden not in field.text or hidden == "\r"
+    if hidden == "\r":
+        return  # a browser never sends one by itself
+    pasted = again(SCHEMA, PLAIN, text=f"a{hidden}b")
+    pasted.payload()
+    assert "spelled out" in pasted.errors["text"][0]
+    looked_at = SchemaForm(SCHEMA, PLAIN, sent(pasted))
+    assert looked_at.payload() == PLAIN | {"text": f"a{hidden}b"}
+    assert looked_at.errors == {}
+    assert json.loads(next(field.text for field in looked_at.fields if field.name == "text")) == f"a{hidden}b"
+
+
+def test_what_others_found_wrong_stands_at_its_field_or_above() -> None:
+    form = SchemaForm(SCHEMA, PLAIN, errors={"tags.0": ["too short"], "input": ["odd"], "gone": ["not known"]})
+    assert [field.errors for field in form.fields if field.errors] == [["too short"]]
+    assert form.others == ["input: odd", "gone: not known"]
+
+
+class Told(BaseModel):
+    command: str = Field(min_length=1, description="What to <run>.")
+
+
+def test_a_description_is_told_and_nothing_in_it_is_markup() -> None:
+    form = SchemaForm(schema_of(Told), {"command": "</textarea><script>"})
+    html = render_to_string("conversations/card/fields.html", {"form": form, "prefix": "x"})
+    assert "What to &lt;run&gt;." in html
+    assert "<script>" not in html

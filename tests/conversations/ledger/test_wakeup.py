@@ -1,0 +1,77 @@
+"""Who is asked to work: each host by a queue of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import OperationalError
+from django_q.brokers import get_broker
+from django_q.models import OrmQ
+from django_q.signals import pre_enqueue
+
+from conversations.database.sql import database_time
+from conversations.ledger import wakeup
+from conversations.models import Drain, Worker
+from conversations.worker import hosts, tasks
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def away() -> Iterator[None]:
+    """A queue that takes nothing."""
+
+    def refuses(**_more: object) -> None:
+        raise OperationalError("the database is away")
+
+    pre_enqueue.connect(refuses)
+    yield
+    pre_enqueue.disconnect(refuses)
+
+
+def works(host: str, **more: object) -> None:
+    now = database_time()
+    Worker.objects.create(**{"host": host, "pid": 1, "started_at": now, "beat_at": now, **more})
+
+
+def asked() -> list[str]:
+    return list(OrmQ.objects.order_by("key").values_list("key", flat=True))
+
+
+def test_every_host_is_woken_that_works_and_has_no_drain() -> None:
+    """One that has looks for itself, and nobody takes what is asked of one that went silent."""
+    for host in ("idle", "idle too", "drains"):
+        works(host)
+    works("silent", beat_at=database_time() - 3600)
+    works("stops", stopping=True)
+    assert hosts.take_drain("drains", "token", 30)
+    wakeup.wake()
+    assert asked() == ["idle", "idle too"]
+
+
+def test_a_drain_that_was_lost_keeps_no_host_asleep() -> None:
+    works("here")
+    Drain.objects.create(host="here", token="of a process that died", lease_until=database_time() - 1)
+    wakeup.wake()
+    assert asked() == ["here"]
+
+
+def test_what_a_host_is_asked_for_reaches_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A beat of one host says nothing of another, whose cluster may be wedged."""
+    for host in ("here", "there"):
+        works(host, beat_at=1.0)
+    wakeup.ask_for_beat("there")
+    assert get_broker("here").dequeue() is None
+    assert len(get_broker("there").dequeue()) == 1
+    monkeypatch.setenv("AGENTSITE_HOST", "there")
+    tasks.beat()
+    assert hosts.last_beat("there") > 1.0
+    assert hosts.last_beat("here") == 1.0
+
+
+@pytest.mark.usefixtures("away")
+def test_a_wake_up_that_is_not_taken_costs_nobody_anything() -> None:
+    works("here")
+    wakeup.wake()
+    assert asked() == []

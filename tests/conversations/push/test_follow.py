@@ -1,0 +1,525 @@
+"""How a client passes from what it reads to what it is told: nothing is lost between, whoever else comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.contrib.auth.models import User
+from django.core.asgi import get_asgi_application
+from django.core.cache import cache
+from django.db import connections
+from django.test import AsyncClient
+
+from conversations.accounts.presence import is_looking
+from conversations.approvals.decisions import decide
+from conversations.database import threads as reader
+from conversations.models import ApiKey
+from conversations.prompts.listing import rename
+from conversations.push import access, feed, hub, list_state, share, tailer, topics, watch
+from conversations.push.access import Pass
+from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
+from conversations.push.hub import Hub, Listener
+from conversations.push.list_state import Listed, Standing
+from conversations.push.tailer import Tailer
+from conversations.push.topics import Events, Look, Moved, PersonalApprovals
+from tests.conversations.listening import (
+    PATIENCE_SECONDS,
+    Transcript,
+    aside,
+    cookie,
+    following,
+    holds,
+    key_for,
+    opened,
+    streamed,
+)
+from tests.conversations.recording import stream
+from tests.conversations.support import Story, asking
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Client:
+    """A client whose reading is in the test's hands."""
+
+    def __init__(self, fed: Feed[Any, Any], channel: str) -> None:
+        self.feed, self._channel = fed, channel
+        self.had: list[Any] = []
+        self.opening = fed.open()
+
+    async def takes(self, frames: AsyncIterator[Any]) -> None:
+        """Read all of these."""
+        async for frame in frames:
+            self.had.append(frame)
+
+    async def listens(self, until: Callable[[], bool]) -> None:
+        """Take messages until this is so."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not until():
+                message = await self.feed.hub.layer.receive(self._channel)
+                await self.takes(self.feed.take(message) if message["type"] == "topic.message" else self.feed.pulse())
+
+    @property
+    def seqs(self) -> list[int]:
+        """The steps of the events that it has had."""
+        return [told.seq for told in self.had]
+
+    def has(self, text: str) -> bool:
+        """Whether the newest of what it has had has this in it."""
+        return bool(self.had) and text in text_of(self.had[-1])
+
+
+@asynccontextmanager
+async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) -> AsyncIterator[Client]:
+    """A client that has come and has read nothing yet."""
+    channel = await Hub.here().layer.new_channel()
+    listener = Listener(Pass(person.pk), channel, lambda code: None)
+    entered = Hub.enter(listener)
+    try:
+        yield Client(of(entered, listener, *what), channel)
+    finally:
+        await entered.leave(listener)
+
+
+# Two clients of one conversation
+
+
+@pytest.mark.parametrize("after", [0, 2])
+async def test_a_slow_client_loses_nothing_to_one_that_comes_later(ann: User, after: int) -> None:
+    """It has read and sits at its first event; another begins the topic two steps further on (I9)."""
+    story = await aside(Story, ann)
+    async with (
+        client(EventFeed, ann, story.conversation.pk, 0) as slow,
+        client(EventFeed, ann, story.conversation.pk, after) as other,
+    ):
+        slow.had.append(await anext(slow.opening))
+        await aside(story.ends)
+        await other.takes(other.opening)
+        await slow.takes(slow.opening)
+        more = await aside(Story, ann, conversation=story.conversation)
+        for each in (slow, other):
+            await each.listens(lambda each=each: each.seqs[-1] == 5)  # type: ignore[misc]
+        assert more.prompt.pk == slow.had[-1].prompt
+    assert slow.seqs == [1, 2, 3, 4, 5]
+    assert other.seqs == [seq for seq in slow.seqs if seq > after]
+
+
+@pytest.mark.parametrize("of", [EventFeed, PageFeed])
+async def test_a_topic_that_another_began_while_one_read(
+    ann: User, of: Callable[..., Feed[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further on than what was read: the steps between are read as well, whoever gets their answer first."""
+    story = await aside(Story, ann)
+    original = reader.read
+    async with client(of, ann, story.conversation.pk, 0) as first:
+
+        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
+            monkeypatch.setattr(feed, "read", original)
+            answer = await original(function, *args)
+            await aside(story.ends)
+            first.feed.hub.tailer.begin(first.feed._topic, 3)
+            return answer
+
+        monkeypatch.setattr(feed, "read", overtaken)
+        await first.takes(first.opening)
+    if of is EventFeed:
+        assert first.seqs == [1, 2, 3]
+    else:
+        assert 'data-seq="3"' in first.had[-1]
+
+
+class Mute(watch.Watch):
+    """A watch that says nothing."""
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(0.05)
+
+
+async def test_what_was_done_while_a_page_was_read_is_told(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was read, and renamed before it is followed from there: the first look finds it, though nothing tells it."""
+    monkeypatch.setattr(tailer, "open_watch", Mute)
+    story = await aside(Story, ann)
+    original = reader.read
+    async with client(PageFeed, ann, story.conversation.pk, 1) as page:
+
+        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
+            answer = await original(function, *args)
+            await aside(rename, story.conversation, "Harbour books")
+            return answer
+
+        monkeypatch.setattr(feed, "read", overtaken)
+        await page.takes(page.opening)
+        assert not page.has("Harbour books")
+        await page.listens(lambda: page.has("Harbour books"))
+
+
+async def test_a_page_that_another_began_with_another_title(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two open it while it is renamed: who read the old title reads again, whoever was first to follow."""
+    monkeypatch.setattr(tailer, "open_watch", Mute)
+    story = await aside(Story, ann)
+    original = reader.read
+    async with (
+        client(PageFeed, ann, story.conversation.pk, 1) as slow,
+        client(PageFeed, ann, story.conversation.pk, 1) as other,
+    ):
+
+        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
+            monkeypatch.setattr(feed, "read", original)
+            answer = await original(function, *args)
+            await aside(rename, story.conversation, "Harbour books")
+            await other.takes(other.opening)
+            return answer
+
+        monkeypatch.setattr(feed, "read", overtaken)
+        await slow.takes(slow.opening)
+    assert other.has("Harbour books")
+    assert slow.has("Harbour books")
+
+
+async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
+    ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tailer looks for a page that goes meanwhile; the next page begins a topic of the same name."""
+    story = await aside(Story, ann)
+    looking, go, original = threading.Event(), threading.Event(), Events.look
+
+    def slow(topic: Events, look: Look) -> Any:
+        if body := original(topic, look):
+            looking.set()
+            go.wait(PATIENCE_SECONDS)
+        return body
+
+    async with client(ListFeed, ann):  # another page is open: the tailer stays
+        async with client(EventFeed, ann, story.conversation.pk, 0) as goes:
+            await goes.takes(goes.opening)
+            monkeypatch.setattr(Events, "look", slow)
+            await aside(story.ends)
+            assert await asyncio.to_thread(looking.wait, PATIENCE_SECONDS)
+            monkeypatch.setattr(Events, "look", original)
+        async with client(EventFeed, ann, story.conversation.pk, 0) as comes:
+            await comes.takes(comes.opening)
+            go.set()
+            await aside(Story, ann, conversation=story.conversation)
+            await comes.listens(lambda: comes.seqs[-1] == 5)
+            assert comes.seqs == [1, 2, 3, 4, 5]
+
+
+# What belongs to a person
+
+
+def moved_of(conversation: int, owner: User) -> Look:
+    """A look that found steps in one conversation."""
+    moved = Moved(owner.pk, 9, drafted=False, listed=Listed("", None, 0))
+    return Look({conversation: moved}, frozenset({conversation}))
+
+
+async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
+    ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window is opened while something is so that passes before anybody looks."""
+    said = ["before"]
+    standing = Standing("", (0, False))
+    monkeypatch.setattr(topics, "list_now", lambda person: (standing, said[0]))
+    monkeypatch.setattr(feed, "list_now", lambda person: (standing, said[0]))
+    topic, moved = topics.PersonalList(ann.pk), moved_of(1, ann)
+    monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
+    async with client(ListFeed, ann) as window:
+        await window.takes(window.opening)
+        topic = window.feed._topic
+        assert topic.look(moved) == {"html": "before"}
+        assert topic.look(moved) is None
+        async with client(ListFeed, ann) as between:
+            said[0] = "between"
+            await between.takes(between.opening)
+            said[0] = "before"
+            assert topic.look(moved) == {"html": "before"}
+            assert topic.look(moved) is None
+
+
+async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch was turned, and the list fails: once, until who follows has read for themselves."""
+    monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
+    topic, turned = topics.PersonalList(ann.pk), Look({}, notices=(1, False))
+    topic.begun_at(Standing("", (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        topic.look(turned)
+    assert topic.look(turned) is None
+    topic.begun_at(Standing("", (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: (Standing("", (1, False)), "stopped"))
+    assert topic.look(turned) == {"html": "stopped"}
+    assert topic.look(turned) is None
+
+
+def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
+    moment = iter([False, True])
+    monkeypatch.setattr(list_state, "is_short", lambda: next(moment))
+    monkeypatch.setattr("conversations.pages.live.is_short", lambda: next(moment))
+    standing, html = topics.list_now(ann.pk)
+    assert not standing.notices[1]
+    assert "disk is full" not in html
+
+
+def test_what_all_must_know_is_read_once_for_all_people(
+    ann: User, bob: User, kim: User, django_assert_num_queries: Any
+) -> None:
+    """However many follow their lists: that, and how the conversations of all stand; and between two looks, nothing."""
+    tailer = Tailer(lambda group, number, body: None)
+    lists = [topics.PersonalList(person.pk) for person in (ann, bob, kim)]
+    for each in lists:
+        each.begun_at(Standing("", (0, False)))
+    with django_assert_num_queries(2):
+        look = tailer._looked([*lists], watch.Change(everything=True), frozenset())
+        assert [each.look(look) for each in lists] == [None] * len(lists)
+    with django_assert_num_queries(0):
+        look = tailer._looked([*lists], watch.Change(), frozenset())
+        assert [each.look(look) for each in lists] == [None] * len(lists)
+
+
+async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
+    kim: User, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for people who decide: how many wait is right again, for all of them."""
+    monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
+    async with client(ApprovalsFeed, kim) as window:
+        await window.takes(window.opening)
+        topic = window.feed._topic
+        assert await aside(topic.look, Look({}, everything=True)) == {"texts": window.had}
+        story, output = await aside(asking, ann)
+        moved = moved_of(story.conversation.pk, ann)
+        async with client(ApprovalsFeed, kim) as between:
+            await between.takes(between.opening)
+            assert '"waiting": 1' in between.had[-1]
+            await aside(decide, output.pk, ann, "reject", digest=output.digest, via="page")
+            assert await aside(topic.look, moved) == {"texts": window.had}
+            assert await aside(topic.look, moved) is None
+
+
+def test_approvals_are_read_of_the_conversations_that_moved(
+    kim: User, ann: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    """Not all that wait on the whole site, and not for each step of a running turn."""
+    for _ in range(3):
+        asking(ann)
+    topic = PersonalApprovals(kim.pk)
+    topic.begin()
+    told = topic.look(Look({}, everything=True))
+    assert told
+    assert '"waiting": 3' in told["texts"][0]
+    story, output = asking(ann)
+    moved = moved_of(story.conversation.pk, ann)
+    with django_assert_num_queries(0):
+        assert topic.look(moved) is None  # too soon
+    time.sleep(topics.HOLD_SECONDS)
+    with django_assert_num_queries(4) as queries:  # the person, their permissions, the gates, what became of others
+        told = topic.look(Look({}))
+    assert told == {"texts": [topics.approval_changed(output.pk, "pending", 4)]}
+    assert any(f"IN ({story.conversation.pk})" in each["sql"] for each in queries.captured_queries)
+
+
+# What fails once, and what waits
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked often whether clients may still listen."""
+    monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
+    monkeypatch.setattr(hub, "CHECK_PULSES", 1)
+
+
+@pytest.mark.usefixtures("often")
+async def test_one_failure_does_not_end_the_checks(
+    ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever it is: those who may not listen are found by the next one (T-43)."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    original, failed = access.lapsed, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def fails_once(passes: Any) -> dict[Pass, int]:
+        monkeypatch.setattr(hub, "lapsed", original)
+        loop.call_soon_threadsafe(failed.set)
+        raise ValueError("once")
+
+    monkeypatch.setattr(hub, "lapsed", fails_once)
+    async with following(story.conversation.pk, session) as socket:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await failed.wait()
+        await aside(User.objects.filter(pk=ann.pk).update, is_active=False)
+        assert await socket.closed() == 4401
+    assert "was not checked" in caplog.text
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Somebody writes to the database meanwhile, for long."""
+    with closing(sqlite3.connect(connections["default"].settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@pytest.mark.skipif(
+    connections["default"].vendor != "sqlite", reason="only SQLite has one lock for all that is written"
+)
+async def test_nobody_waits_for_what_is_noted_down(ann: User) -> None:
+    """While another process writes, clients are let in by session and by key; what they did is noted down after it."""
+    story, session, key = await aside(Story, ann), await aside(cookie, ann), await aside(key_for, ann)
+    address = f"/ws/conversations/{story.conversation.pk}/?format=json"
+    async with opened("/ws/me/", session) as (page, _):
+        await page.text()
+        with locked():
+            began = time.monotonic()
+            await page.says('{"looking": true}')
+            async with opened(address, origin=None, key=key) as (program, _):
+                assert (await program.event())["type"] == "prompt.created"
+            async with following(story.conversation.pk, session) as other:
+                assert (await other.event())["type"] == "prompt.created"
+            async with streamed(f"/api/conversations/{story.conversation.pk}/events/", key) as stream:
+                assert (await anext(stream.events()))["type"] == "prompt.created"
+            assert time.monotonic() - began < 10
+            assert not await aside(is_looking, ann.pk)
+        await holds(is_looking, ann.pk)
+        await holds(lambda: ApiKey.objects.get().used_at)
+
+
+# One person's share
+
+
+async def test_a_person_has_no_more_than_their_share(ann: User, bob: User, settings: Any) -> None:
+    """Of sockets and streams together; who closes one has room again, and others have theirs."""
+    settings.AGENTSITE_STREAMS = 2
+    story, session, key = await aside(Story, ann), await aside(cookie, ann), await aside(key_for, ann)
+    address = f"/api/conversations/{story.conversation.pk}/events/"
+    async with opened("/ws/me/", session), streamed(address, key) as stream:
+        assert (await anext(stream.events()))["type"] == "prompt.created"
+        async with opened("/ws/me/", session) as (third, _):
+            assert await third.closed() == 4429
+        answer = await asked(address, key)
+        assert answer.status_code == 429
+        assert answer.json()["error"]["code"] == "throttled"
+        assert int(answer["Retry-After"]) == answer.json()["error"]["retry_after"] > 0
+        async with opened("/ws/me/", await aside(cookie, bob)) as (other, _):
+            await other.text()
+    async with opened("/ws/me/", session) as (again, _):
+        await again.text()
+
+
+async def asked(address: str, key: str) -> Any:
+    """The answer to a program."""
+    return await AsyncClient().get(address, headers={"Authorization": f"Bearer {key}"})
+
+
+async def test_streams_are_requests_like_others(ann: User, settings: Any) -> None:
+    """They are counted with them, and so are those of nobody."""
+    settings.AGENTSITE_API_REQUESTS = 3
+    cache.clear()
+    story, key = await aside(Story, ann), await aside(key_for, ann)
+    await aside(story.ends)
+    for who in (key, "agk_wrong"):
+        got = [await asked(f"/api/prompts/{story.prompt.pk}/events/?after=99", who) for _ in range(4)]
+        assert [answer.status_code for answer in got][-1] == 429
+        assert 429 not in [answer.status_code for answer in got][:-1]
+        assert int(got[-1]["Retry-After"]) == got[-1].json()["error"]["retry_after"]
+
+
+async def test_all_pages_of_a_person_refresh_no_more_often_than_one(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share, "REFRESHES_MOST", 3)
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    address = f"/ws/conversations/{story.conversation.pk}/"
+    async with opened(address, session) as (one, _), opened(address, session) as (other, _):
+        for socket in (one, one, one, other):
+            await socket.says('{"refresh": 0}')
+            if socket is one:
+                await socket.text()
+        assert await other.closed() == 4429
+
+
+async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
+    """However many conversations were followed, the tailer remembers those that are."""
+    async with client(ListFeed, ann) as window:
+        tailer = window.feed.hub.tailer
+        for _ in range(3):
+            story = await aside(Story, ann)
+            await aside(stream, story, "1", "Hello there.")
+            async with client(EventFeed, ann, story.conversation.pk, 0) as follows:
+                await follows.takes(follows.opening)
+                await holds(lambda: list(tailer._growth._known.values()) != [])
+        await holds(lambda: not tailer._growth._known)
+
+
+# Threads and connections
+
+
+async def test_an_open_stream_holds_no_thread(ann: User) -> None:
+    """Django keeps one for each request to its end, and that of a stream is far (T-42)."""
+    story, key = await aside(Story, ann), await aside(key_for, ann)
+    async with AsyncExitStack() as stack:
+        threads = threading.active_count()
+        for _ in range(20):
+            told = await stack.enter_async_context(served(f"/api/conversations/{story.conversation.pk}/events/", key))
+            assert b"prompt.created" in await told
+        assert threading.active_count() - threads < 10
+
+
+@asynccontextmanager
+async def served(address: str, key: str) -> AsyncIterator[Any]:
+    """A stream from the site as a server runs it; what is awaited is its first event."""
+    scope = {
+        "type": "http", "method": "GET", "path": address, "raw_path": address.encode(), "query_string": b"",
+        "headers": [(b"host", b"testserver"), (b"authorization", f"Bearer {key}".encode())],
+    }  # fmt: skip
+    made: Any = ApplicationCommunicator
+    server = made(get_asgi_application(), scope)
+    await server.send_input({"type": "http.request", "body": b""})
+
+    async def first() -> bytes:
+        parts = [await server.receive_output(PATIENCE_SECONDS) for _ in range(3)]
+        assert parts[0]["status"] == 200
+        return bytes(parts[2]["body"])
+
+    try:
+        yield first()
+    finally:
+        await server.send_input({"type": "http.disconnect"})
+        await server.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.postgres
+def test_a_watch_that_hears_nothing_looks_at_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a pooler that hands the connection on, nobody hears a notification."""
+    monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
+    monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
+    with closing(watch.open_watch()) as deaf:
+        assert deaf.wait(PATIENCE_SECONDS) == watch.Change(everything=True)
+        assert deaf.wait(0.05) is None
+        for _ in range(2):
+            assert deaf.wait(PATIENCE_SECONDS) == watch.Change(everything=True)
+
+
+@pytest.mark.postgres
+async def test_pages_move_behind_a_pooler(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is looked at now and then: a conversation, and the list of a person who follows none."""
+    monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
+    monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    transcript = Transcript()
+    async with opened("/ws/me/", session) as (window, _), following(story.conversation.pk, session) as socket:
+        await window.text()
+        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "running")
+        await aside(story.ends)
+        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "completed")
+        await aside(Story, ann, "Something else.")
+        while "Something else." not in await window.text():
+            pass
+        assert await window.nothing()  # though everything is looked at five times a second

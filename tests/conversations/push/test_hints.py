@@ -1,0 +1,184 @@
+"""What no step says, where nobody is told of it either: open pages show it with the next look at everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+
+from conversations.accounts import presence
+from conversations.erasure.conversations import erase
+from conversations.erasure.steps import redact
+from conversations.models import Conversation, Draft
+from conversations.prompts.listing import archive, put_back, rename, saw
+from conversations.push import tailer, topics
+from conversations.push.list_state import Standing, listed_now
+from conversations.push.tailer import Tailer
+from conversations.push.topics import Look, Page, PersonalApprovals, PersonalList
+from conversations.push.watch import Change, Watch
+from tests.conversations.listening import Listener, aside, cookie, opened
+from tests.conversations.support import Story, asking, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Deaf(Watch):
+    """Hears of nothing, as behind a pooler that hands connections on, and looks at everything all the time."""
+
+    def wait(self, seconds: float) -> Change:
+        time.sleep(0.05)
+        return Change(everything=True)
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tailer, "open_watch", Deaf)
+
+
+def spoken(owner: User, *words: str) -> Story:
+    """Turns that have ended, in each of which the model said this."""
+    story = Story(owner)
+    for said in words:
+        story = Story(owner, conversation=story.conversation) if said != words[0] else story
+        story.asks_model()
+        story.answers(says(said))
+        story.ends()
+    return story
+
+
+async def shows(socket: Listener, *wanted: str, lacks: str = "") -> str:
+    """The first frame that has all of these in it, and not the other."""
+    html = await socket.text()
+    while not all(text in html for text in wanted) or (lacks and lacks in html):
+        html = await socket.text()
+    return html
+
+
+@pytest.mark.usefixtures("deaf")
+async def test_a_page_shows_what_was_redacted_though_nobody_told_it(ann: User) -> None:
+    """Each turn of which something was taken out, once, however often everything is looked at."""
+    story, session = await aside(spoken, ann, "It is swordfish.", "It was tiddlywinks."), await aside(cookie, ann)
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=1", session) as (socket, _):
+        await shows(socket, "swordfish", "tiddlywinks")
+        assert await socket.nothing()
+        await aside(redact, story.conversation, [5], ann, "A password.")
+        html = await shows(socket, "[redacted]", lacks="swordfish")
+        assert f'id="t-{story.prompt.pk}"' not in html, "the other turn is as it was"
+        assert await socket.nothing()
+        await aside(redact, story.conversation, [12], ann, "Another one.")
+        html = await shows(socket, "[redacted]", f'id="t-{story.prompt.pk}"', lacks="tiddlywinks")
+        assert html.count('<section class="exchange') == 1
+        assert await socket.nothing()
+
+
+@pytest.mark.usefixtures("deaf")
+async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: User) -> None:
+    """That it was renamed, to a title as long too, put away and back, and seen: in the list and on its page."""
+    story, session = await aside(spoken, ann, "It is done."), await aside(cookie, ann)
+    await aside(presence.looked, ann.pk)
+    talk = story.conversation
+    address = f"/ws/conversations/{talk.pk}/?after=1"
+    async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):
+        await shows(window, 'aria-label="unread"')
+        await shows(page, 'id="name"')
+        for title in ("Harbour books", "Harbour cooks"):
+            await aside(rename, talk, title)
+            await shows(window, title)
+            await shows(page, 'id="name"', f"{title}</h1>")
+        await aside(saw, talk.pk, 7)
+        await shows(window, "Harbour cooks", lacks='aria-label="unread"')
+        await aside(archive, talk)
+        await shows(window, "Archived (1)", lacks="Harbour cooks")
+        await shows(page, "Put back into the list")
+        await aside(put_back, talk)
+        await shows(window, "Harbour cooks")
+        await shows(page, 'id="menu"', lacks="Put back into the list")
+        assert await window.nothing()
+        assert await page.nothing()
+
+
+@pytest.mark.parametrize("at", ["_looked", "_show"])
+async def test_a_look_that_failed_loses_nothing_of_what_was_done(
+    ann: User, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The database did not answer when it was told: before anything was read, and when it came to be shown."""
+    story, session = await aside(spoken, ann, "It is swordfish."), await aside(cookie, ann)
+    original: Callable[..., Any] = getattr(Tailer, at)
+    failed: list[object] = []
+
+    def fails_once(self: Tailer, *seen: Any) -> Any:
+        if not failed and any(getattr(each, "relisted", None) for each in seen):
+            failed.append(seen)
+            raise OperationalError("once")
+        return original(self, *seen)
+
+    monkeypatch.setattr(Tailer, at, fails_once)
+    monkeypatch.setattr(tailer, "AGAIN_SECONDS", 0.05)
+    talk = story.conversation
+    address = f"/ws/conversations/{talk.pk}/?after=1"
+    async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):
+        await shows(window, "Look around.")
+        await shows(page, "swordfish")
+        await aside(redact, talk, [1, 5], ann, "A password.")
+        await shows(window, "[redacted]", lacks="Look around.")
+        await shows(page, "[redacted]", lacks="swordfish")
+    assert failed
+
+
+async def test_what_was_erased_waits_for_nobody_who_decides(ann: User, kim: User) -> None:
+    """Who decides for others is told at once that it is gone, though nothing is recorded any more."""
+    await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
+    story, output = await aside(asking, ann)
+    async with opened("/ws/approvals/", await aside(cookie, kim)) as (socket, _):
+        for _ in range(2):
+            assert '"waiting": 1' in await socket.text()
+        await aside(erase, story.conversation, ann)
+        assert await socket.text() == topics.approval_changed(output.pk, "", 0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_erased_is_found_by_people_who_decide(
+    ann: User, kim: User, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """By a look that was told of it; and where no look says more than that time has passed."""
+    monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
+    story, output = asking(ann)
+    topic = PersonalApprovals(kim.pk)
+    topic.begin()
+    assert topic.look(Look({}, everything=True))
+    relisted = frozenset({(story.conversation.pk, ann.pk)})
+    erase(story.conversation, ann)
+    assert topic.look(Look({})) is None
+    if not told:
+        monkeypatch.setattr(topics, "ALL_SECONDS", 0)
+    look = Look({}, relisted=relisted if told else frozenset())
+    assert topic.look(look) == {"texts": [topics.approval_changed(output.pk, "", 0)]}
+
+
+def test_everything_is_looked_at_by_few_queries(ann: User, bob: User, django_assert_num_queries: Any) -> None:
+    """However many pages and lists are followed: one for all pages, and for all lists what all must know and one."""
+    tailing = Tailer(lambda group, number, body: None)
+    talks = [spoken(owner, "It is done.").conversation for owner in (ann, ann, bob)]
+    pages, lists = [Page(talk.pk) for talk in talks], [PersonalList(owner.pk) for owner in (ann, bob)]
+    for page, talk in zip(pages, talks, strict=True):
+        assert page.begun_at(listed_now(talk.pk))
+        page.begin(Conversation.objects.get(pk=talk.pk).seq)
+    first = tailing._looked([*pages, *lists], Change(everything=True), frozenset())
+    for each in lists:
+        each.begun_at(Standing(first.owned[each.person], (0, False)))
+    with django_assert_num_queries(3):
+        look = tailing._looked([*pages, *lists], Change(everything=True), frozenset())
+        assert [each.look(look) for each in [*pages, *lists]] == [None] * 5
+    running = Story(ann, conversation=talks[0])
+    pages[0].look(tailing._looked([*pages], Change(everything=True), frozenset()))
+    draft = {"conversation": talks[0], "prompt": running.prompt, "path": "1", "attempt": 1, "fence": 1}
+    running.asks_model()
+    Draft.objects.create(**draft, text="Half of it", size=10)
+    told = [each.look(tailing._looked([*pages], Change(everything=True), frozenset())) for each in pages]
+    assert told[0]
+    assert "Half of it" in told[0]["html"]
+    assert told[1:] == [None, None]

@@ -1,0 +1,261 @@
+"""What open pages get: HTML of one conversation, a person's list, approvals."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.engine.ledger import Step
+from conversations.accounts import presence
+from conversations.approvals.decisions import decide
+from conversations.approvals.expiry import expire_due
+from conversations.database import disk
+from conversations.erasure.conversations import erase
+from conversations.erasure.steps import redact
+from conversations.models import Conversation, Draft
+from conversations.prompts.killswitch import turn_off, turn_on
+from conversations.prompts.listing import archive, put_back, rename, tell
+from conversations.push.consumers import MOST, TOO_MUCH
+from tests.conversations.listening import Listener, aside, cookie, holds, opened
+from tests.conversations.support import Story, asking, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def html_with(socket: Listener, *wanted: str) -> str:
+    """The first frame that has all of these in it."""
+    html = await socket.text()
+    while not all(text in html for text in wanted):
+        html = await socket.text()
+    return html
+
+
+def seq_of(conversation: Conversation) -> int:
+    """Its last step."""
+    return Conversation.objects.get(pk=conversation.pk).seq
+
+
+async def test_a_page_shows_what_happens(ann: User) -> None:
+    """A text while it streams, and the whole when it is recorded."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=2", session) as (socket, _):
+        draft = {"conversation": story.conversation, "prompt": story.prompt, "path": "1", "attempt": 1, "fence": 1}
+        await aside(Draft.objects.create, **draft, text="The first\n\n", size=11)
+        await aside(story.append, Step("system", "note", {"text": "wakes every watch"}, "1"))
+        await html_with(socket, "The first")
+        await aside(Draft.objects.all().delete)
+        await aside(story.answers, says("The first\n\nThe second."))
+        await html_with(socket, "The second.")
+
+
+async def test_a_page_that_comes_back_gets_what_it_lacks(ann: User) -> None:
+    """By the step it stands at; and all of it when it asks for that."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("While you were away."))
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=2", session) as (socket, _):
+        await html_with(socket, "While you were away.")
+        await socket.says(json.dumps({"refresh": 0}))
+        await html_with(socket, "While you were away.", "Look around.")
+
+
+async def test_the_list_moves_in_every_window(ann: User, bob: User) -> None:
+    """What one window starts, the list of another shows; nobody else's does."""
+    mine, other = await aside(cookie, ann), await aside(cookie, bob)
+    async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
+        assert "Look around." not in await stranger.text()
+        await window.text()
+        await aside(Story, ann)
+        await html_with(window, "Look around.")
+        assert await stranger.nothing()
+
+
+async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User) -> None:
+    """No step says that it was renamed, put away or erased: the list and the page of it follow all the same."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.ends)
+    talk = story.conversation
+    address = f"/ws/conversations/{talk.pk}/?after=1"
+    async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):
+        await window.text()
+        await html_with(page, 'id="name"')
+        await aside(rename, talk, "Harbour books")
+        await html_with(window, "Harbour books")
+        await html_with(page, 'id="name"', "Harbour books</h1>")
+        await aside(archive, talk)
+        assert "Harbour books" not in await html_with(window, "Archived (1)")
+        await html_with(page, "Put back into the list")
+        await aside(put_back, talk)
+        await html_with(window, "Harbour books")
+        await aside(erase, talk, ann)
+        await html_with(window, "Your conversations will stand here.")
+
+
+async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> None:
+    """By the step it stands at. What a hidden page, a program or nonsense says marks nothing."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.ends)
+    address = f"/ws/conversations/{story.conversation.pk}/"
+    async with opened("/ws/me/", session) as (window, _), opened(f"{address}?after=3", session) as (page, _):
+        await window.says('{"looking": true}')
+        await holds(presence.has_looked, ann.pk)
+        await aside(tell, story.conversation.pk, ann.pk)
+        await html_with(window, 'aria-label="unread"')
+        async with opened(f"{address}?format=json", session) as (program, _):
+            for _ in range(MOST + 1):  # all but the last are heard, for which it is closed
+                await program.says('{"looking": true, "seen": 3}')
+            assert await program.closed() == TOO_MUCH
+            for said in ('{"looking": false, "seen": 3}', '{"looking": true, "seen": true}', '{"seen": 3}'):
+                await page.says(said)
+            await page.says('{"looking": true, "seen": 2}')
+            await holds(Conversation.objects.filter(seen_seq=2).exists)
+        await page.says('{"looking": true, "seen": 3}')
+        html = await window.text()
+        while 'aria-label="unread"' in html:
+            html = await window.text()
+        assert await aside(Conversation.objects.filter(seen_seq=3).exists)
+
+
+async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User, kim: User) -> None:
+    """Opened and decided, and how many wait; who decides only their own is told of no others."""
+    await aside(User.objects.filter(pk__in=[bob.pk, kim.pk]).update, is_staff=True)
+    decides, looks = await aside(cookie, kim), await aside(cookie, bob)
+    async with opened("/ws/approvals/", decides) as (socket, _), opened("/ws/approvals/", looks) as (other, _):
+        for each in (socket, other):
+            for _ in range(2):  # at once, and with the first look
+                assert json.loads(await each.text()) == {
+                    "type": "approval.changed", "id": None, "state": "", "waiting": 0,
+                }  # fmt: skip
+        story, output = await aside(asking, ann)
+        said = {"type": "approval.changed", "id": output.pk}
+        assert json.loads(await socket.text()) == said | {"state": "pending", "waiting": 1}
+        decision = {"decision": "reject", "digest": output.digest, "via": "admin"}
+        await aside(story.append, Step(f"user:{kim.pk}", "action_result", decision, output.gate_path))
+        assert json.loads(await socket.text()) == said | {"state": "rejected", "waiting": 0}
+        assert await other.nothing()
+
+
+async def counts(socket: Listener, *, after_lists: bool = False) -> str:
+    """How many approvals wait, by the next frame, which says nothing else."""
+    html = await socket.text()
+    while after_lists and 'id="list"' in html:
+        html = await socket.text()
+    (number,) = re.findall(r'^<span class="slot" id="approvals" data-v="(\d+)" hx-swap-oob="merge">', html)
+    assert 'id="list"' not in html
+    return str(number)
+
+
+async def test_how_many_approvals_wait_moves_on_every_page(ann: User, bob: User, kim: User) -> None:
+    """Of people who decide for others, whoever's turn begins to wait, is decided, is erased, or nobody decided in time.
+
+    Nobody else's list moves: not that of staff who decide only their own.
+    """
+    await aside(User.objects.filter(pk__in=[bob.pk, kim.pk]).update, is_staff=True)
+    decides, looks = await aside(cookie, kim), await aside(cookie, bob)
+    async with opened("/ws/me/", decides) as (page, _), opened("/ws/me/", looks) as (other, _):
+        assert await counts(page, after_lists=True) == "0"
+        while not await other.nothing():  # at once, and mostly with the first look
+            assert 'id="approvals" data-v="0"' in await other.text()
+        _, output = await aside(asking, ann)
+        assert await counts(page) == "1"
+        erased, _ = await aside(asking, ann)
+        assert await counts(page) == "2"
+        await aside(decide, output.pk, kim, "reject", digest=output.digest, via="admin")
+        assert await counts(page) == "1"
+        await aside(erase, erased.conversation, ann)
+        assert await counts(page) == "0"
+        await aside(asking, ann, expires_at="2020-01-01T00:00:00+00:00")
+        assert await counts(page) == "1"
+        await aside(expire_due)
+        assert await counts(page) == "0"
+        assert await page.nothing()
+        assert await other.nothing()
+
+
+async def test_how_many_approvals_wait_is_told_to_who_read_between(ann: User, kim: User) -> None:
+    """A list that is pushed for another reason has its own number: the next count is said after it, whatever it is."""
+    await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
+    session = await aside(cookie, kim)
+    async with opened("/ws/me/", session) as (page, _):
+        assert await counts(page, after_lists=True) == "0"
+        async with opened("/ws/me/", session) as (between, _):
+            assert await counts(between, after_lists=True) == "0"
+            assert await counts(page, after_lists=True) == "0"
+            await aside(Story, kim, "Something of my own.")
+            await html_with(page, "Something of my own.")
+            assert await counts(page, after_lists=True) == "0"
+
+
+async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
+    """Then nobody is mailed; a page that is hidden says nothing of the kind."""
+    session = await aside(cookie, ann)
+    async with opened("/ws/me/", session) as (socket, _):
+        await socket.says('{"looking": false}')
+        await socket.text()
+        assert not await aside(presence.is_looking, ann.pk)
+        await socket.says('{"looking": true}')
+        await holds(presence.is_looking, ann.pk)
+
+
+async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:
+    """Also of a turn that ended long ago, and though no step says so."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("The password is swordfish."))
+    await aside(story.ends)
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after=1", session) as (socket, _):
+        await html_with(socket, "swordfish")
+        await aside(redact, story.conversation, [5], ann, "A password.")
+        assert "swordfish" not in await html_with(socket, "[redacted]")
+
+
+async def test_a_page_that_was_away_shows_what_was_redacted_meanwhile(ann: User) -> None:
+    """It comes back with the last step there is, and gets the turn all the same."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    await aside(story.asks_model)
+    await aside(story.answers, says("The password is swordfish."))
+    await aside(story.ends)
+    last = await aside(seq_of, story.conversation)
+    await aside(redact, story.conversation, [5], ann, "A password.")
+    async with opened(f"/ws/conversations/{story.conversation.pk}/?after={last}", session) as (socket, _):
+        assert "swordfish" not in await html_with(socket, "[redacted]")
+
+
+async def test_every_page_tells_of_the_kill_switch_and_of_its_end(ann: User, bob: User) -> None:
+    """Of people with turns and without; nothing has to happen in their conversations."""
+    await aside(Story, ann)
+    mine, other = await aside(cookie, ann), await aside(cookie, bob)
+    async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
+        for page in (window, stranger):
+            assert "All work is stopped" not in await html_with(page, 'id="notices"')
+        await aside(turn_on, None, "A leak.")
+        for page in (window, stranger):
+            await html_with(page, "All work is stopped", "A leak.")
+        await aside(turn_off, None)
+        for page in (window, stranger):
+            html = await page.text()
+            while "All work is stopped" in html:
+                html = await page.text()
+            assert 'id="notices"' in html
+
+
+async def test_every_page_tells_of_a_full_disk_and_of_its_end(ann: User, settings: Any, tmp_path: Path) -> None:
+    """No commit says either; whoever looks at a page meanwhile sees the strip come and go."""
+    settings.AGENTSITE_DATA = tmp_path
+    session = await aside(cookie, ann)
+    async with opened("/ws/me/", session) as (window, _):
+        assert "disk is full" not in await html_with(window, 'id="notices"')
+        assert disk.noticed(OSError(errno.ENOSPC, "No space left on device"))
+        await html_with(window, "disk is full")
+        disk.freed()
+        html = await window.text()
+        while "disk is full" in html:
+            html = await window.text()
+        assert 'id="notices"' in html

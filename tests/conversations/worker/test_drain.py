@@ -1,0 +1,152 @@
+"""The process that drains: what a tool leaves behind keeps it from nothing, nor does who hangs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db import transaction
+from pytest_django.fixtures import Settings
+
+from agents.engine.runtime import run as runtime
+from agents.engine.tools.tool import Risk, ToolCall, tool
+from conversations.models import Conversation, Prompt, State, Worker
+from conversations.verification.stored import verify
+from conversations.worker import drain as drains
+from conversations.worker import hosts
+from tests.agentsite.processes import wait_for
+from tests.conversations.recorded import LEASE, Site, at_once, pending
+from tests.engine.cast import Name
+from tests.engine.support import call, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WAITED_FOR = 20.0
+"""Seconds after which what would go on for ever ends: a drain that waits for it fails its test, and is not stuck."""
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, name in ((runtime, "GRACE_SECONDS"), (drains, "IDLE_SECONDS"), (drains, "CLOSE_SECONDS")):
+        monkeypatch.setattr(place, name, 0.05)
+
+
+async def stubborn(over: list[str]) -> None:
+    """Go on, whoever says what."""
+    released = asyncio.Event()
+    asyncio.get_running_loop().call_later(WAITED_FOR, released.set)
+    while not released.is_set():
+        try:
+            await released.wait()
+        except asyncio.CancelledError:
+            continue
+    over.append("over")
+
+
+def test_a_tool_that_does_not_end_holds_up_no_drain(ann: User, site: Site) -> None:
+    """Its owner is asked what became of it, and the process is there for the next turn."""
+    over: list[str] = []
+
+    @tool("slow", risk=Risk.WRITE, approval=False, time_limit=0.05)
+    async def slow(call: ToolCall[Name]) -> None:
+        await stubborn(over)
+
+    site.monkeypatch.setattr(site.world, "tools", lambda: [slow])
+    waits = site.starts(ann, says("", call("slow", name="x")), says("Done."))
+    assert drains.drain() == 1
+    assert over == []
+    (gate,) = pending(waits)
+    assert gate.ask == "interrupted"
+    assert verify(waits.conversation_id).problems == []
+    following = site.starts(ann, says("Hello."))
+    assert drains.drain() == 1
+    following.refresh_from_db()
+    assert (following.state, over) == (State.COMPLETED, [])
+
+
+def test_what_a_tool_left_on_the_loop_is_told_to_end(ann: User, site: Site) -> None:
+    """Tasks and generators that nobody waits for; one that will not end keeps the others from nothing."""
+    over: list[str] = []
+    left: list[object] = []
+
+    async def told() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            over.append("task")
+
+    async def pieces() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+        finally:
+            over.append("generator")
+
+    @tool("leaves", risk=Risk.WRITE, approval=False)
+    async def leaves(call: ToolCall[Name]) -> None:
+        left.extend([asyncio.ensure_future(told()), asyncio.ensure_future(stubborn(over)), going := pieces()])
+        await anext(going)
+
+    site.monkeypatch.setattr(site.world, "tools", lambda: [leaves])
+    prompt = site.starts(ann, says("", call("leaves", name="x")), says("Done."))
+    assert drains.drain() == 1
+    prompt.refresh_from_db()
+    assert (prompt.state, over) == (State.COMPLETED, ["task", "generator"])
+
+
+def drained() -> int:
+    """How many turns a drain runs until it finds nothing that it can claim."""
+    drain = drains.Drain("test")
+    assert hosts.take_drain(drain.host, drain.token, LEASE)
+    return async_to_sync(drain)()
+
+
+@pytest.mark.postgres
+def test_who_hangs_in_a_transaction_keeps_no_other_turn_from_being_run(ann: User, site: Site) -> None:
+    """The turn that they hold is claimed when they let go, and that is no worker lost."""
+    held, other = site.starts(ann, says("Hello.")), site.starts(ann, says("Hello."))
+    with transaction.atomic():
+        Conversation.objects.select_for_update().get(pk=held.conversation_id)
+        assert at_once(drained) == [1]
+    other.refresh_from_db()
+    held.refresh_from_db()
+    assert (other.state, held.state, held.fence) == (State.COMPLETED, State.QUEUED, 0)
+    assert drained() == 1
+    held.refresh_from_db()
+    assert (held.state, held.strikes) == (State.COMPLETED, 0)
+
+
+def test_a_lease_is_renewed_while_the_next_turn_is_claimed(ann: User, site: Site, settings: Settings) -> None:
+    """However long that takes: it would lapse, and count as a worker lost."""
+    settings.AGENTSITE_RENEW_SECONDS = 0.02
+    first, _ = site.starts(ann, says("Hello.")), site.starts(ann, says("Hello."))
+    points: list[str] = []
+    leases: list[float] = []
+
+    def renewed() -> bool:
+        leases.append(Prompt.objects.get(pk=first.pk).lease_until)
+        return leases[-1] > leases[0]
+
+    def passes(point: str) -> None:
+        points.append(point)
+        if points.count("before_claim") == 2:
+            assert at_once(lambda: wait_for(renewed)) == [True]
+
+    site.monkeypatch.setattr(drains, "crashpoint", passes)
+    assert drained() == 2
+    assert 0 < leases[0] < leases[-1]
+
+
+def test_a_drain_that_is_told_to_stop_claims_no_further_turn(ann: User, site: Site) -> None:
+    """It looks for that also between the claims of many."""
+    for _ in range(3):
+        site.starts(ann, says("Hello."))
+
+    def passes(point: str) -> None:
+        if point == "before_claim":
+            at_once(lambda: Worker.objects.get_or_create(host="test", stopping=True))
+
+    site.monkeypatch.setattr(drains, "LOOK_SECONDS", 0)
+    site.monkeypatch.setattr(drains, "crashpoint", passes)
+    assert drained() == 1

@@ -1,0 +1,113 @@
+"""A turn that takes its worker down is given up alone: what was lost beside it is not."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+
+from conversations.ledger.claims import Claim, claim, claimable, release
+from conversations.ledger.journal import append
+from conversations.models import Prompt
+from conversations.prompts.start import start_conversation, start_prompt
+from tests.conversations.recorded import LEASE, meddle, place, record, said, taken
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def prompts(ann: User) -> list[Prompt]:
+    """Four turns that run beside one another."""
+    return [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(4)]
+
+
+def crash(*prompts: Prompt) -> None:
+    """The worker that holds them is lost, and their leases run out together."""
+    for prompt in prompts:
+        changed = "UPDATE conversations_prompt SET lease_until = 1 WHERE id = %s AND lease_until > 0"
+        assert meddle(changed, [prompt.pk]) == 1
+
+
+def suspected(prompts: list[Prompt]) -> None:
+    """Twice a worker was lost with all of them: what is left to each is one last try."""
+    for strikes in range(2):
+        assert [taken(prompt).strikes for prompt in prompts] == [strikes] * 4
+        crash(*prompts)
+
+
+def ids(prompts: list[Prompt]) -> list[int]:
+    return [prompt.pk for prompt in prompts]
+
+
+def speaks(held: Claim) -> None:
+    """The turn has progress."""
+    prompt = Prompt.objects.get(pk=held.prompt)
+    at = place(prompt)
+    append(at, record(prompt, at, said()), fence=held.fence)
+
+
+def test_first_tries_after_a_loss_are_made_side_by_side(prompts: list[Prompt]) -> None:
+    """A deploy that was cut off holds nobody up (I2)."""
+    for prompt in prompts:
+        taken(prompt)
+    crash(*prompts)
+    assert claimable(10) == ids(prompts)
+    assert [taken(prompt).strikes for prompt in prompts] == [1] * 4
+
+
+def test_a_last_try_is_made_alone_among_such(prompts: list[Prompt], ann: User) -> None:
+    """Also by a worker that found several of them at one look. Others run beside it (I2)."""
+    suspected(prompts)
+    assert claimable(10) == ids(prompts)
+    assert taken(prompts[0]).strikes == 2
+    assert claimable(10) == []
+    assert [claim(prompt.pk, "worker:other", LEASE) for prompt in prompts[1:]] == [None] * 3
+    fresh = start_prompt(start_conversation(ann), ann, "Go.")
+    assert claimable(10) == [fresh.pk]
+    assert taken(fresh).strikes == 0
+    refused = Prompt.objects.filter(pk__in=ids(prompts[1:]))
+    assert list(refused.values_list("strikes", "fence")) == [(1, 2)] * 3
+
+
+def test_progress_lets_the_next_last_try_be_made(prompts: list[Prompt]) -> None:
+    """And the one that had it may be lost again as often as any."""
+    suspected(prompts)
+    speaks(taken(prompts[0]))
+    assert claimable(10) == ids(prompts[1:])
+    assert taken(prompts[1]).strikes == 2
+    crash(prompts[0])
+    assert claimable(10) == [prompts[0].pk]
+    assert taken(prompts[0]).strikes == 1
+
+
+def test_a_last_try_that_is_given_back_lets_another_be_made(prompts: list[Prompt]) -> None:
+    """By a worker that was told to stop: it is no strike, and what is given back is still a last try."""
+    suspected(prompts)
+    release(taken(prompts[0]))
+    assert claimable(10) == ids(prompts)
+    assert taken(prompts[1]).strikes == 2
+    assert claim(prompts[0].pk, "worker:other", LEASE) is None
+
+
+def test_giving_up_waits_for_no_last_try(prompts: list[Prompt]) -> None:
+    """It only has to be recorded (I2)."""
+    suspected(prompts)
+    taken(prompts[0])
+    crash(prompts[0])
+    assert taken(prompts[1]).strikes == 2
+    assert claimable(10) == [prompts[0].pk]
+    assert taken(prompts[0]).strikes == 3
+
+
+@pytest.mark.parametrize("nth", range(4))
+def test_one_turn_that_kills_its_worker_costs_the_others_nothing(prompts: list[Prompt], nth: int) -> None:
+    """The others wait for a slow model: none of them has progress before the next crash (I2)."""
+    poison, seen = prompts[nth].pk, list[Claim]()
+    while (poison, 3) not in [(each.prompt, each.strikes) for each in seen]:
+        held = [each for prompt in claimable(10) if (each := claim(prompt, "worker:test", LEASE))]
+        seen += held
+        if poison in [each.prompt for each in held]:
+            crash(*Prompt.objects.filter(lease_until__gt=1))
+        else:
+            for each in held:
+                speaks(each)
+    assert {each.prompt for each in seen if each.strikes == 3} == {poison}

@@ -1,0 +1,158 @@
+"""The worker's parent looks after its cluster whatever else fails."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from django_q.signals import pre_enqueue
+from pytest_django.fixtures import Settings
+
+from conversations.database.sql import database_time
+from conversations.models import Drain, Worker
+from conversations.notifications import mail
+from conversations.worker import hosts
+from conversations.worker import parent as parents
+from conversations.worker.parent import Parent
+from tests.agentsite.processes import wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Silent:
+    """A cluster that runs and says nothing. `ended`: whether its host's drain was free each time it was ended."""
+
+    running = True
+
+    def __init__(self) -> None:
+        self.ended: list[bool] = []
+
+    def stop(self, *_args: object) -> None:
+        self.ended.append(hosts.drain_is_free(hosts.this_host()))
+
+    def start(self) -> None:
+        """It is as silent as before."""
+
+
+@pytest.fixture
+def cluster() -> Silent:
+    return Silent()
+
+
+@pytest.fixture
+def parent(cluster: Silent, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parent]:
+    """The cluster's, with little patience."""
+    settings.AGENTSITE_BEAT_SECONDS, settings.AGENTSITE_STOP_SECONDS = 0.5, 0.1
+    monkeypatch.setattr(parents, "LOOK_SECONDS", 0.02)
+    made = Parent()
+    monkeypatch.setattr(made, "cluster", cluster)
+    monkeypatch.setattr(made.teller, "look", lambda: None)
+    hosts.begin(made.host, os.getpid())
+    with made.family.watching():
+        yield made
+
+
+def looks(parent: Parent, until: Callable[[], object]) -> None:
+    """It looks after its cluster again and again."""
+
+    def look() -> object:
+        parent.tend()
+        return until()
+
+    wait_for(look)
+
+
+def long_after() -> Callable[[], bool]:
+    """Whether the cluster has been silent for three times as long as it may be."""
+    over = time.monotonic() + 3 * settings.AGENTSITE_BEAT_SECONDS
+    return lambda: time.monotonic() > over
+
+
+def drains(seconds: float) -> None:
+    """This host's drain is held for so long."""
+    Drain.objects.update_or_create(host=hosts.this_host(), defaults={"lease_until": database_time() + seconds})
+
+
+@pytest.mark.parametrize("error", [TypeError("a wait without a pause"), OperationalError("no such table")])
+def test_what_fails_in_telling_keeps_no_silent_cluster(
+    error: Exception, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It neither ends the parent nor is it taken for a database that is away, without which nobody can beat."""
+    tried: list[str] = []
+    replaced: list[str] = []
+
+    def tellings(*_args: object, **_more: object) -> None:
+        tried.append("to tell")
+        raise error
+
+    monkeypatch.setattr(mail, "tellings", tellings)
+    monkeypatch.setattr(Parent, "_replace", lambda parent: replaced.append("anew"))
+    settings.AGENTSITE_BEAT_SECONDS = 0.5
+    parent = Parent()
+    monkeypatch.setattr(parent, "cluster", Silent())
+
+    def looked_after() -> bool:
+        parent.tend()
+        return bool(replaced and tried)
+
+    with parent.family.watching():
+        wait_for(looked_after)
+
+
+def test_a_silent_cluster_is_replaced_when_its_drain_has_ended(parent: Parent, cluster: Silent) -> None:
+    """Also where that takes longer than running effects are given: their ends take time too."""
+    drains(2)
+    looks(parent, lambda: cluster.ended)
+    assert cluster.ended == [True]
+
+
+def test_a_question_that_was_not_taken_is_no_silence(parent: Parent, cluster: Silent) -> None:
+    """Nobody answers what nobody was asked; the cluster may be well, and hold turns."""
+
+    def refuses(**_more: object) -> None:
+        raise OperationalError("the queue is away")
+
+    pre_enqueue.connect(refuses)
+    try:
+        looks(parent, long_after())
+    finally:
+        pre_enqueue.disconnect(refuses)
+    assert cluster.ended == []
+
+
+def test_a_replacement_that_breaks_off_leaves_no_stop_mark(
+    parent: Parent, cluster: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it the host would beat and run nothing any more."""
+
+    def stops() -> bool:
+        return Worker.objects.get(host=parent.host).stopping
+
+    def fails(_host: str) -> bool:
+        if stops():
+            raise OperationalError("the database is away")
+        return True
+
+    monkeypatch.setattr(hosts, "drain_is_free", fails)
+    looks(parent, stops)
+    parent.tend()
+    assert (stops(), cluster.ended) == (False, [])
+
+
+def test_a_stop_mark_of_another_parent_stays(parent: Parent) -> None:
+    """This one is about to end: another has begun on its host."""
+    Worker.objects.update(pid=1, stopping=True)
+    parent.tend()
+    assert Worker.objects.get().stopping
+
+
+def test_a_parent_that_is_told_to_stop_cuts_no_drain_off(parent: Parent, cluster: Silent) -> None:
+    """A replacement that is under way is left to the end of everything, which lets running effects end."""
+    drains(60)
+    parent.family.signals += 1
+    looks(parent, long_after())
+    assert cluster.ended == []

@@ -1,0 +1,161 @@
+"""What a turn may use, and how it is asked: per agent, with the site's settings as they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.engine import Action, Context, Step
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import ONCE_MORE, agent
+from agents.engine.errors import RegistryError
+from agents.engine.limits import Limits
+from agents.engine.outputs.outputs import Outputs, TextOutput
+from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.view import View
+from tests.engine.cast import World, site
+from tests.engine.support import (
+    ScriptedProvider,
+    Site,
+    call,
+    carry_on,
+    decide,
+    end_of,
+    results_in,
+    says,
+    seen,
+)
+
+
+async def test_an_agent_may_have_a_running_time_of_its_own(world: World) -> None:
+    """A keyword of the agent; else the site's (R3, S54)."""
+    for own, spent, reason in [(60.0, 60.0, "timeout"), (None, 60.0, "text"), (400.0, 350.0, "text")]:
+        registry, _ = site([says("Done.")], world.tools(), seconds=own)
+        end = end_of(await carry_on(registry, services=Site(spent=spent)))
+        assert end
+        assert end["stop_reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("reads", "site_seconds", "stopped_after"), [(40.0, 300.0, None), (70.0, 300.0, 60), (40.0, 120.0, 120)]
+)
+async def test_the_time_of_an_agent_within_a_turn_begins_with_it(
+    world: World, reads: float, site_seconds: float, stopped_after: int | None
+) -> None:
+    """What ran before it is not its own; the whole turn's time is up for it too (R3)."""
+    registry, services = _with_inner(world), Site(spent=100.0)
+    world.at["fx.read"] = lambda call: setattr(services, "spent", 100.0 + reads)
+    limits = Limits(seconds=site_seconds)
+    ledger = await carry_on(registry, policy="flow", payload={}, services=services, limits=limits)
+    result = View(ledger).result("1")
+    assert result
+    assert result.failed == (stopped_after is not None)
+    if stopped_after:
+        assert result.payload["message"] == f"Stopped after {stopped_after} seconds of running, its limit."
+
+
+async def test_an_agent_within_a_turn_goes_on_counting_after_a_crash(world: World) -> None:
+    """When it began stands in the ledger: another worker gives it no more time, and no less."""
+    registry = _with_inner(world)
+    ledger = await carry_on(registry, policy="flow", payload={}, services=Site(spent=100.0))
+    cut = next(n for n, step in enumerate(ledger) if step.path == "1/2")
+    for spent, code in ((159.0, None), (160.0, "timeout")):
+        services = Site(spent=spent)
+        late = await carry_on(registry, ledger[:cut], policy="flow", payload={}, services=services)
+        result = View(late).result("1")
+        assert result
+        assert result.payload.get("code") == code
+
+
+def _with_inner(world: World) -> PolicyRegistry:
+    """A workflow that calls an agent, which has 60 seconds."""
+    registry, _ = site([says("", call("fx.read", a=1)), says("Done.")], world.tools())
+    registry.register("inner")(agent(tools=world.tools, seconds=60.0))
+
+    @registry.register("flow")
+    async def flow(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("inner", {"text": "go"}))
+
+    return registry
+
+
+async def test_a_replay_is_not_stopped_by_the_clock(world: World) -> None:
+    """What has its results is done: only what would begin is asked about (R3)."""
+    registry, _ = site([says("", call("fx.read", a=1)), says("Done.")], world.tools())
+    ledger = await carry_on(registry)
+    cut = next(n for n, step in enumerate(ledger) if step.path == "2")
+    late = await carry_on(registry, ledger[:cut], services=Site(spent=900.0))
+    result = View(late).result("1/0")
+    assert result
+    assert not result.failed
+    assert world.done == [("fx.read", 1)]
+
+
+async def test_an_attempt_that_would_come_too_late_says_that_the_first_may_have_run(world: World) -> None:
+    """An idempotent call that was cut off is not begun again after its time; nobody takes it for undone (R15)."""
+    registry, provider = site([says("", call("touch", name="x")), says("Done.")], world.tools())
+    ledger = await carry_on(registry)
+    began = next(n for n, step in enumerate(ledger) if step.path == "1/0" and step.type == "action_start")
+    world.done.clear()
+    late = await carry_on(registry, ledger[: began + 1], services=Site(spent=900.0))
+    result = View(late).result("1/0")
+    assert result
+    assert result.payload["code"] == "timeout"
+    assert "may have happened" in result.payload["message"]
+    assert world.done == []
+    assert len(provider.asked) == 2
+
+
+async def test_over_the_quota_no_model_is_asked(world: World) -> None:
+    """The turn fails with the sentence as its last text; what was done stays, and another turn goes on (C19)."""
+    why = "100 tokens were used in the last 24 hours: try again later."
+    registry, provider = site([says("I look.", call("shell.run", command="ls")), says("Done.")], world.tools())
+    waiting = await carry_on(registry)
+    ledger = await carry_on(registry, decide(waiting, "1/0/human"), services=Site(quota=why))
+    end = end_of(ledger)
+    assert end
+    assert (end["state"], end["stop_reason"]) == ("failed", "quota")
+    notice = Outputs(ledger).in_order()[-1]
+    assert isinstance(notice, TextOutput)
+    assert (notice.text, notice.role_hint) == (why, "system")
+    assert world.done == [("shell.run", "ls")]
+    assert len(provider.asked) == 1
+    assert ledger[: len(waiting)] == waiting
+
+
+async def test_an_answer_that_is_asked_for_once_more_is_told_so(world: World) -> None:
+    """In the system message, in every round; the message itself stands as it was typed."""
+    registry, provider = site([says("", call("fx.read", a=1)), says("Another.")], world.tools())
+    await carry_on(registry, payload={"text": "Why?", "repeats": 3})
+    assert all(ONCE_MORE in request.system for request in provider.asked)
+    assert [m.text for m in seen(provider.asked[0])] == ["Why?"]  # type: ignore[union-attr]
+    registry, provider = site([says("Yes.")], world.tools())
+    await carry_on(registry, payload={"text": "Why?"})
+    assert ONCE_MORE not in provider.asked[0].system
+
+
+async def test_an_agent_speaks_the_protocol_that_it_names(world: World) -> None:
+    """Request and history go through that provider; without a name through the site's own (R1)."""
+    native, json = ScriptedProvider([says("native")]), ScriptedProvider([says("", call("fx.read", a=1)), says("json")])
+    for named, spoken, silent in [("json", json, native), (None, native, json)]:
+        registry = PolicyRegistry()
+        registry.register("model")(model(native, protocols={"json": json}))
+        registry.register("agent")(agent(tools=world.tools, protocol=named))  # type: ignore[arg-type]
+        before = len(silent.asked)
+        await carry_on(registry)
+        assert len(silent.asked) == before
+        assert spoken.asked
+    assert results_in(json.asked[1]) == ["read 1"]
+
+
+async def test_a_protocol_that_nobody_speaks_fails_the_turn(world: World) -> None:
+    """A mistake in the site, said as such."""
+    registry, _ = site([says("Done.")], world.tools(), protocol="json")
+    with pytest.raises(RegistryError, match="'json', which no provider here does"):
+        await carry_on(registry)
+
+
+async def test_the_wrap_up_follows_the_agents_own_budget(world: World) -> None:
+    """Two rounds before its own end, whatever the site grants (R3)."""
+    registry, provider = site(lambda _: says("", call("fx.read", a=1)), world.tools(), rounds=3)
+    await carry_on(registry, limits=Limits(rounds=20))
+    assert ["Only 2" in r.system or "Only 1" in r.system for r in provider.asked] == [False, True, True]

@@ -1,0 +1,209 @@
+"""The fold: what people see of a ledger, from any part of it, whatever stands in it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agents.engine.agent.projection import NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
+from agents.engine.errors import RegistryError
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage, problems
+from agents.engine.interfaces.services import PastTurn
+from agents.engine.ledger import EMPTY, Step, action_call, action_error, action_result, text
+from agents.engine.limits import Limits
+from agents.engine.outputs.outputs import Output, Outputs, ToolOutput, forget_kind, load_output, register_kind
+from tests.engine.journals import numbered
+
+
+def folded(*steps: Step) -> Outputs:
+    return Outputs(numbered(EMPTY, steps))
+
+
+def at(path: str, step: Step) -> Step:
+    return Step(step.actor, step.type, step.payload, path=path)
+
+
+def human(path: str, **payload: object) -> Step:
+    return at(path, Step("runtime", "action_call", {"policy": "human", "payload": {"ask": "approve", **payload}}))
+
+
+CALL = at("1/0", action_call("model", "shell.run", {"command": "ls"}))
+
+
+def states(*steps: Step) -> list[str]:
+    """The state of the entry at 1/0 after each step."""
+    return [entry.result.type for n in range(1, len(steps) + 1) if (entry := folded(*steps[:n]).entry("1/0"))]
+
+
+def test_one_entry_keeps_its_place_while_its_result_changes() -> None:
+    """running, pending, deferred, running, success at one position (S10, S11, R7)."""
+    steps = [
+        CALL,
+        human("1/0/human", reason="Run: ls"),
+        at("1/0/human", Step("user:7", "action_result", {"decision": "approve", "via": "page"})),
+        at("1/0", Step("worker:1", "action_start")),
+        at("1/0", action_result("tool:shell.run", "ok")),
+    ]
+    assert states(*steps) == ["running", "pending", "deferred", "running", "success"]
+    outputs = folded(*steps)
+    assert len(outputs) == 1
+    entry = outputs.entry("1/0")
+    assert entry
+    assert entry.approval
+    assert (entry.position, entry.approval.state, entry.approval.decided_by) == (1, "approved", "user:7")
+
+
+def test_reading_order_is_the_tree() -> None:
+    """What a call emitted stands right after its entry, in the order of emission, whenever it came (S24)."""
+    outputs = folded(
+        at("1", text("model", "Two.")),
+        CALL,
+        at("1/1", action_call("model", "fx.read")),
+        at("1/1", Step("tool:fx.read", "widget", {"widget": "w"})),
+        at("1/1", action_result("tool:fx.read", 1)),
+        at("1/0", Step("tool:shell.run", "file", {"file": 1, "name": "a"})),
+        at("1/0", Step("tool:shell.run", "widget", {"widget": "w"})),
+        at("", text("system", "Stopped.")),
+    )
+    assert [(o.type, o.path) for o in outputs.in_order()] == [
+        ("text", "1"),
+        ("tool", "1/0"),
+        ("file", "1/0"),
+        ("widget", "1/0"),
+        ("tool", "1/1"),
+        ("widget", "1/1"),
+        ("text", ""),
+    ]
+
+
+def test_outputs_survive_json() -> None:
+    """Stored as JSON, read back the same (S14)."""
+    outputs = folded(CALL, human("1/0/human"), at("1/0", action_error("runtime", "rejected", "No."))).in_order()
+    assert [load_output(output.model_dump(mode="json")) for output in outputs] == outputs
+
+
+def test_steps_of_an_unknown_type_touch_nothing() -> None:
+    """Old ledgers and new kinds: what nobody registered is skipped."""
+    assert len(folded(Step("x", "hologram", {"a": 1}), at("1/0", Step("x", "hologram")), CALL)) == 1
+
+
+class Chart(Output):
+    points: list[int]
+
+
+@pytest.fixture
+def chart() -> Iterator[None]:
+    register_kind("chart", Chart)
+    yield
+    forget_kind("chart")
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_registered_kind_opens_outputs_of_its_own() -> None:
+    """A variant and nothing else: the loop does not change for it (S5)."""
+    (output,) = folded(Step("tool:x", "chart", {"points": [1, 2], "more": "ignored"})).in_order()
+    assert output == Chart(type="chart", path="", position=1, created_at=output.created_at, points=[1, 2])
+    assert load_output(output.model_dump(mode="json")) == output
+    with pytest.raises(RegistryError):
+        register_kind("chart", Chart)
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_payload_that_no_longer_fits_its_kind_does_not_raise() -> None:
+    """The kind became another since: a bare output stands at its place, in the fold and from the store alike."""
+    (output,) = folded(Step("tool:x", "chart", {"points": "old"})).in_order()
+    assert type(output) is Output
+    assert load_output({**output.model_dump(mode="json"), "points": "old"}) == output
+
+
+@pytest.mark.parametrize("key", ["cards", "card", "cardinal", "humans", "human", "card1"])
+def test_a_call_whose_key_looks_like_a_gate_is_none(key: str) -> None:
+    """Only what asks a person changes the entry above it."""
+    outputs = folded(
+        CALL,
+        at(f"1/0/{key}", Step("policy:x", "action_call", {"policy": "fx.read", "payload": {}, "tool": True})),
+        at(f"1/0/{key}", action_result("tool:fx.read", 1)),
+    )
+    above, below = outputs.in_order()
+    assert isinstance(above, ToolOutput)
+    assert isinstance(below, ToolOutput)
+    assert (above.result.type, below.result.type, below.parent) == ("running", "success", "1/0")
+
+
+def test_policies_open_no_entry_and_their_questions_do() -> None:
+    """A workflow's question to a person is an entry of its own, success with the decision."""
+    asked = human("1", reason="Which?")
+    outputs = folded(at("", action_call("user:1", "flow")), asked)
+    (entry,) = outputs.in_order()
+    assert isinstance(entry, ToolOutput)
+    assert (entry.tool, entry.result.type) == ("human", "pending")
+    (answered,) = folded(
+        asked, at("1", Step("user:7", "action_result", {"decision": "answer", "answer": "b"}))
+    ).in_order()
+    assert isinstance(answered, ToolOutput)
+    assert answered.approval
+    assert (answered.result.type, answered.approval.state) == ("success", "answered")
+
+
+def past(*steps: Step, input: str | None = "Hi.") -> list[object]:
+    messages = turn_messages(PastTurn(3, input, folded(*steps).in_order()), CallIds(), Limits())
+    assert problems(messages) == []
+    return list(messages)
+
+
+def test_an_earlier_prompt_is_told_round_by_round() -> None:
+    """Input, texts, calls paired with results; widgets dropped, files summarised after the last result (S13, R21)."""
+    messages = past(
+        at("1", text("model", "Look.")),
+        CALL,
+        at("1/1", action_call("model", "fx.read", {"a": 1}, call_id="x1")),
+        at("1/0", Step("tool:shell.run", "file", {"file": 1, "name": "a.txt", "summary": "S"})),
+        at("1/0", Step("tool:shell.run", "widget", {"widget": "w"})),
+        at("1/0", action_result("tool:shell.run", "ok")),
+        at("2", text("model", "There.")),
+    )
+    assert [type(m) for m in messages] == [
+        UserMessage,
+        AssistantMessage,
+        ResultMessage,
+        ResultMessage,
+        AssistantMessage,
+    ]
+    assert [m.call_id for m in messages[2:4]] == ["c3_1_0", "x1"]  # type: ignore[attr-defined]
+    told = "Error (not_executed): The turn ended before this was done.\n\n[file a.txt] S"
+    assert messages[3].content == told  # type: ignore[attr-defined]
+    assert messages[4] == AssistantMessage("There.")
+
+
+def test_an_earlier_prompt_begins_with_the_person_and_ends_with_the_model() -> None:
+    """Or with what stands for their words: what is said next is in turn, which many model servers insist on."""
+    nobody, ended = UserMessage(NOBODY_SPOKE), AssistantMessage(TURN_ENDED)
+    assert past(at("1", text("model", "Time.")), input=None) == [nobody, AssistantMessage("Time.")]
+    assert past() == [UserMessage("Hi."), ended]
+    assert past(input=None) == []
+    stopped = past(CALL, at("1/0", action_error("runtime", "cancelled", "Stopped.")), input=None)
+    assert [type(m) for m in stopped] == [UserMessage, AssistantMessage, ResultMessage, AssistantMessage]
+    assert (stopped[0], stopped[-1]) == (nobody, ended)
+
+
+def test_a_call_id_is_used_once_in_a_conversation() -> None:
+    """A provider that repeats ids gets one made of the call's path instead."""
+    messages = past(
+        at("1/0", action_call("model", "fx.read", call_id="same")),
+        at("1/1", action_call("model", "fx.read", call_id="same")),
+    )
+    assert [c.call_id for c in messages[1].calls] == ["same", "c3_1_1"]  # type: ignore[attr-defined]
+
+
+def test_an_answer_that_could_not_be_read_is_told_with_its_error() -> None:
+    """retry: the raw answer and what was wrong with it (S51)."""
+    failed = at("1", action_error("model", "parse_failure", "No JSON.", raw='{"tool'))
+    assert past(failed)[1:3] == [AssistantMessage('{"tool'), UserMessage("[error] No JSON. Try again.")]
+
+
+def test_results_are_rendered_for_a_reader() -> None:
+    """Commands as their output and exit; text as it is; other data as JSON (S91)."""
+    command = {"stdout": "a\n", "stderr": "b\n", "exit": 1, "seconds": 1.234}
+    assert render(command) == "a\nb\nexit: 1 (1.2s)"
+    assert render({"ä": 1, "a": {"c": 1, "b": 2}}) == '{"a": {"b": 2, "c": 1}, "ä": 1}'
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcd", 2).startswith("a\n[... truncated: 3 of 4")

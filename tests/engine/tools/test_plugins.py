@@ -1,0 +1,179 @@
+"""Plugins prepare every round anew, keep typed state, and push tools and context."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agents.engine.errors import RegistryError
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.round import Round
+from agents.engine.tools.tool import Risk, ToolCall, tool
+from agents.engine.view import View
+from tests.engine.cast import Counting, Number, World, site
+from tests.engine.journals import Crash, CrashingJournal, CrashPoint
+from tests.engine.support import call, carry_on, decide, lines, results_in, says
+
+THREE = [says("", call("fx.read", a=1)), says("", call("shell.run", command="x")), says("Done.")]
+
+
+def counted(ledger: Any) -> list[int]:
+    return [step.payload["value"]["prepared"] for step in ledger if step.type == "state"]
+
+
+async def test_every_plugin_prepares_every_round_also_after_a_pause(world: World) -> None:
+    """What round N changes, round N+1 sees; the system message is the prompt and the context items (S16, S17, S19)."""
+    registry, provider = site(THREE, world.tools(), [Counting()], prompt="Base.")
+    ledger = await carry_on(registry, decide(await carry_on(registry), "2/0/human"))
+    assert [request.system for request in provider.asked] == [f"Base.\n\nprepared {n}, added 0" for n in (1, 2, 3)]
+    assert counted(ledger) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_counter_in_prepare_counts_once_per_round_over_any_crash(after: bool) -> None:
+    """A round that is prepared again starts from the state it began with, and what that writes is dropped."""
+    for n in range(1, 10):
+        world = World()
+        registry, provider = site(THREE, world.tools(), [Counting()])
+        journal = CrashingJournal(crash=CrashPoint(n, after))
+        ledger = journal.ledger
+        for _ in range(4):
+            try:
+                ledger = await carry_on(registry, ledger, journal=journal)
+            except Crash:
+                ledger = journal.ledger
+            ledger = decide(ledger, "2/0/human") if View(ledger).paused() else ledger
+            journal = CrashingJournal(ledger)
+        assert counted(ledger) == [1, 2, 3], n
+        assert provider.asked[-1].system.endswith("prepared 3, added 0"), n
+
+
+async def test_a_recorded_round_is_never_prepared_again(world: World) -> None:
+    """Its answer stands; only a round with open calls is prepared again, for its tools."""
+    prepared: list[int] = []
+
+    class Watching(Plugin):
+        name = "watching"
+
+        async def prepare(self, round: Round) -> None:
+            prepared.append(round.number)
+
+    registry, _ = site(THREE, world.tools(), [Watching()])
+    waiting = await carry_on(registry)
+    assert prepared == [1, 2]
+    prepared.clear()
+    await carry_on(registry, decide(waiting, "2/0/human"))
+    assert prepared == [2, 3]
+
+
+async def test_a_tool_changes_its_plugins_state_in_the_record_of_its_result(world: World) -> None:
+    """The state step stands in the same record, and the next round sees it (S40)."""
+    registry, provider = site([says("", call("count.add", a=4)), says("Done.")], world.tools(), [Counting()])
+    journal = CrashingJournal()
+    await carry_on(registry, journal=journal, states={"counting": {"prepared": 10, "added": 1}})
+    record = next(r for r in journal.records if "1/0 action_result" in lines(r.steps))
+    assert lines(record.steps) == ["1/0 state", "1/0 action_result"]
+    assert record.steps[0].payload == {"plugin": "counting", "value": {"prepared": 11, "added": 5}}
+    assert provider.asked[1].system.endswith("prepared 12, added 5")
+
+
+async def test_a_tool_with_plugin_state_runs_alone(world: World) -> None:
+    """Two that add do not overwrite each other; a plain READ runs beside its neighbours only."""
+    at_once, most = [0], [0]
+
+    def begins(_: Any) -> Any:
+        async def wait() -> None:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+            for _ in range(5):
+                await asyncio.sleep(0)
+            at_once[0] -= 1
+
+        return wait()
+
+    world.at["count.add"] = begins
+    batch = says("", call("count.add", a=1), call("count.add", a=2), call("count.add", a=3))
+    registry, provider = site([batch, says("Done.")], world.tools(), [Counting()])
+    await carry_on(registry)
+    assert most == [1]
+    assert results_in(provider.asked[1]) == ["1", "3", "6"]
+
+
+async def test_state_with_lists_inside_is_kept_when_changed_in_place() -> None:
+    """A plugin may change what its state holds however deep; the ledger's own copy stays."""
+
+    class Notes(Plugin):
+        name = "notes"
+
+        class State(BaseModel):
+            by_topic: dict[str, Any] = {}
+
+        async def prepare(self, round: Round) -> None:
+            state: Any = round.state(self)
+            state.by_topic.setdefault("rounds", []).append(round.number)
+
+    @tool("nothing", risk=Risk.READ)
+    async def nothing(call: ToolCall[Number]) -> None: ...
+
+    registry, _ = site([says("", call("nothing", a=1)), says("Done.")], [nothing], [Notes()])
+    ledger = await carry_on(registry)
+    kept = [step.payload["value"]["by_topic"]["rounds"] for step in ledger if step.type == "state"]
+    assert kept == [[1], [1, 2]]
+
+
+async def test_a_plugin_pushes_tools_for_this_round_only(world: World) -> None:
+    """Tools are rebuilt from nothing each round; a call of one that is gone is an unknown tool (S16, S42)."""
+
+    class First(Plugin):
+        name = "first"
+
+        async def prepare(self, round: Round) -> None:
+            if round.number == 1:
+                round.tools.extend(world.tools()[:1])
+
+    registry, provider = site([says("", call("fx.read", a=1))] * 2 + [says("Done.")], (), [First()])
+    await carry_on(registry)
+    assert [[t.name for t in request.tools] for request in provider.asked] == [["fx_read"], [], []]
+    assert results_in(provider.asked[2]) == ["read 1", "Error (unknown_tool): No tool 'fx_read'. There are: none."]
+
+
+async def test_plugins_prepare_in_order_and_a_clash_of_tools_is_refused(world: World) -> None:
+    """By order, then by name; two tools of one wire name stop the turn before the model is asked (R26)."""
+    prepared: list[str] = []
+
+    def plugin(named: str, number: int) -> Plugin:
+        class Named(Plugin):
+            name, order = named, number
+
+            async def prepare(self, round: Round) -> None:
+                prepared.append(self.name)
+
+        return Named()
+
+    registry, _ = site([says("Done.")], (), [plugin("b", 2), plugin("c", 1), plugin("a", 2)])
+    await carry_on(registry)
+    assert prepared == ["c", "a", "b"]
+
+    @tool("fx_read", risk=Risk.READ)
+    async def clashing(call: ToolCall[Number]) -> None: ...
+
+    registry, provider = site([says("Done.")], [*world.tools(), clashing])
+    with pytest.raises(RegistryError, match=r"'fx\.read' and 'fx_read' have one wire name"):
+        await carry_on(registry)
+    assert provider.asked == []
+
+
+async def test_a_round_that_is_prepared_again_begins_with_the_state_it_began_with(world: World) -> None:
+    """So it pushes the tools that it pushed the first time, and its open calls find them."""
+
+    class Fading(Counting):
+        async def prepare(self, round: Round) -> None:
+            await super().prepare(round)
+            state: Any = round.state(self)
+            if state.prepared == 1:
+                round.tools.extend(world.tools())
+
+    registry, _ = site([says("", call("shell.run", command="x")), says("Done.")], (), [Fading()])
+    await carry_on(registry, decide(await carry_on(registry), "1/0/human"))
+    assert world.done == [("shell.run", "x")]

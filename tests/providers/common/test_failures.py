@@ -1,0 +1,338 @@
+"""Whatever goes wrong is a ProviderError that says whether to try again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import traceback
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from agents.engine.ledger import JSON
+from agents.providers.common.server import ModelServer
+from agents.providers.demo.script import Call, Refusal, Reply
+from agents.providers.demo.server import WireServer
+from agents.providers.responses.protocol import Responses
+from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, refusal, request, until_asked
+
+LONG = "A text long enough for more than one piece of it."
+ARGUMENTS = {"text": "arguments long enough for more than one piece"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected", "retryable"),
+    [
+        (429, "rate_limit_exceeded", "rate_limited", True),
+        (429, "insufficient_quota", "refused", False),
+        (408, "", "timeout", True),
+        (500, "server_error", "server_error", True),
+        (502, "", "server_error", True),
+        (503, "", "server_error", True),
+        (400, "invalid_value", "refused", False),
+        (401, "invalid_api_key", "refused", False),
+        (403, "", "refused", False),
+        (404, "model_not_found", "refused", False),
+        (400, "context_length_exceeded", "context_overflow", False),
+    ],
+)
+async def test_http_errors(
+    wire: WireServer, provider: Responses, *, status: int, code: str, expected: str, retryable: bool
+) -> None:
+    """429 and 5xx pass, other 4xx last; the server's own words are kept."""
+    wire.script = [Reply(refusal=Refusal(status, code, "Because of this."))]
+    error = await refusal(provider)
+    assert (error.code, error.retryable, error.wait_seconds) == (expected, retryable, None)
+    assert error.message == f"HTTP {status}: Because of this."
+    assert len(wire.requests) == 1  # the SDK tried no second time
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "This model's maximum context length is 8192 tokens.",
+        "the request exceeds the available context size, try increasing it",
+        "litellm.ContextWindowExceededError: AnthropicException - prompt is too long: 205668 tokens > 200000 maximum",
+        "AnthropicException - prompt is too long: 205668 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000",
+        "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "Input is too long for requested model.",
+        "Please reduce the length of the messages or completion.",
+        "`inputs` must have less than 1024 tokens. Given: 1500",
+    ],
+)
+async def test_overflow_is_known_by_its_words(wire: WireServer, provider: Responses, message: str) -> None:
+    """Model servers and gateways each say it in their own way, some of them as a fault of their own."""
+    wire.script = [
+        *(Reply(refusal=Refusal(status, "", message)) for status in (400, 413, 500)),
+        Reply(events=({"error": message},)),
+        Reply(events=({"error": {"message": message, "code": 400}},)),
+    ]
+    for _ in range(5):
+        error = await refusal(provider)
+        assert (error.code, error.retryable) == ("context_overflow", False)
+        assert message in error.message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 9000. This model supports at most 4096 completion tokens.",
+        "Invalid 'tools[0].function.name': string too long.",
+        "The context deadline was exceeded.",
+    ],
+)
+async def test_what_only_sounds_like_an_overflow_is_none(wire: WireServer, provider: Responses, message: str) -> None:
+    """The conversation would be called too long for ever."""
+    wire.script = [Reply(refusal=Refusal(400, "", message))]
+    assert (await refusal(provider)).code == "refused"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": "model 'x' not found, try pulling it first"}, "model 'x' not found, try pulling it first"),
+        ({"detail": "Not authenticated"}, "Not authenticated"),
+        ({"detail": {"message": "No such model."}}, "No such model."),
+        ({"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}, "['body', 'model']: Field required"),
+        ({"object": "error", "message": "Oh."}, "Oh."),
+        ("Just a text.", "Just a text."),
+        ("<html>Oh.</html>", ""),
+        ([], ""),
+        ({"error": None, "detail": 7}, ""),
+    ],
+)
+async def test_the_words_of_any_error_are_kept(body: JSON, message: str) -> None:
+    """Servers put them in different places; a web page says nothing that one could read."""
+    answered = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n" + answered)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        provider = Responses(
+            ModelServer(KEY, f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1", models=MODELS)
+        )
+        error = await refusal(provider)
+        await provider.aclose()
+    assert (error.code, error.message) == ("refused", f"HTTP 404: {message}" if message else "HTTP 404")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "2"}, 2),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
+        ({"Retry-After": "-3"}, 0),
+        ({"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, 0),
+        ({"Retry-After": "soon"}, None),
+    ],
+)
+async def test_retry_after(
+    wire: WireServer, provider: Responses, headers: dict[str, str], seconds: float | None
+) -> None:
+    """The server's own waiting time is passed on."""
+    wire.script = [Reply(refusal=Refusal(429, headers=headers))]
+    assert (await refusal(provider)).wait_seconds == seconds
+
+
+async def test_retry_after_as_a_date(wire: WireServer, provider: Responses) -> None:
+    """Retry-After may be a date."""
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    wire.script = [Reply(refusal=Refusal(503, headers={"Retry-After": date}))]
+    wait = (await refusal(provider)).wait_seconds
+    assert wait is not None
+    assert 50 < wait <= 60
+
+
+@pytest.mark.parametrize("how", ["cut", "end"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        0,
+        1,
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+    ],
+)
+async def test_a_broken_stream_is_no_answer(wire: WireServer, provider: Responses, after: int | str, how: JSON) -> None:
+    """Wherever the stream breaks, in text, in a call's JSON or after it, nothing of it counts."""
+    wire.script = [Reply(LONG, (Call("echo", ARGUMENTS),), break_after=after, break_how=how)]
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == ("stream_broken", True)
+
+
+async def test_a_break_after_the_last_event_does_not_matter(wire: WireServer, provider: Responses) -> None:
+    """Once the answer is whole, the connection may do what it likes."""
+    wire.script = [Reply(LONG, break_after="response.completed"), Reply(LONG)]
+    assert (await ask(provider)).text == LONG
+    assert (await ask(provider)).text == LONG
+
+
+@pytest.mark.parametrize(
+    ("event", "expected", "retryable"),
+    [
+        ({"type": "error", "code": "server_error", "message": "Oh."}, "server_error", True),
+        ({"type": "error", "code": None, "message": "Oh."}, "server_error", True),
+        ({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Oh."}}, "rate_limited", True),
+        ({"type": "error", "error": {"code": "invalid_prompt", "message": "Oh."}}, "refused", False),
+        ({"error": {"message": "Oh."}}, "server_error", True),
+        ({"error": {"message": "Oh.", "code": "500", "type": "internal_server_error"}}, "server_error", True),
+        ({"error": {"message": "Oh.", "code": 429}}, "rate_limited", True),
+        ({"error": {"message": "Oh.", "code": 400}}, "refused", False),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "Oh."}}},
+            "server_error",
+            True,
+        ),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "Oh."}}},
+            "refused",
+            False,
+        ),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded", "message": "Oh."}}},
+            "context_overflow",
+            False,
+        ),
+        ({"type": "response.failed", "response": None}, "server_error", True),
+    ],
+)
+async def test_errors_inside_the_stream(
+    wire: WireServer, provider: Responses, event: dict[str, Any], expected: str, retryable: bool
+) -> None:
+    """A model that fails after it began to answer."""
+    wire.script = [Reply(events=({"type": "response.created", "response": {}}, event))]
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == (expected, retryable)
+    assert error.message in {"Oh.", "The model failed."}
+
+
+async def test_an_empty_answer_is_none(wire: WireServer, provider: Responses) -> None:
+    """Neither text nor calls: asked again."""
+    wire.script = [Reply(), Reply(" \n"), Reply(reasoning="Hm.")]
+    for _ in range(3):
+        error = await refusal(provider)
+        assert (error.code, error.retryable) == ("empty_answer", True)
+
+
+async def test_an_answer_cut_before_its_first_word_is_none(wire: WireServer, provider: Responses) -> None:
+    """All of the limit went into reasoning: the same request would end the same way."""
+    wire.script = [Reply("x", incomplete="max_output_tokens")]
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == ("incomplete", False)
+    assert "max_output_tokens" in error.message
+
+
+async def test_silence_before_the_answer_times_out(wire: WireServer) -> None:
+    """The read timeout counts from the request."""
+    wire.script = [Reply("Late.", delay_seconds=1)]
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS, read_seconds=0.05))
+    error = await refusal(provider, request(provider, HELLO))
+    assert (error.code, error.retryable) == ("timeout", True)
+    await provider.aclose()
+
+
+async def test_silence_inside_the_answer_times_out(wire: WireServer) -> None:
+    """The read timeout counts between two pieces too."""
+    wire.script = [Reply(LONG, pause_seconds=1)]
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS, read_seconds=0.05))
+    error = await refusal(provider, request(provider, HELLO))
+    assert (error.code, error.retryable) == ("timeout", True)
+    await provider.aclose()
+
+
+async def test_nobody_listens() -> None:
+    """A refused connection says so, and may be tried again."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, so nobody else gets the port; not listening
+        provider = Responses(ModelServer(KEY, f"http://127.0.0.1:{taken.getsockname()[1]}/v1", models=MODELS))
+        error = await refusal(provider)
+        assert (error.code, error.retryable) == ("unreachable", True)
+        assert "cannot be reached" in error.message
+        await provider.aclose()
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])
+async def test_what_is_no_stream_is_refused(wire: WireServer, provider: Responses, kind: str) -> None:
+    """A base URL that leads to a web page, or a server that does not stream: to try again would not help."""
+    wire.script = [Reply(refusal=Refusal(200, headers={"content-type": kind}))]
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == ("refused", False)
+    assert kind in error.message
+
+
+async def test_a_wrong_address_is_refused(wire: WireServer) -> None:
+    """A base URL that leads nowhere."""
+    provider = Responses(ModelServer(KEY, wire.url.removesuffix("/v1"), models=MODELS))
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == ("refused", False)
+    assert "404" in error.message
+    await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(refusal=Refusal(401, "invalid_api_key", f"Incorrect API key provided: {KEY}.")),
+        Reply(refusal=Refusal(500, "", f"Header: Bearer {KEY}")),
+        Reply(events=({"type": "error", "code": "x", "message": f"Key {KEY}"},)),
+    ],
+)
+async def test_the_key_is_in_no_error(wire: WireServer, provider: Responses, reply: Reply) -> None:
+    """Not even where the server repeats it; nor in the traceback that a log would print."""
+    wire.script = [reply]
+    error = await refusal(provider)
+    told = f"{error} {error.message} {error!r} {''.join(traceback.format_exception(error))}"
+    assert KEY not in told
+    assert "[key]" in error.message
+
+
+@pytest.mark.parametrize("key", ["k", "ollama", "EMPTY"])
+async def test_a_key_that_is_no_secret_garbles_no_error(wire: WireServer, key: str) -> None:
+    """Servers that want none are given any; it is a part of many a word."""
+    wire.script = [Reply(refusal=Refusal(400, "", "No tokens. ollama is EMPTY."))]
+    provider = Responses(ModelServer(key, wire.url, models=MODELS))
+    assert (await refusal(provider)).message == "HTTP 400: No tokens. ollama is EMPTY."
+    await provider.aclose()
+
+
+async def test_leaving_an_answer_closes_its_connection(wire: WireServer, provider: Responses) -> None:
+    """A cancelled turn does not go on paying for words."""
+    wire.script = [Reply(LONG, pause_seconds=0.005), Reply(LONG)]
+    task = asyncio.create_task(ask(provider))
+    await until_asked(wire)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await ask(provider)).text == LONG
+
+
+async def test_a_dead_proxy_does_not_hide_loopback(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY is for the world outside: a model on this machine is reached without it."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    wire.script = [Reply("Yes.")]
+    provider = Responses(ModelServer(KEY, wire.url, models=MODELS))
+    assert (await ask(provider)).text == "Yes."
+    await provider.aclose()
+
+
+async def test_the_servers_refusal_of_a_history_is_told(wire: WireServer, provider: Responses) -> None:
+    """A history that the API refuses fails with the API's words."""
+    wire.script = [Reply("Never.")]
+    broken = request(provider, HELLO, tools=(ECHO, ECHO))
+    error = await refusal(provider, broken)
+    assert (error.code, error.retryable) == ("refused", False)
+    assert "unique" in error.message

@@ -1,0 +1,54 @@
+"""Which protocol and which models the settings choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from agents import registry
+from agents.engine.interfaces.messages import UserMessage
+from agents.engine.interfaces.provider import Request
+from agents.providers.chat.protocol import Chat
+from agents.providers.demo.script import Reply
+from agents.providers.demo.server import WireServer
+from agents.providers.json.protocol import JsonProtocol
+from agents.providers.responses.protocol import Responses
+from tests.providers.support import collect
+
+
+@pytest.fixture(autouse=True)
+def afresh() -> Iterator[None]:
+    """The settings are read when the providers are first asked for."""
+    registry.protocols.cache_clear()
+    yield
+    registry.protocols.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("api", "default", "native"),
+    [("responses", Responses, Responses), ("chat", Chat, Chat), ("json", JsonProtocol, Chat)],
+)
+def test_the_protocol(settings: Settings, api: str, default: type, native: type) -> None:
+    """The site's own, and both that an agent may name (R1)."""
+    settings.AGENTSITE_MODEL_API = api
+    assert type(registry.provider()) is default
+    assert {name: type(each) for name, each in registry.protocols().items()} == {"native": native, "json": JsonProtocol}
+    assert registry.provider() in registry.protocols().values(), "one server, and one to close"
+
+
+@pytest.mark.parametrize(("fallback", "tiers"), [("", ("normal", "high")), ("third", ("normal", "high", "fallback"))])
+async def test_the_tiers(settings: Settings, wire: WireServer, fallback: str, tiers: tuple[str, ...]) -> None:
+    """Each names a model; the one that stands in is there where it is set."""
+    settings.AGENTSITE_MODEL_NORMAL, settings.AGENTSITE_MODEL_HIGH = "first", "second"
+    settings.AGENTSITE_MODEL_FALLBACK, settings.OPENAI_BASE_URL = fallback, wire.url
+    wire.script = [Reply("Yes.")] * len(tiers)
+    provider = registry.provider()
+    said = provider.encode([UserMessage("Hello?")])
+    try:
+        for tier in tiers:
+            await collect(provider, Request(tier, "", (), (said,)))
+    finally:
+        await provider.aclose()
+    assert [asked.body["model"] for asked in wire.requests] == ["first", "second", "third"][: len(tiers)]
