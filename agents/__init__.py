@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from agents.engine.errors import ToolError
     from agents.engine.outputs.outputs import Output
     from agents.engine.outputs.outputs import register_kind as register_output
-    from agents.engine.tools.plugin import Plugin
-    from agents.engine.tools.round import Round
+    from agents.engine.tools.plugin import Plugin, Round
     from agents.engine.tools.tool import Risk, ToolCall, tool
 
 __all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
@@ -21,7 +20,7 @@ _HOMES = {
     "Output": ("agents.engine.outputs.outputs", "Output"),
     "Plugin": ("agents.engine.tools.plugin", "Plugin"),
     "Risk": ("agents.engine.tools.tool", "Risk"),
-    "Round": ("agents.engine.tools.round", "Round"),
+    "Round": ("agents.engine.tools.plugin", "Round"),
     "ToolCall": ("agents.engine.tools.tool", "ToolCall"),
     "ToolError": ("agents.engine.errors", "ToolError"),
     "register_output": ("agents.engine.outputs.outputs", "register_kind"),

@@ -9,8 +9,9 @@ from django.conf import settings
 from agents import discovery
 from agents.engine.agent.model import model
 from agents.engine.agent.turn import agent
+from agents.engine.execution.effect import as_policy
 from agents.engine.interfaces.provider import Provider
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.providers.chat.protocol import Chat
 from agents.providers.common.server import ModelServer
 from agents.providers.json.protocol import JsonProtocol
@@ -47,5 +48,5 @@ def policies() -> PolicyRegistry:
     )
     registry.register("model", description="Asks the model once.")(model(provider(), protocols()))
     for tool in found.tools:
-        registry.register(tool.name, description=tool.description)(tool)
+        registry.register(tool.name, description=tool.description)(as_policy(tool))
     return registry

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import JSON, Step, action_error
-from agents.engine.view import View, is_gate
+from agents.engine.view import View, opens_gate
+
+USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+"""The counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
 
 HAD_BEGUN = "It had begun: some or all of it may have happened, check before you repeat it."
 """Said of a call that was cut off, so that nobody takes it for one that was never done."""
@@ -22,7 +24,7 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
     for call in view.open_calls():
         if not call.path:
             continue
-        if is_gate(call):
+        if opens_gate(call):
             decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
             steps.append(Step("system", "action_result", decided, path=call.path))
         else:

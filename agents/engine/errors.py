@@ -6,6 +6,8 @@ AgentError
 ├── ReplayMismatch     the ledger was written by another program; the turn fails, the ledger stays
 ├── RegistryError      two owners of one name; the process does not start
 └── Behind             others appended steps that the writer had not seen; it reads them and writes again
+TimeoutError
+└── Abandoned          what reaches outside goes on after its limit: it did not end when it was told to
 Halt (BaseException: no `except Exception` may swallow it)
 ├── Suspended          a person must decide first; the turn goes on later from its ledger
 ├── Cancelled          somebody stopped the turn; what is open is closed
@@ -57,6 +59,10 @@ class Behind(AgentError):
     def __init__(self, steps: list[Step], last_id: int) -> None:
         super().__init__(f"{len(steps)} steps were appended by others")
         self.steps, self.last_id = steps, last_id
+
+
+class Abandoned(TimeoutError):
+    """What reaches outside goes on: it did not end when it was told to."""
 
 
 class Halt(BaseException):

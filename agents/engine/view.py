@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON, Step, copy_json
+from agents.engine.paths import HUMAN, parent
 
 BOOKKEEPING = {"action_call", "action_start", "action_retry", "action_deferred", "pause", "resume", "cancel", "note"}
 """Step types that say how a call went about its work, not what it said."""
 
 
-def parent(path: str) -> str:
-    """The path of the call that made the call at `path`; the root's own path for the root."""
-    return path.rpartition("/")[0]
-
-
-def join(path: str, key: str | int) -> str:
-    """The path of the call that the call at `path` makes under this key."""
-    return f"{path}/{key}" if path else str(key)
-
-
-def ancestors(path: str) -> Iterator[str]:
-    """`path` and the paths above it, nearest first; the root ("") last."""
-    while path:
-        yield path
-        path = parent(path)
-    yield ""
-
-
 def asked_for(step: Step) -> bool:
     """Whether this call was asked for by an answer (a model's), not made by a policy that runs."""
-    return step.type == "action_call" and step.actor != "runtime" and not step.actor.startswith("policy:")
+    return step.type == "action_call" and Actor.parse(step.actor).kind not in (Kind.RUNTIME, Kind.POLICY)
 
 
-def is_gate(step: Step) -> bool:
+def opens_gate(step: Step) -> bool:
     """Whether this call asks a person. A model that asks for a tool named `human` asks nobody."""
-    return step.type == "action_call" and step.payload["policy"] == "human" and not asked_for(step)
+    return step.type == "action_call" and step.payload["policy"] == HUMAN and not asked_for(step)
 
 
 class View:
@@ -95,7 +79,7 @@ class View:
 
     def open_gates(self) -> list[Step]:
         """The calls that wait for a person."""
-        return [call for call in self.open_calls() if is_gate(call)]
+        return [call for call in self.open_calls() if opens_gate(call)]
 
     def own(self, path: str) -> list[Step]:
         """The ledger of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""

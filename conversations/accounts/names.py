@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.models import User
 from django.db.models import Q
 
+from agents.engine import actors
+from agents.engine.actors import Actor, Kind
+
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
     from django.db.models import QuerySet
@@ -18,18 +21,20 @@ def called(user: User) -> str:
     return user.first_name or user.get_username()
 
 
-def names_of(actors: Iterable[str], reader: User | AnonymousUser) -> dict[str, str]:
+def names_of(wanted: Iterable[str], reader: User | AnonymousUser) -> dict[str, str]:
     """What each actor is called towards this reader, who is "you"."""
-    wanted = set(actors)
-    ids = [int(number) for kind, _, number in (actor.partition(":") for actor in wanted) if kind == "user"]
-    names = {f"user:{user.pk}": called(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
-    names[f"user:{reader.pk}"] = "you"
+    wanted = set(wanted)
+    parsed = [Actor.parse(actor) for actor in wanted]
+    ids = [actor.pk for actor in parsed if actor.kind == Kind.USER and actor.pk is not None]
+    names = {actors.user(user.pk): called(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
+    if reader.pk is not None:
+        names[actors.user(reader.pk)] = "you"
     return {actor: names.get(actor) or _other(actor) for actor in wanted}
 
 
-def _other(actor: str) -> str:
-    kind, _, number = actor.partition(":")
-    return {"user": f"user {number}", "rule": f"rule {number}", "grant": f"grant {number}"}.get(kind, "the site")
+def _other(text: str) -> str:
+    actor = Actor.parse(text)
+    return f"{actor.kind} {actor.id}" if actor.kind in (Kind.USER, Kind.RULE, Kind.GRANT) else "the site"
 
 
 def deciders(owner: User, but: Iterable[int] = ()) -> QuerySet[User]:

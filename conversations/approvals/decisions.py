@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models.functions import Now
 
+from agents.engine import actors
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.outputs import Approval, ToolOutput
@@ -89,7 +90,7 @@ def decide(
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
         if output.gate != Gate.PENDING:
             wanted = {"decision": decision, "input": input, "answer": answer}
-            return _decided_already(output, turn, f"user:{by.pk}", wanted)
+            return _decided_already(output, turn, actors.user(by.pk), wanted)
         if turn.view.cancelled() or turn.prompt.ended:
             raise Conflict("cancelled", "Nothing was changed: the turn was stopped.", output)
         if overdue := _is_overdue(output):
@@ -98,7 +99,7 @@ def decide(
             _check_word(output, by, decision, digest)
             said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
             more = {"reason": reason} if reason else {}
-            settle(turn, Step(f"user:{by.pk}", "action_result", said | more, path=output.gate_path))
+            settle(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
     output.refresh_from_db()
     if overdue:
         raise Conflict("expired", "Nothing was changed: nobody had answered in time, so it has expired.", output)

@@ -14,9 +14,9 @@ from agents.discovery import installed_tool
 from agents.engine.execution.gates import facts, shown, shown_digest
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
+from agents.engine.paths import parent
 from agents.engine.schema import parse, problems, schema_digest
 from agents.engine.tools.tool import Tool, ToolCall, wire_name
-from agents.engine.view import parent
 from conversations.files.workspaces import folder_of
 from conversations.models import Output, Snapshot, Step
 

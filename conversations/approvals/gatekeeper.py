@@ -7,7 +7,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from agents.engine.execution.gates import Verdict
+from agents.engine.actors import Actor, Kind
+from agents.engine.tools.gatekeeper import GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
 from conversations.approvals.permissions import OTHERS, OWN, requesters
 from conversations.models import Prompt
@@ -24,9 +25,9 @@ class SiteGatekeeper:
     def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
         self._write, self._prompt = write, prompt
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
         """Leave it to a person: nobody has made rules yet."""
-        return Verdict()
+        return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
         """See Gatekeeper."""
@@ -38,10 +39,10 @@ class SiteGatekeeper:
         if prompt is None or not prompt.conversation.owner.is_active:
             return OWNER_GONE
         owner = prompt.conversation.owner
-        kind, _, number = by.partition(":")
-        if kind != "user":
+        actor = Actor.parse(by)
+        if actor.kind != Kind.USER:
             return None
-        person = User.objects.filter(pk=number, is_active=True).first() if number.isdigit() else None
+        person = User.objects.filter(pk=actor.pk, is_active=True).first() if actor.pk is not None else None
         if person is None:
             return GONE
         if not person.has_perm(OWN if person.pk == owner.pk else OTHERS):

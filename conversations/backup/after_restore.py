@@ -16,9 +16,11 @@ from django.db.models import F
 from django_q.models import OrmQ
 
 from agents.discovery import installed_tool
+from agents.engine import paths
 from agents.engine.execution.gates import decision_at
 from agents.engine.ledger import JSON, Step, action_error
-from agents.engine.view import View, asked_for, is_gate, join, parent
+from agents.engine.paths import parent
+from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import Turn, locked_turn
 from conversations.models import Draft, Drain, Prompt, Worker
 
@@ -63,7 +65,7 @@ def _unknown(turn: Turn, why: str) -> Iterator[Step]:
         if began := view.at(call.path, "action_start"):
             if _told_to_run_again(view, call.path, len(began)):
                 yield _start(turn, call.path, began[-1].payload.get("digest", ""), why)
-        elif view.call(gate := join(call.path, "human")):
+        elif view.call(gate := paths.gate(call.path)):
             decision = decision_at(view, gate)
             if decision and decision.decision == "approve":
                 yield _start(turn, call.path, decision.digest, why)
@@ -73,14 +75,14 @@ def _unknown(turn: Turn, why: str) -> Iterator[Step]:
 
 def _calls(view: View) -> Iterable[Step]:
     """The open calls of tools: nothing was called below them, but for gates."""
-    above = {parent(step.path) for step in view.steps if step.type == "action_call" and not is_gate(step)}
+    above = {parent(step.path) for step in view.steps if step.type == "action_call" and not opens_gate(step)}
     for call in view.open_calls():
         if (asked_for(call) or call.payload.get("tool")) and call.path and call.path not in above:
             yield call
 
 
 def _told_to_run_again(view: View, path: str, began: int) -> bool:
-    decision = decision_at(view, join(path, f"card{began}"))
+    decision = decision_at(view, paths.card(path, began))
     return decision is not None and decision.decision == "run_again"
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.paths import HUMAN
 from conversations.accounts.names import called, deciders, names_of
 from conversations.approvals.permissions import ALLOWS, kept_out, may_allow, may_decide
 from conversations.display.call import Call, call_of, result_text, shown_call
@@ -151,7 +153,7 @@ class Card:
     @property
     def editable(self) -> bool:
         """Whether it can be approved with another input."""
-        return self.pending and self.row.ask == "approve" and self.entry.tool != "human"
+        return self.pending and self.row.ask == "approve" and self.entry.tool != HUMAN
 
     @property
     def proposed(self) -> Call | None:
@@ -230,7 +232,7 @@ class Card:
     @property
     def where(self) -> str:
         """From where a person decided it, in words; "" where none did."""
-        return PLACES.get(self.row.via, "") if self.row.decided_by.startswith("user:") else ""
+        return PLACES.get(self.row.via, "") if Actor.parse(self.row.decided_by).kind == Kind.USER else ""
 
     @property
     def refused(self) -> bool:
@@ -287,7 +289,7 @@ def card(row: Output, by: str = "") -> Card:
 
 def _call(entry: ToolOutput) -> Call:
     """What is asked about: the call, or what a policy puts to a person in a question of its own."""
-    if entry.tool != "human":
+    if entry.tool != HUMAN:
         return call_of(entry)
     asked = entry.input.get("input")
     return Call("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.conf import settings
 from django.urls import reverse
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON
 from agents.engine.outputs.outputs import Approval, FileOutput, Output, ToolOutput, reading_order
 from conversations.models import Conversation, File, Prompt, Step
@@ -34,7 +35,7 @@ def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str,
 def _approval(gate: Approval) -> dict[str, JSON]:
     told: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
     told["change"] = gate.change.model_dump() if gate.change else None
-    if gate.decided_by.startswith("rule:"):
+    if Actor.parse(gate.decided_by).kind == Kind.RULE:
         told["by_rule"] = gate.decided_by
     return told
 

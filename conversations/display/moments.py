@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.engine.closing import usage_of
-from agents.engine.interfaces.provider import USAGE
+from agents.engine.closing import USAGE, usage_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.outputs import Output, Outputs
 from agents.engine.view import View

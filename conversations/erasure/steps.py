@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,8 +19,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import canonical
+from agents.engine.paths import ancestors, is_gate, join, parent
 from agents.engine.secrets import hide
-from agents.engine.view import ancestors, join, parent
 from agents.plugins.files.box import Box
 from conversations.erasure.conversations import forget_snapshots
 from conversations.files.workspaces import folder_of
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
-_GATE = re.compile(r"human|card\d+")
 
 
 class NotRedacted(Exception):
@@ -131,13 +129,11 @@ def _asked_again(conversation: Conversation, roots: set[int]) -> set[int]:
 
 def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Where the content of this step stands again: paths, and the types of the steps there."""
-    last = row.path.rpartition("/")[2]
-    base = parent(row.path) if _GATE.fullmatch(last) and parent(row.path) else row.path
+    base = parent(row.path) if is_gate(row.path) and parent(row.path) else row.path
     if row.path and (row.type == "action_call" or base != row.path):
         yield base, ("action_call",)
-        yield join(base, "human"), ("action_call", "action_result")
-        for number in range(1, 10):
-            yield join(base, f"card{number}"), ("action_call", "action_result")
+        for gate in _gates(row.prompt_id, base):
+            yield gate, ("action_call", "action_result")
     if row.actor == "model":
         answer = parent(base) if row.type == "action_call" else row.path
         yield answer, ("action_result",)  # its opaque items
@@ -145,6 +141,12 @@ def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
             for path in ancestors(parent(answer)):  # what an agent said is what its caller got
                 if path:
                     yield path, ("action_result",)
+
+
+def _gates(prompt: int, call: str) -> list[str]:
+    """Where people were asked about the call at this path: its gate, and a card for each attempt that broke off."""
+    below = Step.objects.filter(prompt=prompt, type="action_call", path__startswith=join(call, ""))
+    return [path for path in below.values_list("path", flat=True) if is_gate(path) and parent(path) == call]
 
 
 def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:

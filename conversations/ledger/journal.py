@@ -20,10 +20,9 @@ from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
-from agents.engine.closing import spent
+from agents.engine.closing import USAGE, spent
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
-from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.outputs import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint

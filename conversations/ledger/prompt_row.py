@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agents.engine.closing import spent
-from agents.engine.interfaces.provider import USAGE
+from agents.engine.closing import USAGE, spent
 from agents.engine.ledger import Step
 from agents.engine.runtime.run import is_round
 

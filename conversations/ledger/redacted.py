@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Protocol
 
 from agents.engine.ledger import JSON, canonical
+from agents.engine.paths import HUMAN
 
 GONE = "[redacted]"
 """What stands in the place of a text."""
@@ -43,7 +44,7 @@ STAYS: Mapping[str, frozenset[str]] = {
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"tier", "continues", "repeats"}),
     "model": frozenset({"round"}),
-    "human": frozenset({"ask", "tool", "risk", "digest", "who", "expires_at"}),
+    HUMAN: frozenset({"ask", "tool", "risk", "digest", "who", "expires_at"}),
 }
 """What stays of what a call asks for: of the turn's own (""), of a round, of a gate. Of a tool's input nothing does."""
 FILE_STAYS = frozenset({"id", "size"})

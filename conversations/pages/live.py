@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from agents.engine.view import parent
+from agents.engine.paths import parent
 from conversations.database.disk import is_short
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.composer import Composer

@@ -13,6 +13,8 @@ from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from agents.engine import actors
+from agents.engine.actors import Actor
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
 from conversations.accounts.names import called
@@ -95,8 +97,8 @@ def enforce() -> int:
 
 def person_of(actor: str) -> str:
     """Who turned the switch, in words."""
-    number = actor.partition(":")[2]
-    user = User.objects.filter(pk=number).first() if number.isdigit() else None
+    pk = Actor.parse(actor).pk
+    user = User.objects.filter(pk=pk).first() if pk is not None else None
     return called(user) if user else "somebody at the command line"
 
 
@@ -118,4 +120,4 @@ def end(prompt: int, switch: KillSwitch) -> bool:
 
 
 def _actor(by: User | None) -> str:
-    return f"user:{by.pk}" if by else SHELL
+    return actors.user(by.pk) if by else SHELL

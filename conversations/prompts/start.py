@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from agents.engine import actors
 from agents.engine.interfaces.attached import Attached
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.secrets import hide
@@ -267,7 +268,7 @@ def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[At
         payload["continues"] = prompt.continues_id
     if prompt.repeats_id:
         payload["repeats"] = prompt.repeats_id
-    by = f"user:{prompt.asked_by_id}" if _attended(prompt) else "system"
+    by = actors.user(prompt.asked_by_id) if prompt.asked_by_id and _attended(prompt) else "system"
     return Step(by, "action_call", {"policy": prompt.policy, "payload": payload, "origin": prompt.origin})
 
 
@@ -278,7 +279,7 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
     """
     with locked_turn(prompt_id) as turn:
         if not turn.view.cancelled():
-            stop(turn, f"user:{by.pk}", hide(reason), held=_held(turn))
+            stop(turn, actors.user(by.pk), hide(reason), held=_held(turn))
         crashpoint("before_cancel")
         transaction.on_commit(wakeup.wake)
     turn.prompt.refresh_from_db()

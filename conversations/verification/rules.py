@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError
 
+from agents.engine import paths
+from agents.engine.actors import Actor, Kind
 from agents.engine.closing import spent, usage_of
-from agents.engine.execution.gates import ANOTHER, shown_digest
-from agents.engine.ledger import JSON, Step, digest
+from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
+from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.outputs import DECIDED, Output, Outputs
-from agents.engine.view import View, join, parent
+from agents.engine.paths import parent
+from agents.engine.view import View
 from conversations.ledger.prompt_row import Standing
 from conversations.ledger.redacted import MARK
 
@@ -132,18 +135,18 @@ def _fence(step: Step, before: View) -> Iterator[str]:
 
 def _gate(step: Step, before: View) -> Iterator[str]:
     """A call with a gate runs once a person, a rule or a grant approved exactly it."""
-    gate = join(step.path, "human")
+    gate = paths.gate(step.path)
     if not step.path or not before.call(gate) or not _ran(step):
         return
     began = step.payload.get("digest")
     yield from _approved(step, before, gate, "approve", began)
-    card = f"card{_starts(step.path, before)}"
-    if step.type == "action_start" and before.call(join(step.path, card)):
-        yield from _approved(step, before, join(step.path, card), "run_again", digest([began, card]))
+    attempt = _starts(step.path, before)
+    if step.type == "action_start" and before.call(card := paths.card(step.path, attempt)):
+        yield from _approved(step, before, card, "run_again", card_digest(str(began), attempt))
 
 
 def _ran(step: Step) -> bool:
-    return step.type == "action_start" or (step.type == "action_result" and step.actor.startswith("tool:"))
+    return step.type == "action_start" or (step.type == "action_result" and Actor.parse(step.actor).kind == Kind.TOOL)
 
 
 def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> Iterator[str]:
@@ -157,10 +160,10 @@ def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> I
 def _decision(step: Step, before: View) -> Iterator[str]:
     """A gate is decided by who may, with a word that is known, and binds what was asked, or the edit of it."""
     call = before.call(step.path)
-    if step.type != "action_result" or call is None or call.payload.get("policy") != "human":
+    if step.type != "action_result" or call is None or call.payload.get("policy") != paths.HUMAN:
         return
     word, asked = step.payload.get("decision"), call.payload.get("payload", {})
-    if not step.actor.startswith(("user:", "rule:", "grant:")) and step.actor != "system":
+    if Actor.parse(step.actor).kind not in (Kind.USER, Kind.RULE, Kind.GRANT, Kind.SYSTEM):
         yield f"{step.path} was decided by {step.actor}"
     if word not in DECIDED:
         yield f"{step.path} was decided as {word!r}"
@@ -178,7 +181,7 @@ def _decision(step: Step, before: View) -> Iterator[str]:
 def _four_eyes(step: Step, before: View) -> Iterator[str]:
     """A gate that another must decide is not opened by whoever asked for the turn (C13)."""
     call, root = before.call(step.path), before.call("")
-    if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != "human":
+    if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != paths.HUMAN:
         return
     allows = step.payload.get("decision") in ("approve", "run_again")
     if allows and call.payload.get("payload", {}).get("who") == ANOTHER and step.actor == root.actor:

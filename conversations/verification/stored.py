@@ -11,9 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models.fields.files import FieldFile
 
-from agents.engine.closing import spent
+from agents.engine import actors
+from agents.engine.closing import USAGE, spent
 from agents.engine.interfaces.attached import Attached
-from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as Entry
 from conversations.ledger.journal import CHANGING, output_columns
@@ -200,7 +200,7 @@ def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
         "repeats_id": said.get("repeats"),
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
-    by = f"user:{prompt.asked_by_id}" if prompt.asked_by_id else "system"
+    by = actors.user(prompt.asked_by_id) if prompt.asked_by_id else "system"
     if call.actor != by and (said["text"] is not None or "continues" in said):  # else the system's, whoever asked
         wrong.append("asked_by_id")
     if wrong:

@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import Error, connection, transaction
 
 from agents import registry
+from agents.engine import actors
 from agents.engine.errors import Cancelled, Draining
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import noticed
@@ -51,7 +52,7 @@ class Drain:
 
     def __init__(self, host: str) -> None:
         self.host, self.token = host, uuid.uuid4().hex
-        self.worker = f"worker:{host}/{os.getpid()}"
+        self.worker = actors.worker(f"{host}/{os.getpid()}")
         self.stopping = False
         self._ran = 0
         self.runners: dict[Claim, Runner] = {}

@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from agents.engine.agent.model import model
 from agents.engine.agent.turn import agent
-from agents.engine.runtime.policy import PolicyRegistry
-from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.round import Round
+from agents.engine.runtime.registry import PolicyRegistry
+from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from tests.engine.support import ScriptedProvider
 

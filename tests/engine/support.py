@@ -10,13 +10,13 @@ from typing import Any
 
 from agents.engine.agent.projection import TURN_ENDED
 from agents.engine.errors import ProviderError
-from agents.engine.execution.gates import Shown, shown
+from agents.engine.execution.gates import ShownCall, shown
 from agents.engine.interfaces.journal import Journal
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.interfaces.services import PastTurn, PlainServices
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
 from agents.engine.schema import parse
 from agents.engine.tools.tool import Tool, ToolCall, wire_name
@@ -132,7 +132,7 @@ def digest_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | No
     return shown_of(tool, payload, services).digest
 
 
-def shown_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> Shown:
+def shown_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> ShownCall:
     """What a person would be shown of this call now."""
     looked_at = ToolCall(tool.name, parse(tool.input, payload), 1, services or Site(), "1/0")
     return shown(tool, payload, looked_at)

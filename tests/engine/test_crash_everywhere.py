@@ -3,7 +3,7 @@
 import pytest
 
 from agents.engine.ledger import Ledger
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from tests.engine.agent.test_mixed_batch import BATCH
 from tests.engine.cast import Counting, World, site

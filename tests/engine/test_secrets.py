@@ -8,9 +8,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from agents.engine import Action, Context, Step
+from agents.engine.execution.effect import as_policy
 from agents.engine.execution.gates import shown_digest
 from agents.engine.ledger import EMPTY
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.secrets import HIDDEN, begun, hide, hide_in, keep_secret
 from agents.engine.view import View
 from tests.engine.cast import World, site
@@ -77,7 +78,7 @@ async def test_what_a_workflow_passes_runs_as_it_is_shown(world: World) -> None:
     """Recorded, approved and done without the secret; going on is no other payload."""
     registry = PolicyRegistry()
     for tool in world.tools():
-        registry.register(tool.name)(tool)
+        registry.register(tool.name)(as_policy(tool))
 
     @registry.register("flow")
     async def flow(action: Action, ctx: Context) -> list[Step]:

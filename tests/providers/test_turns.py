@@ -19,7 +19,7 @@ from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step, text
 from agents.engine.outputs.outputs import Outputs, TextOutput
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from agents.providers.chat.role_alternation import WENT_ON, in_turns
 from agents.providers.demo.script import Call, Reply

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agents.engine.errors import Cancelled, ProviderError
 from agents.engine.interfaces.provider import Answer, Provider, Request
 from agents.engine.ledger import JSON, Step, action_error, text
-
-if TYPE_CHECKING:
-    from agents.engine.runtime.context import Context
+from agents.engine.runtime.policy import Context
 
 BACKOFF_SECONDS = (1.0, 4.0, 15.0)
 """Waits between the attempts of one round where the provider names none; rising so that a rate limit can pass."""

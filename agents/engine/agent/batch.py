@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from agents.engine import paths
 from agents.engine.errors import Suspended, ToolError
-from agents.engine.execution.effect import gate, new_call, unable
+from agents.engine.execution.effect import as_policy, gate, new_call, unable
 from agents.engine.execution.gates import Decision, decision_at, requirement
 from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
-from agents.engine.view import join
-
-if TYPE_CHECKING:
-    from agents.engine.agent.turn import Turn
-    from agents.engine.runtime.context import Context
 
 
-async def run_batch(asked: list[Step], turn: Turn, number: int) -> None:
-    """Give every call of one answer its result. Raises Suspended when a person must decide first.
+async def run_batch(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
+    """Give each of these calls of one answer its result. Raises Suspended when a person must decide first.
 
     In call order; neighbours that only read run side by side. From the first question to a person on nothing runs
     until every one is answered: gates that are known beforehand, and what shows only when a call is about to run (R6).
     """
-    ctx = turn.ctx
-    todo = _without_result(ctx, asked)
-    tools = await turn.tools_of(number) if todo else {}
-    while todo := _without_result(ctx, todo):  # asking ends those that cannot work
+    while todo := without_result(ctx, todo):  # asking ends those that cannot work
         if any(_undecided(ctx, call) for call in todo):
             await _ask(ctx, todo, tools)
             continue
@@ -44,11 +37,12 @@ async def _settle_all(ctx: Context, group: list[Step], todo: list[Step], tools: 
     try:
         await ctx.gather(*(settle(ctx, call, tools) for call in group))
     except Suspended:
-        await _ask(ctx, _without_result(ctx, todo), tools)
+        await _ask(ctx, without_result(ctx, todo), tools)
         raise
 
 
-def _without_result(ctx: Context, asked: list[Step]) -> list[Step]:
+def without_result(ctx: Context, asked: list[Step]) -> list[Step]:
+    """Those of the calls that have no result yet."""
     return [call for call in asked if not ctx.run.view.result(call.path)]
 
 
@@ -57,7 +51,7 @@ async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
     if why := _problem(ctx, call, tools):
         await ctx.refuse(call, why.payload["code"], why.payload["message"])
     else:
-        await ctx.invoke(call, tools[call.payload["policy"]])
+        await ctx.invoke(call, as_policy(tools[call.payload["policy"]]))
 
 
 def _problem(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
@@ -164,9 +158,9 @@ def _open(ctx: Context, gate: str) -> bool:
 
 
 def _gate(call: Step) -> str:
-    return join(call.path, "human")
+    return paths.gate(call.path)
 
 
 def _card(ctx: Context, call: Step) -> str:
     """Where the owner is asked what became of the call's last attempt."""
-    return join(call.path, f"card{len(ctx.run.view.at(call.path, 'action_start'))}")
+    return paths.card(call.path, len(ctx.run.view.at(call.path, "action_start")))

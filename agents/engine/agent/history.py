@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agents.engine.agent.projection import CallIds, round_messages, turn_messages
 from agents.engine.interfaces.attached import Attached, said_messages
 from agents.engine.interfaces.messages import Message
+from agents.engine.interfaces.provider import Provider
+from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON
-from agents.engine.view import join
-
-if TYPE_CHECKING:
-    from agents.engine.interfaces.provider import Provider
-    from agents.engine.interfaces.services import PastTurn
-    from agents.engine.runtime.run import Run
+from agents.engine.limits import Limits
+from agents.engine.paths import join
+from agents.engine.runtime.recorder import Recorder
 
 BYTES_A_TOKEN = 4
 """A rough measure of English text in JSON; it errs on the side of sending less."""
@@ -28,8 +26,11 @@ RESULT_LEAST = 200
 class History:
     """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
 
-    def __init__(self, run: Run, path: str, input: str | None, files: Sequence[Attached] = ()) -> None:
-        self._run, self._path, self._said = run, path, said_messages(input, files)
+    def __init__(
+        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attached] = ()
+    ) -> None:
+        self._recorder, self._limits, self._path = recorder, limits, path
+        self._said = said_messages(input, files)
         self._ids = CallIds()
         self._chunks: list[bytes] = []
         self._opened = False
@@ -46,7 +47,8 @@ class History:
         while self._rounds < number - 1:
             self._rounds += 1
             self._append(provider.encode(self._round(self._rounds)))
-        self._seq = self._run.view.steps[-1].id if self._run.view.steps else 0
+        steps = self._recorder.view.steps
+        self._seq = steps[-1].id if steps else 0
         return self._chunks
 
     def reference(self) -> dict[str, JSON]:
@@ -63,12 +65,12 @@ class History:
 
         The last one is what this turn takes up, and stays: where it alone is over the budget, with shorter results.
         """
-        run, chunks, last = self._run, list[bytes](), None
-        for past in () if self._path else await run.services.history():
-            if chunk := provider.encode(turn_messages(past, self._ids, run.limits)):
+        chunks, last = list[bytes](), None
+        for past in () if self._path else await self._recorder.services.history():
+            if chunk := provider.encode(turn_messages(past, self._ids, self._limits)):
                 chunks.append(chunk)
                 last = past
-        room = run.limits.history_tokens * BYTES_A_TOKEN
+        room = self._limits.history_tokens * BYTES_A_TOKEN
         while len(chunks) > 1 and sum(map(len, chunks)) > room:
             chunks.pop(0)
         if last and len(chunks[-1]) > room:
@@ -79,7 +81,7 @@ class History:
 
     def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
         """A prompt with its results cut ever shorter, until it fits or they are as short as they get."""
-        limits = self._run.limits
+        limits = self._limits
         while True:
             limits = replace(limits, result_characters=limits.result_characters // 2)
             self._ids = CallIds()  # it is the only one that is told of
@@ -88,7 +90,8 @@ class History:
                 return chunk
 
     def _round(self, number: int) -> list[Message]:
-        run, path = self._run, join(self._path, number)
-        result = run.view.result(path)
+        recorder, path = self._recorder, join(self._path, number)
+        result = recorder.view.result(path)
         items = tuple(result.payload.get("items", ())) if result else ()
-        return round_messages(run.outputs, path, self._ids, prompt=run.services.prompt, limits=run.limits, items=items)
+        prompt = recorder.services.prompt
+        return round_messages(recorder.outputs, path, self._ids, prompt=prompt, limits=self._limits, items=items)

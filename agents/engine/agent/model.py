@@ -6,24 +6,17 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agents.engine.agent.attempts import attempts, out_of_time
 from agents.engine.agent.projection import ledger_messages
+from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError
-from agents.engine.interfaces.provider import Answer, Provider, Request, ToolDefinition, ToolRequest
+from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
 from agents.engine.ledger import DEEPEST, JSON, Ledger, Step, action_error, copy_json, text
-from agents.engine.runtime.policy import Action, Policy, records_itself
+from agents.engine.runtime.policy import Action, Context, Policy, records_itself
 from agents.engine.tools.tool import wire_name
 
-if TYPE_CHECKING:
-    from agents.engine.agent.turn import Turn
-    from agents.engine.runtime.context import Context
-
 logger = logging.getLogger(__name__)
-
-PARSE_FAILURE = "parse_failure"
-"""The code of a round whose answer could not be read (S51)."""
 
 
 def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -> Policy:
@@ -43,14 +36,14 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
-        if ctx.turn is None or "round" not in action.payload:
+        if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
             return await _ask_plainly(provider, action, ctx)
         return await _ask_round(speaker(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
 
     return ask
 
 
-async def _ask_round(provider: Provider, turn: Turn, number: int, ctx: Context) -> list[Step]:
+async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Context) -> list[Step]:
     if barred := await _barred(ctx):
         return [barred]
     round = await turn.prepared(number)
@@ -72,7 +65,7 @@ async def _ask_plainly(provider: Provider, action: Action, ctx: Context) -> list
     if barred := await _barred(ctx):
         return [barred]
     ledger = action.payload.get("ledger", Ledger())
-    offered = [r for name in sorted(action.actions) if (r := ctx.run.registry.get(name))]
+    offered = [r for name in sorted(action.actions) if (r := ctx.run.registered(name))]
     tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
     history = [provider.encode(ledger_messages(ledger))]
     request = Request(action.payload.get("tier", "normal"), action.payload.get("system", ""), tools, history)

@@ -22,8 +22,9 @@ from agents.engine.outputs.outputs import (
     TextOutput,
     ToolOutput,
 )
+from agents.engine.paths import parent
 from agents.engine.tools.tool import wire_name
-from agents.engine.view import asked_for, parent
+from agents.engine.view import asked_for
 
 NOBODY_SPOKE = "(Nobody said anything: this turn began without a message.)"
 """Stands where a person's words would: many model servers insist that the two take turns."""

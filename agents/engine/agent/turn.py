@@ -5,27 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from agents.engine.agent.batch import run_batch
+from agents.engine.agent.batch import run_batch, without_result
 from agents.engine.agent.history import History
-from agents.engine.agent.model import PARSE_FAILURE
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.closing import end
 from agents.engine.interfaces.attached import Attached
-from agents.engine.interfaces.provider import CUT_BY
+from agents.engine.interfaces.provider import CUT_BY, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.limits import Limits
+from agents.engine.paths import join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.decorators import calls
-from agents.engine.runtime.policy import Action, Policy, records_itself
-from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.round import Round
+from agents.engine.runtime.policy import Action, Context, Policy, records_itself
+from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Tool
-from agents.engine.view import join
-
-if TYPE_CHECKING:
-    from agents.engine.runtime.context import Context
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +76,7 @@ def agent(
         if not ctx.path:
             ctx.run.rounds_granted = limits.rounds
         base = action.payload.get("system") or prompt
-        turn = ctx.turn = Turn(ctx, list(tools()), _ordered(plugins()), base, limits=limits, protocol=protocol)
+        turn = ctx.turn = AgentTurn(ctx, list(tools()), _ordered(plugins()), base, limits=limits, protocol=protocol)
         for number in range(1, limits.rounds + 1):
             answer = await ctx.call(Action("model", {"round": number}), key=str(number), hold=True)
             if why := turn.over(answer[-1]):
@@ -90,7 +85,8 @@ def agent(
                 if answer[-1].failed:
                     continue  # it could not be read: the model is told so
                 return _answered(ctx, _words(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
-            await run_batch(asked, turn, number)
+            if todo := without_result(ctx, asked):
+                await run_batch(ctx, todo, await turn.tools_of(number))
             if last := _last_of_all(ctx, asked):
                 return [finish(ctx, "terminate", last.payload.get("output"))]
         return failed(ctx, _stopped("max_rounds", f"Stopped after {limits.rounds} rounds, the limit of one turn."))
@@ -98,7 +94,7 @@ def agent(
     return policy
 
 
-class Turn:
+class AgentTurn:
     """What an agent's rounds share: its tools and plugins, its budget, its protocol, and its history.
 
     `unread` is how many answers in a row could not be read, `clock` its running time.
@@ -116,11 +112,12 @@ class Turn:
     ) -> None:
         self.ctx, self.tools, self.plugins, self.prompt = ctx, tools, plugins, prompt
         self.limits, self.protocol, self.unread = limits, protocol, 0
-        self.clock = Clock(ctx.run, ctx.path, limits.seconds, ctx.clock if ctx.path else None)
+        self.clock = Clock(ctx.run.recorder, ctx.path, limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = ctx.action.payload.get("text")
         self.tier: str = ctx.action.payload.get("tier", "normal")
         given = () if ctx.path else Attached.of(ctx.action.payload)
-        self.history = History(ctx.run, ctx.path, self.input or (None if given else self._unsaid()), given)
+        said = self.input or (None if given else self._unsaid())
+        self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, given)
         self._round: Round | None = None
 
     def _unsaid(self) -> str:

@@ -6,15 +6,18 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from agents.engine.errors import Fenced, Suspended, ToolError
+from agents.engine import actors, paths
+from agents.engine.actors import Actor
+from agents.engine.errors import Abandoned, Fenced, Suspended, ToolError
 from agents.engine.execution import threads
 from agents.engine.execution.gates import (
     Decision,
-    Shown,
+    ShownCall,
     approved_as,
     ask,
     decision_at,
@@ -35,16 +38,30 @@ from agents.engine.execution.starting import (
 )
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
-from agents.engine.runtime.run import Abandoned
+from agents.engine.runtime.policy import Action, Context, Policy, Runtime
 from agents.engine.schema import parse, schema_digest
 from agents.engine.secrets import hide_in
 from agents.engine.tools.tool import Risk, Tool, ToolCall
-from agents.engine.view import View, join
+from agents.engine.view import View
 
-if TYPE_CHECKING:
-    from agents.engine.runtime.context import Context
-    from agents.engine.runtime.policy import Action
-    from agents.engine.runtime.run import Run
+
+@dataclass(frozen=True)
+class ToolPolicy:
+    """A tool as a policy: one call to its result. Equal to any other one of the same tool."""
+
+    tool: Tool
+
+    is_tool: ClassVar[bool] = True
+    records_itself: ClassVar[bool] = True
+
+    async def __call__(self, action: Action, ctx: Context) -> list[Step]:
+        """See run_tool."""
+        return await run_tool(self.tool, action, ctx)
+
+
+def as_policy(tool: Tool) -> Policy:
+    """The policy that runs this tool, for a registry or `ctx.invoke`."""
+    return ToolPolicy(tool)
 
 
 async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
@@ -53,7 +70,7 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     Raises Suspended where a person must decide first. What runs is what was approved: where anything about it is
     another by now, the result is `changed_since`, and where the tool itself is, `tool_changed`.
     """
-    run, asked_at = ctx.run, join(ctx.path, "human")
+    run, asked_at = ctx.run, paths.gate(ctx.path)
     payload = hide_in(action.payload)  # as it is recorded and shown, so it runs
     decision = decision_at(run.view, asked_at)
     if decision is None and run.view.call(asked_at):
@@ -97,7 +114,7 @@ async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, ch
         what = looks.change.path
         raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
     until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
-    asked = ask(path, gate_payload(tool, payload, looks, reason, until))
+    asked = ask(paths.gate(path), gate_payload(tool, payload, looks, reason, until))
     verdict = await run.gatekeeper.decide(tool, call)
     if looks.change and verdict.verdict != "deny":
         changing.add(looks.change.path)
@@ -107,12 +124,12 @@ async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, ch
         "decision": "approve" if verdict.verdict == "allow" else "reject",
         "digest": looks.digest,
         "reason": verdict.reason,
-        "via": verdict.by.partition(":")[0],
+        "via": Actor.parse(verdict.by).kind,
     }
     return [asked, Step(verdict.by, "action_result", decided, path=asked.path)]
 
 
-def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Run, attempt: int = 1) -> ToolCall[Any]:
+def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:
     """What the tool's function is given."""
     state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
     return ToolCall(
@@ -133,7 +150,7 @@ def unable(view: View, path: str, why: Step) -> Step:
     `why` is the error of one of which nobody said anything, and which never began.
     """
     began = len(view.at(path, "action_start"))
-    decision, card = decision_at(view, join(path, "human")), decision_at(view, join(path, f"card{began}"))
+    decision, card = decision_at(view, paths.gate(path)), decision_at(view, paths.card(path, began))
     told = why.payload["message"]
     if began and card:
         return answered_card(card, f"The tool changed meanwhile. {told}")
@@ -168,7 +185,7 @@ async def _when_free(tool: Tool, payload: dict[str, JSON], action: Action, ctx: 
 
 
 @asynccontextmanager
-async def _place(tool: Tool, run: Run) -> AsyncIterator[bool]:
+async def _place(tool: Tool, run: Runtime) -> AsyncIterator[bool]:
     """A place among the threads, where the tool needs one; whether there was one in time.
 
     It is taken before the start is recorded: a call that waits here has not begun, whatever becomes of its worker.
@@ -193,14 +210,14 @@ async def _place(tool: Tool, run: Run) -> AsyncIterator[bool]:
         places.release()
 
 
-def _limit(tool: Tool, run: Run) -> float:
+def _limit(tool: Tool, run: Runtime) -> float:
     """The seconds that a call may take, and wait for a thread before."""
     return tool.time_limit or run.limits.tool_seconds
 
 
 async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
     """Do the call, if it looks as it did when it was approved, or when it began."""
-    view, gate = ctx.run.view, join(ctx.path, "human")
+    view, gate = ctx.run.view, paths.gate(ctx.path)
     starts = view.at(ctx.path, "action_start")
     binds = view.result(gate) or (starts[-1] if starts and not tool.idempotent else None)
     wanted = binds.payload.get("digest", "") if binds else None
@@ -231,7 +248,7 @@ def _changed(code: str, starts: list[Step], why: str = "") -> Step:
     return action_error("runtime", code, message)
 
 
-async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action, ctx: Context) -> list[Step]:
+async def _do(tool: Tool, payload: dict[str, JSON], looks: ShownCall, action: Action, ctx: Context) -> list[Step]:
     run = ctx.run
     attempt = len(run.view.at(ctx.path, "action_start")) + 1
     run.going_on()
@@ -253,11 +270,11 @@ async def _do(tool: Tool, payload: dict[str, JSON], looks: Shown, action: Action
             return await run_tool(tool, action, ctx)  # ask what became of it
         why = "Not waited for any longer than" if goes_on else "Stopped after"
         more = " It may still be running." if goes_on else ""
-        return [action_error(f"tool:{tool.name}", "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
+        return [action_error(actors.tool(tool.name), "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
     except ToolError as error:
-        return [action_error(f"tool:{tool.name}", error.code, error.message)]
+        return [action_error(actors.tool(tool.name), error.code, error.message)]
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
-        return [action_error(f"tool:{tool.name}", "exception", f"{type(error).__name__}: {error}")]
+        return [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
     finally:
         call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # what goes on finds no site
     return await _kept(tool, returned, call, run)
@@ -278,7 +295,7 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
         raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
 
 
-async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Run) -> list[Step]:
+async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
     """What a call that ran brought, and its result. Where that cannot be kept, the result says that it ran.
 
     An error of the site itself is raised: nobody knows then what became of the call, as after a crash.
@@ -291,26 +308,26 @@ async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Run) -> 
         emitted = await _emitted(call, run)
     except ToolError as error:
         return [_not_kept(tool, error.message)]
-    return [*emitted, *state, action_result(f"tool:{tool.name}", output)]
+    return [*emitted, *state, action_result(actors.tool(tool.name), output)]
 
 
 def _not_kept(tool: Tool, why: str) -> Step:
-    return action_error(f"tool:{tool.name}", "not_kept", f"It ran, but what it brought could not be kept. {why}")
+    return action_error(actors.tool(tool.name), "not_kept", f"It ran, but what it brought could not be kept. {why}")
 
 
-async def _emitted(call: ToolCall[Any], run: Run) -> list[Step]:
+async def _emitted(call: ToolCall[Any], run: Runtime) -> list[Step]:
     """What the call emitted, in order; the content of its files is stored before the steps that name them."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
 
 
-def _state(tool: Tool, call: ToolCall[Any], run: Run) -> list[Step]:
+def _state(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
     if tool.plugin is None:
         return []
     value = call.state.model_dump(mode="json")
     if value == tool.plugin.State.model_validate(run.view.state(tool.plugin.name)).model_dump(mode="json"):
         return []
-    return [Step(f"tool:{tool.name}", "state", {"plugin": tool.plugin.name, "value": value})]
+    return [Step(actors.tool(tool.name), "state", {"plugin": tool.plugin.name, "value": value})]
 
 
 def plain(value: object) -> JSON:

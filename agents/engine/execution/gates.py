@@ -5,19 +5,17 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any
 
+from agents.engine import paths
 from agents.engine.errors import ToolError
+from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs.change import Change
 from agents.engine.schema import schema_digest
 from agents.engine.secrets import hide, hide_in
-from agents.engine.view import View, join
-
-if TYPE_CHECKING:
-    from agents.engine.interfaces.services import Services
-    from agents.engine.tools.tool import Tool, ToolCall
-
+from agents.engine.tools.tool import Tool, ToolCall
+from agents.engine.view import View
 
 NO_REASON = "Proposed by planning model."
 """Why a person is asked about a call that says nothing of itself."""
@@ -25,43 +23,6 @@ NO_REASON = "Proposed by planning model."
 
 ANOTHER = "another"
 """Who must decide a gate with four eyes: another than whoever asked for the turn."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a gatekeeper says of a call: leave it to a person, or decide it as `by` (`rule:12`, `grant:3`)."""
-
-    verdict: Literal["ask", "allow", "deny"] = "ask"
-    by: str = ""
-    reason: str = ""
-
-
-class Gatekeeper(Protocol):
-    """Who may decide a gate without asking: standing rules and grants that people made."""
-
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
-        """What stands for this call. What it uses up must be used up in the record that tells of the decision."""
-        ...
-
-    async def holds(self, tool: Tool, by: str) -> str | None:
-        """Why this call may not start now, whatever was decided; None where it may.
-
-        `by`: the actor that approved it, "" where nobody had to. Whoever owns the conversation must still be there, and
-        whoever approved must still be somebody who may (C13).
-        """
-        ...
-
-
-class AskEverybody:
-    """No rules, no grants: every gate waits for a person."""
-
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
-        """Leave it to a person."""
-        return Verdict()
-
-    async def holds(self, tool: Tool, by: str) -> str | None:
-        """Nobody loses a permission here."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -77,7 +38,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownCall:
     """What a person is shown of a call besides its input, and the digest that binds all of it.
 
     `change` is what the tool said, `told` the same as it is shown: without the site's secrets, and None where it is too
@@ -95,7 +56,7 @@ class Shown:
         return {"facts": self.facts, **({"change": self.told} if self.told else {})}
 
 
-def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> Shown:
+def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
     """What this call, with this input, looks like now: what is approved is what runs (I6).
 
     Approved as sandboxed, it does not run where the sandbox is gone; approved as a change of one text, not where that
@@ -104,7 +65,7 @@ def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> Shown:
     change, remarks = _change(tool, call)
     call.change = change  # so that what it says of itself need not work it out again
     holds, told = facts(tool, call) + remarks, _told(change)
-    return Shown(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
+    return ShownCall(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
 
 
 def shown_digest(
@@ -184,7 +145,9 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
     return NO_REASON
 
 
-def gate_payload(tool: Tool, payload: dict[str, JSON], looks: Shown, reason: str, expires_at: str) -> dict[str, JSON]:
+def gate_payload(
+    tool: Tool, payload: dict[str, JSON], looks: ShownCall, reason: str, expires_at: str
+) -> dict[str, JSON]:
     """What a person is asked: the payload of the `human` call."""
     return {
         "ask": "approve",
@@ -215,12 +178,12 @@ def approved_as(view: View, gate: str) -> dict[str, JSON]:
     return {"facts": told.get("facts") or [], **({"change": told["change"]} if told.get("change") else {})}
 
 
-def card_digest(started: str, card: str) -> str:
+def card_digest(started: str, attempt: int) -> str:
     """Names the question what became of one attempt, by the digest under which it started.
 
     An answer to an earlier card of the call is none to this one.
     """
-    return digest([started, card])
+    return digest([started, paths.card("", attempt)])
 
 
 def interrupted_payload(
@@ -249,6 +212,6 @@ def expires(services: Services, hours: float) -> str:
     return (services.now() + timedelta(hours=hours)).isoformat()
 
 
-def ask(path: str, payload: dict[str, JSON], key: str = "human") -> Step:
-    """The step that opens a gate below the call at `path`."""
-    return Step("runtime", "action_call", {"policy": "human", "payload": payload}, path=join(path, key))
+def ask(gate: str, payload: dict[str, JSON]) -> Step:
+    """The step that opens the gate, or the card, at this path."""
+    return Step("runtime", "action_call", {"policy": paths.HUMAN, "payload": payload}, path=gate)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from agents.engine import paths
 from agents.engine.closing import HAD_BEGUN
 from agents.engine.errors import Suspended
 from agents.engine.execution.gates import (
@@ -16,12 +15,9 @@ from agents.engine.execution.gates import (
     interrupted_payload,
 )
 from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Tool
-from agents.engine.view import View, join
-
-if TYPE_CHECKING:
-    from agents.engine.runtime.context import Context
-
+from agents.engine.view import View
 
 LEFT_ALONE = "left_alone"
 """The code of the note about a call that goes on after its time."""
@@ -37,24 +33,24 @@ async def unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context)
     starts = run.view.at(ctx.path, "action_start")
     if not starts or tool.idempotent:
         return None
-    card = f"card{len(starts)}"
-    named = card_digest(starts[-1].payload.get("digest", ""), card)
-    decision = decision_at(run.view, join(ctx.path, card))
+    card = paths.card(ctx.path, len(starts))
+    named = card_digest(starts[-1].payload.get("digest", ""), len(starts))
+    decision = decision_at(run.view, card)
     if decision is None:
         late = _left_alone(run.view, starts[-1])
         if run.services.unattended:
             return interrupted(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
-        if not run.view.call(join(ctx.path, card)):
+        if not run.view.call(card):
             if answered := await barred(tool, ctx.path, "", ctx):
                 return answered
-            change = approved_as(run.view, join(ctx.path, "human")).get("change")
+            change = approved_as(run.view, paths.gate(ctx.path)).get("change")
             until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
             asked = interrupted_payload(tool, payload, named, change, until)
             if why := starts[-1].payload.get("reason"):  # it only may have begun: the site was restored since
                 asked["reason"] = why
             elif late:
                 asked["reason"] = f"{late} Did it run?"
-            run.stage(ask(ctx.path, asked, card))
+            run.stage(ask(card, asked))
         raise Suspended
     if decision.decision == "run_again" and decision.digest == named:
         return None
@@ -119,6 +115,6 @@ def not_started(view: View, path: str, code: str, why: str) -> Step:
 def _approved_by(ctx: Context) -> str:
     """The actor whose word lets the call start: of its gate, or of the card that runs it again; "" where nobody's."""
     view = ctx.run.view
-    card = decision_at(view, join(ctx.path, f"card{len(view.at(ctx.path, 'action_start'))}"))
-    decision = card or decision_at(view, join(ctx.path, "human"))
+    card = decision_at(view, paths.card(ctx.path, len(view.at(ctx.path, "action_start"))))
+    decision = card or decision_at(view, paths.gate(ctx.path))
     return decision.by if decision else ""

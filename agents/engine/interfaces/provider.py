@@ -9,15 +9,14 @@ from typing import Protocol
 from agents.engine.interfaces.messages import Message
 from agents.engine.ledger import JSON
 
-USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-"""The counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
-
-
 CUT_BY = {
     "length": "cut off at the model's output limit",
     "content_filter": "cut off by the model's content filter",
 }
 """By what an answer was cut, by its `finish`. An answer with any other finish is whole."""
+
+PARSE_FAILURE = "parse_failure"
+"""The code of a round whose answer could not be read (S51)."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -23,18 +22,14 @@ from agents.engine.outputs.kinds import (
     ToolOutput,
     kind_of,
 )
+from agents.engine.paths import HUMAN, is_gate
 from agents.engine.view import asked_for
-
-
-def at_gate(path: str) -> bool:
-    """Whether a gate may stand at this path: one step below the call that it holds."""
-    return re.fullmatch(r"human|card\d+", path.rpartition("/")[2]) is not None
 
 
 def fold(output: Output | None, step: Step, parent: str = "") -> Output | None:
     """`output` after `step`: a new one where the step opens one (below `parent`), itself where it says nothing."""
     if isinstance(output, ToolOutput):
-        if at_gate(step.path) and step.path != output.path:
+        if is_gate(step.path) and step.path != output.path:
             return _fold_gate(output, step)
         if rule := _ENTRY_RULES.get(step.type):
             return rule(output, step)
@@ -64,7 +59,7 @@ def _opened(step: Step, parent: str) -> Output | None:
 
 def _opens_entry(step: Step) -> bool:
     """A model's call of anything, a policy's call of a tool, and a question that a policy asks a person."""
-    if step.payload.get("policy") == "human":
+    if step.payload.get("policy") == HUMAN:
         return True  # below a tool's entry it never comes here: there it is that entry's gate. A model's is only a call
     return step.actor == "model" or bool(step.payload.get("tool"))
 
@@ -78,7 +73,7 @@ def _opened_entry(step: Step, place: dict[str, Any]) -> ToolOutput:
         raw=data.get("raw"),
         **place,
     )
-    return _ask(entry, step) if entry.tool == "human" and not asked_for(step) else entry
+    return _ask(entry, step) if entry.tool == HUMAN and not asked_for(step) else entry
 
 
 def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
@@ -169,7 +164,7 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
         changes["result"] = Failure(error=error)
         if entry.approval and entry.approval.state == "pending":  # whoever ends a call ends its gate
             changes["approval"] = entry.approval.model_copy(update={"state": "cancelled"})
-    elif entry.tool == "human" and entry.approval:
+    elif entry.tool == HUMAN and entry.approval:
         changes |= {
             "approval": _decided(entry.approval, step, data.get("decision", "")),
             "result": Success(output=data),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents.engine.ledger import Step
-from agents.engine.outputs.fold import DECIDED, at_gate, fold
+from agents.engine.outputs.fold import DECIDED, fold
 from agents.engine.outputs.kinds import (
     Approval,
     Deferred,
@@ -27,7 +27,7 @@ from agents.engine.outputs.kinds import (
     load_output,
     register_kind,
 )
-from agents.engine.view import ancestors, parent
+from agents.engine.paths import HUMAN, ancestors, is_gate, parent
 
 __all__ = [
     "DECIDED",
@@ -110,11 +110,11 @@ class Outputs:
     def _touched(self, step: Step) -> Output | None:
         """An entry is found by its call's path; the gates of a call stand one step below it."""
         found = self.entry(step.path)
-        if found or not at_gate(step.path):
+        if found or not is_gate(step.path):
             return found
         above = self.entry(parent(step.path))
         if above and step.type == "action_call":
-            return above if step.payload.get("policy") == "human" else None
+            return above if step.payload.get("policy") == HUMAN else None
         return above if above and above.approval and above.approval.path == step.path else None
 
     def _parent(self, step: Step) -> str:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from agents.engine.view import join
-
-if TYPE_CHECKING:
-    from agents.engine.runtime.run import Run
+from agents.engine.paths import join
+from agents.engine.runtime.recorder import Recorder
 
 
 @dataclass(frozen=True)
@@ -18,17 +15,17 @@ class Clock:
     `outer` is the clock of what called it: when that is up, so is this one.
     """
 
-    run: Run
+    recorder: Recorder
     path: str
     seconds: float
     outer: Clock | None = None
 
     def spent(self) -> float:
         """Seconds since the first question of the agent was recorded; of the turn, since its start."""
-        now = self.run.services.running_seconds()
+        now = self.recorder.services.running_seconds()
         if not self.path:
             return now
-        starts = self.run.view.at(join(self.path, 1), "action_start")
+        starts = self.recorder.view.at(join(self.path, 1), "action_start")
         return now - float(starts[0].payload.get("ran", 0.0)) if starts else 0.0
 
     def left(self) -> float:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agents.engine.ledger import Ledger, Step
-from agents.engine.runtime.policy import Action, Policy, records_itself
-
-if TYPE_CHECKING:
-    from agents.engine.runtime.context import Context, Decorator
+from agents.engine.runtime.policy import Action, Context, Decorator, Policy, records_itself
 
 
 def calls(steps: list[Step]) -> list[Step]:

@@ -9,20 +9,21 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
 
+from agents.engine import actors
 from agents.engine.closing import close
-from agents.engine.errors import Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
-from agents.engine.execution.gates import AskEverybody, Gatekeeper
+from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
 from agents.engine.limits import Limits
 from agents.engine.outputs.outputs import Outputs
-from agents.engine.runtime.context import Context, Decorator
-from agents.engine.runtime.policy import Action, Policy, PolicyRegistry, records_itself
+from agents.engine.paths import HUMAN, join, parent
+from agents.engine.runtime.policy import Action, Context, Decorator, Policy, Registered, records_itself
 from agents.engine.runtime.recorder import Recorder
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.secrets import hide_in
-from agents.engine.tools.tool import Tool
-from agents.engine.view import View, asked_for, join, parent
+from agents.engine.tools.gatekeeper import AskEverybody, Gatekeeper
+from agents.engine.view import View, asked_for
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,6 @@ GRACE_SECONDS = 8.0
 More than the site's own tools need, of which a command takes longest, up to 7 s; and less than the 10 s within which
 the kill switch has ended all that runs.
 """
-
-
-class Abandoned(TimeoutError):
-    """What was to end goes on: it did not when it was told to."""
 
 
 class Run:
@@ -85,6 +82,10 @@ class Run:
         """The outputs so far."""
         return self.recorder.outputs
 
+    def registered(self, name: str) -> Registered | None:
+        """The policy of this name, if there is one."""
+        return self.registry.get(name)
+
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
         """See Recorder.stage."""
         self.recorder.stage(*steps, snapshots=snapshots)
@@ -106,7 +107,7 @@ class Run:
         """
         if not self.view.call(""):
             root = {"policy": policy, "payload": Action(policy, payload).recorded()}
-            self.stage(Step(f"user:{self.services.user}", "action_call", root))
+            self.stage(Step(actors.user(self.services.user), "action_call", root))
         self.stage(*opening)
         try:
             try:
@@ -165,13 +166,13 @@ class Run:
         self.going_on()
         if len(path) > PATH_MOST:
             raise ValueError(f"a path of {len(path)} characters: calls are nested too deep, or keys are too long")
-        registered = self.registry.get(action.policy)
+        registered = self.registered(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):
             self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
         if policy is None:
             return await self._end(path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")])
-        if registered and registered.policy is policy and (why := registered.problem(action.recorded())):
+        if registered and registered.policy == policy and (why := registered.problem(action.recorded())):
             return await self._end(path, [action_error("runtime", "invalid_input", why)])
         if decorators:
             policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _turn_by_turn)
@@ -187,11 +188,11 @@ class Run:
     def _call_step(
         self, path: str, action: Action, caller: Context | None, policy: Policy | None, decorated: bool
     ) -> Step:
-        by = f"policy:{caller.action.policy}" if caller else "runtime"
-        if action.policy in ("model", "human"):
+        by = actors.policy(caller.action.policy) if caller else "runtime"
+        if action.policy in ("model", HUMAN):
             by = "runtime"
         payload: dict[str, JSON] = {"policy": action.policy, "payload": action.recorded()}
-        if isinstance(policy, Tool):
+        if getattr(policy, "is_tool", False):
             payload["tool"] = True
         if decorated:
             payload["decorated"] = True
@@ -350,7 +351,7 @@ async def human(action: Action, ctx: Context) -> list[Step]:
     raise Suspended
 
 
-BUILT_IN: dict[str, Policy] = {"human": human}
+BUILT_IN: dict[str, Policy] = {HUMAN: human}
 
 
 async def run(

@@ -9,25 +9,23 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from agents.engine import actors
 from agents.engine.errors import RegistryError
+from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
+from agents.engine.outputs.change import Change
 from agents.engine.outputs.outputs import check_kind
+from agents.engine.paths import HUMAN
 from agents.engine.schema import problem, schema_of
-
-if TYPE_CHECKING:
-    from agents.engine.interfaces.services import Services
-    from agents.engine.outputs.change import Change
-    from agents.engine.runtime.context import Context
-    from agents.engine.runtime.policy import Action
-    from agents.engine.tools.plugin import Plugin
 
 Input = TypeVar("Input", bound=BaseModel)
 
-RESERVED = ("agent", "human", "model")
+RESERVED = ("agent", HUMAN, "model")
+"""Names of the engine's own policies, which no tool may have."""
 
 TIME_LIMIT_MOST = 600.0
 """Seconds that no tool may run longer, whatever it declares."""
@@ -41,6 +39,15 @@ class Risk(StrEnum):
     EXFILTRATION = "exfiltration"
     DESTRUCTIVE = "destructive"
     HIGH = "high"
+
+
+class Stateful:
+    """Who keeps typed state with a conversation: a plugin. A tool that declares one reads and changes its state."""
+
+    name: ClassVar[str] = ""
+
+    class State(BaseModel):
+        """What is kept with a conversation; every field needs a default."""
 
 
 @dataclass
@@ -76,7 +83,7 @@ class ToolCall(Generic[Input]):
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
         """Open an output of a registered kind after the call's own entry (S24). Raises as `check_kind` does."""
         check_kind(kind, data)
-        self.emitted.append(Step(f"tool:{self.tool}", kind, data))
+        self.emitted.append(Step(actors.tool(self.tool), kind, data))
 
     def draft(self, text: str) -> None:
         """Show text that is on its way (a running command's output); the result brings it whole."""
@@ -89,14 +96,12 @@ Requirement = bool | str | Callable[[Any], Any] | None
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """A tool and what its author declares. It is a policy: `agents.engine.execution.effect` runs it.
+    """A tool and what its author declares. `agents.engine.execution.effect.as_policy` makes a policy of it.
 
     `time_limit` is in seconds, `approval_hours` how long a person is waited for; None leaves both to the site's
     settings. `four_eyes`: whoever asked for the turn may not approve the call, superusers not excepted. `facts` and
     `change` run in the worker's loop: both must be quick, as nothing else of the worker goes on meanwhile.
     """
-
-    records_itself: ClassVar[bool] = True
 
     name: str
     function: Callable[[Any], Any]
@@ -109,7 +114,7 @@ class Tool:
     time_limit: float | None = None
     approval_hours: float | None = None
     four_eyes: bool = False
-    plugin: type[Plugin] | None = None
+    plugin: type[Stateful] | None = None
     title: str = ""
     says: Callable[[Any], str] | None = None
     justify: Callable[[Any], str] | None = None
@@ -126,14 +131,6 @@ class Tool:
         """Why this input is refused; None if it is valid."""
         return problem(self.input, payload)
 
-    async def __call__(self, action: Action, ctx: Context) -> list[Step]:
-        """The tool as a policy: one call to its result."""
-        from agents.engine.execution.effect import (
-            run_tool,  # the runtime imports tools to tell them from other policies
-        )
-
-        return await run_tool(self, action, ctx)
-
 
 def tool(
     name: str,
@@ -145,7 +142,7 @@ def tool(
     time_limit: float | None = None,
     approval_hours: float | None = None,
     four_eyes: bool = False,
-    plugin: type[Plugin] | None = None,
+    plugin: type[Stateful] | None = None,
     title: str = "",
     says: Callable[[Any], str] | None = None,
     justify: Callable[[Any], str] | None = None,

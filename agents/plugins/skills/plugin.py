@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from agents.engine.interfaces.services import Services
-from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.round import Round
+from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import wire_name
 
 if TYPE_CHECKING:

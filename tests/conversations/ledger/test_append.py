@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from conversations.ledger.claims import release
 from conversations.ledger.journal import append, read_steps
 from conversations.ledger.locked import locked_turn

@@ -10,7 +10,7 @@ from agents.engine.agent.turn import ONCE_MORE, agent
 from agents.engine.errors import RegistryError
 from agents.engine.limits import Limits
 from agents.engine.outputs.outputs import Outputs, TextOutput
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from tests.engine.cast import World, site
 from tests.engine.support import (

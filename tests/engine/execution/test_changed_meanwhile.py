@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.engine.runtime.policy import Action, PolicyRegistry
+from agents.engine.execution.effect import as_policy
+from agents.engine.runtime.policy import Action
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.tools.tool import Tool, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Amount, Command, World, site
@@ -94,7 +96,7 @@ async def test_a_workflow_reads_the_decision_as_well(decided: str, said: dict[st
     def registry(tool: Tool) -> PolicyRegistry:
         made, _ = site(ScriptedProvider([]))
         made.register("flow")(_flow)
-        made.register(tool.name)(tool)
+        made.register(tool.name)(as_policy(tool))
         return made
 
     async def _flow(action: Action, ctx: Any) -> Any:

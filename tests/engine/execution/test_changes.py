@@ -8,11 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from agents.engine.errors import ToolError
-from agents.engine.execution.gates import AskEverybody, Verdict, shown_digest
+from agents.engine.execution.gates import shown_digest
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.outputs.change import CHANGE_MOST, LINES_MOST, SPELLED_MOST, Change
 from agents.engine.outputs.outputs import Approval, Outputs
+from agents.engine.tools.gatekeeper import AskEverybody, GateVerdict
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import site
@@ -172,8 +173,8 @@ async def test_of_two_changes_of_one_text_only_the_first_is_asked_about() -> Non
 class DeniesFirst(AskEverybody):
     """A rule that denies the text "1", and leaves others to people."""
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
-        return Verdict("deny", "rule:1", "Not that.") if call.input.text == "1" else Verdict()
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+        return GateVerdict("deny", "rule:1", "Not that.") if call.input.text == "1" else GateVerdict()
 
 
 async def test_what_a_rule_denies_stands_in_nobodys_way() -> None:
@@ -190,8 +191,8 @@ async def test_what_a_rule_denies_stands_in_nobodys_way() -> None:
 class Allows(AskEverybody):
     """A rule that lifts every gate."""
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
-        return Verdict("allow", "rule:1")
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+        return GateVerdict("allow", "rule:1")
 
 
 async def test_a_call_that_was_refused_stays_so() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agents.engine.execution.gates import AskEverybody, Verdict
 from agents.engine.ledger import Ledger
 from agents.engine.outputs.outputs import Outputs, ToolOutput
+from agents.engine.tools.gatekeeper import AskEverybody, GateVerdict
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Amount, Command, World, site
@@ -193,10 +193,10 @@ async def test_a_card_is_shown_even_where_its_facts_fail() -> None:
 class Rules(AskEverybody):
     """Decides every gate as `verdict` says."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: GateVerdict) -> None:
         self.verdict = verdict
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
         return self.verdict
 
 
@@ -205,7 +205,7 @@ async def test_a_standing_rule_decides_in_the_record_that_asks(world: World, ver
     """Gate and decision stand in one record by the rule, and nothing pauses (R18)."""
     registry, provider = site(ONE, world.tools())
     journal = CrashingJournal()
-    await carry_on(registry, journal=journal, gatekeeper=Rules(Verdict(verdict, "rule:12", "Never on Friday.")))
+    await carry_on(registry, journal=journal, gatekeeper=Rules(GateVerdict(verdict, "rule:12", "Never on Friday.")))
     gate = next(r for r in journal.records if "1/0/human action_call" in lines(r.steps))
     answer = next(step for step in gate.steps if step.path == "1/0/human" and step.type == "action_result")
     assert (answer.actor, answer.payload["decision"], answer.payload["via"]) == ("rule:12", decided, "rule")

@@ -9,11 +9,11 @@ import pytest
 
 from agents.engine import Action, Context, Step
 from agents.engine.errors import Suspended
-from agents.engine.execution.effect import run_tool
-from agents.engine.execution.gates import AskEverybody, Verdict
+from agents.engine.execution.effect import as_policy, run_tool
 from agents.engine.ledger import EMPTY, JSON, Ledger
-from agents.engine.runtime.policy import PolicyRegistry
+from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
+from agents.engine.tools.gatekeeper import AskEverybody, GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
 from agents.engine.view import View
 from tests.engine.cast import World, site
@@ -41,10 +41,10 @@ class Holding(AskEverybody):
     """Keeps what it was asked, and says no to the actors in `lost`."""
 
     lost: tuple[str, ...] = ()
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: GateVerdict = field(default_factory=GateVerdict)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> Verdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
         return self.verdict
 
     async def holds(self, tool: Tool, by: str) -> str | None:
@@ -82,7 +82,7 @@ async def test_an_approval_of_somebody_who_may_no_more_starts_nothing(world: Wor
 async def test_a_rule_that_was_withdrawn_starts_nothing(world: World) -> None:
     """Who approved is the rule then, and it is asked about like a person."""
     registry, _ = site(BATCH, world.tools())
-    holding = Holding(lost=("rule:12",), verdict=Verdict("allow", "rule:12"))
+    holding = Holding(lost=("rule:12",), verdict=GateVerdict("allow", "rule:12"))
     ledger = await carry_on(registry, gatekeeper=holding)
     assert result(ledger, "1/2")["code"] == "not_permitted"
     assert ("shell.run", "ls") not in world.done
@@ -247,7 +247,7 @@ async def test_a_workflows_gated_call_is_asked_about_once(world: World) -> None:
     """Run again before anybody answered, it opens no second gate at the same call (I5)."""
     registry = PolicyRegistry()
     for tool in world.tools():
-        registry.register(tool.name)(tool)
+        registry.register(tool.name)(as_policy(tool))
 
     @registry.register("flow")
     async def flow(action: Action, ctx: Context) -> list[Step]:

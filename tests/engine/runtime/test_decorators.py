@@ -8,7 +8,7 @@ import pytest
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
 from agents.engine.agent.model import model
 from agents.engine.ledger import action_call, text
-from agents.engine.runtime.context import Decorator
+from agents.engine.runtime.policy import Decorator
 from agents.engine.view import View
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.support import ScriptedProvider, call, comparable, lines, results_in, says, seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.engine import Action, Context, Step
+from agents.engine.execution.effect import as_policy
 from tests.engine.cast import World, site
 from tests.engine.support import carry_on, decide, end_of, open_gates
 
@@ -12,7 +13,7 @@ async def test_a_tool_that_a_policy_calls_waits_for_a_person_too() -> None:
     world = World()
     registry, _ = site([])
     for tool in world.tools():
-        registry.register(tool.name)(tool)
+        registry.register(tool.name)(as_policy(tool))
 
     @registry.register("flow")
     async def flow(action: Action, ctx: Context) -> list[Step]:

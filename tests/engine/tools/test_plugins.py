@@ -7,8 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from agents.engine.errors import RegistryError
-from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.round import Round
+from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Counting, Number, World, site

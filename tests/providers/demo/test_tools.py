@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from agents.discovery import installed
 from agents.engine.interfaces.services import PlainServices
-from agents.engine.tools.round import Round
+from agents.engine.tools.plugin import Round
 from agents.engine.tools.tool import Tool, wire_name
 from agents.engine.view import View
 from agents.providers.demo.rules import answer
