@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.view import View, opens_gate
 
@@ -25,7 +26,7 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
         if not call.path:
             continue
         if opens_gate(call):
-            decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
+            decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
             steps.append(Step("system", "action_result", decided, path=call.path))
         else:
             began = call.payload["policy"] != "model" and view.at(call.path, "action_start")

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.engine.decisions import DECISIONS, PEOPLE_MAY
 from agents.engine.outputs.outputs import TextOutput
 from conversations.accounts.names import names_of
 from conversations.admin.fatigue import rates
@@ -21,7 +22,7 @@ from conversations.admin.sidebar import waiting
 from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line
 from conversations.display.gate import Card, card
-from conversations.models import Conversation, Gate, Output, Prompt, State, Verification
+from conversations.models import Conversation, Output, Prompt, State, Verification
 from conversations.pages.timeline.status import FAILURES
 from conversations.verification.all import LATE, broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
@@ -31,7 +32,7 @@ ROWS_MOST = 6
 FAILED_SINCE = timedelta(days=1)
 LATE_SECONDS = 60
 """A turn that waits longer than this for a worker is late: with a living one it is taken up within a second or two."""
-DECIDED = (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
+DECIDED = frozenset(DECISIONS[decision].state for decision in PEOPLE_MAY)
 
 
 @dataclass(frozen=True)

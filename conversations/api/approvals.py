@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.engine import decisions
 from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
@@ -58,7 +59,7 @@ class ApproveOne(View):
         body = read(request, Approve)
         if body.remember:
             raise Invalid({"remember": ["Nothing can be remembered yet: approve each call."]})
-        return _decided(request, Wanted(pk, "approve", body.digest, body.note, body.input))
+        return _decided(request, Wanted(pk, decisions.Decision.APPROVE, body.digest, body.note, body.input))
 
 
 class RejectOne(View):
@@ -70,7 +71,7 @@ class RejectOne(View):
     def post(self, request: Request, pk: int) -> Response:
         """Reject a call. It never runs; the agent is told the reason and goes on."""
         body = read(request, Reject)
-        return _decided(request, Wanted(pk, "reject", body.digest, body.reason))
+        return _decided(request, Wanted(pk, decisions.Decision.REJECT, body.digest, body.reason))
 
 
 class DecideTogether(View):

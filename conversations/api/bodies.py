@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import IO, Annotated, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from django.conf import settings
 from django.http import QueryDict
@@ -18,6 +18,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 
+from agents.engine.decisions import PEOPLE_MAY
 from conversations.api.errors import Invalid, TooLarge
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
@@ -158,6 +159,12 @@ Tier = Literal["normal", "high"]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Of the call as it was shown: `approval.digest`.")]
 
 
+if TYPE_CHECKING:
+    PeopleMay = str
+else:  # the words of the table, as the API's description lists them
+    PeopleMay = Literal[tuple(decision.value for decision in PEOPLE_MAY)]
+
+
 class Body(BaseModel):
     """The base of what a client sends."""
 
@@ -238,7 +245,7 @@ class Decision(Body):
 
     id: Annotated[int, Field(ge=1, lt=2**63)]
     digest: Digest
-    decision: Literal["approve", "reject", "answer", "it_ran", "it_did_not", "run_again"]
+    decision: PeopleMay
     input: dict[str, Any] | None = None
     answer: Annotated[Text, Field(max_length=20_000)] | None = None
     reason: Annotated[Text, Field(max_length=2000)] = ""

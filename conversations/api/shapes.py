@@ -5,16 +5,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from agents.engine.decisions import STATES
 from agents.engine.outputs import events, outputs
 
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
 WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
 """Of the engine's types: what has a default there is always told."""
+
+
+if TYPE_CHECKING:
+    GateState = str
+else:  # the states of the table, as the API's description lists them
+    GateState = Literal[("pending", *STATES)]
 
 
 class Shape(BaseModel):
@@ -57,7 +64,7 @@ class Change(Shape):
 class Gate(Shape):
     """What a person was asked about a call, and what they decided. `digest` goes with the decision."""
 
-    state: Literal["pending", "approved", "rejected", "answered", "expired", "cancelled"]
+    state: GateState
     ask: Annotated[str, Field(description="`approve`, `question` or `interrupted`: which decisions there are.")]
     reason: str
     risk: str

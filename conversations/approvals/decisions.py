@@ -10,12 +10,13 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.engine import actors
+from agents.engine.decisions import RUNS, Decision, answers_to
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.outputs import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
-from conversations.approvals.permissions import ALLOWS, may_allow, may_decide
+from conversations.approvals.permissions import may_allow, may_decide
 from conversations.database.crashpoints import crashpoint
 from conversations.ledger import wakeup
 from conversations.ledger.locked import Turn, locked_turn
@@ -23,14 +24,6 @@ from conversations.models import Gate, Output, State
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-
-DECISIONS = {
-    "approve": ("approve", "reject"),
-    "question": ("answer",),
-    "interrupted": ("it_ran", "it_did_not", "run_again"),
-}
-"""What can be decided, by what is asked."""
-
 
 CHANGED = "This is not what you were shown: look at it again."
 FOUR_EYES = "Somebody else must decide this: you asked for it. You may reject it, or stop the turn."
@@ -108,12 +101,12 @@ def decide(
 
 def _check_word(output: Output, by: User, decision: str, digest: str) -> None:
     """Raise where this is no decision of what is asked, or not this person's."""
-    if decision not in DECISIONS.get(output.ask, ()):
+    if decision not in (answers := answers_to(output.ask)):
         if digest != output.digest:  # something else was asked when they looked
             raise Conflict("changed", CHANGED, output)
-        answers = ", ".join(DECISIONS.get(output.ask, ())) or "none"
-        raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {answers}.")
-    if decision in ALLOWS and not may_allow(by, output):
+        there_are = ", ".join(answers) or "none"
+        raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {there_are}.")
+    if decision in RUNS and not may_allow(by, output):
         raise DecisionRefused("four_eyes", FOUR_EYES)
 
 
@@ -124,7 +117,7 @@ def _is_overdue(output: Output) -> bool:
 
 def expire(turn: Turn, output: Output) -> None:
     """Record that nobody decided this gate in time."""
-    expired = {"decision": "expired", "digest": output.digest, "via": "system"}
+    expired = {"decision": Decision.EXPIRED.value, "digest": output.digest, "via": "system"}
     settle(turn, Step("system", "action_result", expired, path=output.gate_path))
 
 
@@ -158,7 +151,7 @@ def _said(output: Output, decision: str, digest: str, input: object, answer: str
         return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_changing(output, edit)}
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
-    if decision != "answer":
+    if decision != Decision.ANSWER:
         return {"digest": output.digest}
     if not (answer or "").strip():
         raise DecisionRefused("invalid_answer", "An answer says something.")
@@ -173,7 +166,7 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {error}.", {WHOLE: [str(error)]}) from error
     if same(payload, _input(output)):
         return None
-    shape = shape_of(output) if decision == "approve" else None
+    shape = shape_of(output) if decision == Decision.APPROVE else None
     if shape is None:
         raise DecisionRefused("not_editable", "Nothing was decided: this cannot be edited. Decide it as it was asked.")
     if wrong := shape.problems(payload):

@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from agents.discovery import installed_tool
+from agents.engine.decisions import Ask
 from agents.engine.execution.gates import facts, shown, shown_digest
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
@@ -116,7 +117,7 @@ def shape_of(output: Output) -> Shape | None:
     """What an edit of this call is checked against; None where it cannot be."""
     gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
-    if asked.get("ask") != "approve" or not asked.get("schema"):
+    if asked.get("ask") != Ask.APPROVE or not asked.get("schema"):
         return None
     tool = installed_tool(str(asked.get("tool")))
     if tool and schema_digest(tool.input) != asked["schema"]:

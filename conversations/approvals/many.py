@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from django.core.exceptions import ObjectDoesNotExist
 
+from agents.engine.decisions import RUNS
 from conversations.approvals.decisions import DecisionRefused, decide
-from conversations.approvals.permissions import ALLOWS, shown_to
+from conversations.approvals.permissions import shown_to
 from conversations.models import Output
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def decide_many(requests: Sequence[Wanted], by: User, via: str) -> list[Verdict]
     """
     if len(requests) > TOGETHER_MOST:
         raise ValueError(f"at most {TOGETHER_MOST} can be decided together: so many can be read")
-    allowed = [each.output_id for each in requests if each.decision in ALLOWS]
+    allowed = [each.output_id for each in requests if each.decision in RUNS]
     if len(risks := _risks(by, allowed)) > 1:
         raise MixedRisk(risks)
     return [_verdict(each, by, via) for each in requests]

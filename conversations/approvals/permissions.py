@@ -12,8 +12,6 @@ from conversations.models import Output
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
-ALLOWS = frozenset({"approve", "run_again"})
-"""The decisions by which a call may run. Four eyes are needed for these; anybody may say no to their own."""
 OWN, OTHERS = "conversations.decide_own_approval", "conversations.decide_approval"
 
 

@@ -67,7 +67,7 @@ def _unknown(turn: Turn, why: str) -> Iterator[Step]:
                 yield _start(turn, call.path, began[-1].payload.get("digest", ""), why)
         elif view.call(gate := paths.gate(call.path)):
             decision = decision_at(view, gate)
-            if decision and decision.decision == "approve":
+            if decision and decision.runs:
                 yield _start(turn, call.path, decision.digest, why)
         elif end := _ungated(call):
             yield end
@@ -83,7 +83,7 @@ def _calls(view: View) -> Iterable[Step]:
 
 def _told_to_run_again(view: View, path: str, began: int) -> bool:
     decision = decision_at(view, paths.card(path, began))
-    return decision is not None and decision.decision == "run_again"
+    return decision is not None and decision.runs
 
 
 def _ungated(call: Step) -> Step | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.edits import shape_of
@@ -53,14 +54,14 @@ def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm
 def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:
     """Decide as a form says. Raises as `decide` does; what was typed then stands open on the card."""
     decision, digest = posted.get("decision", ""), posted.get("digest", "")
-    if "edited" in posted and decision == "approve":
+    if "edited" in posted and decision == Decision.APPROVE:
         return _approve_edited(card, by, posted, via)
-    reason = _typed(posted, "reason") if decision == "reject" else ""
-    answer = _typed(posted, "answer") if decision == "answer" else None
+    reason = _typed(posted, "reason") if decision == Decision.REJECT else ""
+    answer = _typed(posted, "answer") if decision == Decision.ANSWER else None
     try:
         return decide(card.row.pk, by, decision, digest=digest, via=via, reason=reason, answer=answer)
     except DecisionRefused as refused:
-        state = "reject" if decision == "reject" and card.decidable else "plain"
+        state = "reject" if decision == Decision.REJECT and card.decidable else "plain"
         card.opened = Opened(state, text=reason or answer or "", problem=str(refused))
         raise
 
@@ -89,12 +90,12 @@ def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -
 def _as_seen(card: Card, by: User, payload: dict[str, JSON], posted: Mapping[str, str], via: str) -> Output:
     """Approve the edited call by the digest of what was shown; or, where more was shown with the edit, by that one."""
     try:
-        return decide(card.row.pk, by, "approve", digest=posted.get("digest", ""), via=via, input=payload)
+        return decide(card.row.pk, by, Decision.APPROVE, digest=posted.get("digest", ""), via=via, input=payload)
     except Conflict as conflict:
         seen = posted.get("seen", "")
         if conflict.code != "facts_changed" or conflict.details["digest"] != seen:
             raise
-        return decide(card.row.pk, by, "approve", digest=seen, via=via, input=payload)
+        return decide(card.row.pk, by, Decision.APPROVE, digest=seen, via=via, input=payload)
 
 
 def _typed(posted: Mapping[str, str], name: str) -> str:

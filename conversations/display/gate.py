@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agents.engine.actors import Actor, Kind
+from agents.engine.decisions import DECISIONS, RUNS, Ask, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.outputs import ToolOutput
 from agents.engine.paths import HUMAN
 from conversations.accounts.names import called, deciders, names_of
-from conversations.approvals.permissions import ALLOWS, kept_out, may_allow, may_decide
+from conversations.approvals.permissions import kept_out, may_allow, may_decide
 from conversations.display.call import Call, call_of, result_text, shown_call
 from conversations.display.diff import Diff, diff
 from conversations.models import Gate, Output
@@ -28,15 +29,6 @@ RISKS = {
     "high": "High risk",
 }
 """What a risk is called; what only reads carries no badge."""
-
-VERDICTS = {
-    Gate.APPROVED: "Approved",
-    Gate.REJECTED: "Rejected",
-    Gate.ANSWERED: "Answered",
-    Gate.EXPIRED: "Nobody answered in time",
-    Gate.CANCELLED: "Closed, the turn was stopped",
-}
-
 
 PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
 """From where people decide."""
@@ -66,13 +58,6 @@ class Choice:
     decision: str
     label: str
     consequence: str
-
-
-INTERRUPTED = (
-    Choice("it_ran", "It ran", "The agent is told so and goes on. Nothing runs now."),
-    Choice("it_did_not", "It did not run", "The agent is told so and decides what to do."),
-    Choice("run_again", "Run again", "It starts once more, now. This is a new approval."),
-)
 
 
 @dataclass(frozen=True)
@@ -143,17 +128,17 @@ class Card:
     @property
     def interrupted(self) -> bool:
         """Whether the question is what became of a call that began."""
-        return self.row.ask == "interrupted"
+        return self.row.ask == Ask.INTERRUPTED
 
     @property
     def question(self) -> bool:
         """Whether it is a question of a policy's own, which is answered in words."""
-        return self.row.ask == "question"
+        return self.row.ask == Ask.QUESTION
 
     @property
     def editable(self) -> bool:
         """Whether it can be approved with another input."""
-        return self.pending and self.row.ask == "approve" and self.entry.tool != HUMAN
+        return self.pending and self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
 
     @property
     def proposed(self) -> Call | None:
@@ -167,7 +152,7 @@ class Card:
     def reason(self) -> str:
         """Why it is asked, or what is; "" where that says no more than the call itself, as it was asked about."""
         asked = self.proposed or self.call
-        plain = self.row.ask == "approve" and (self.row.reason == NO_REASON or asked.repeats(self.row.reason))
+        plain = self.row.ask == Ask.APPROVE and (self.row.reason == NO_REASON or asked.repeats(self.row.reason))
         return "" if plain else self.row.reason
 
     @property
@@ -178,13 +163,17 @@ class Card:
     @property
     def choices(self) -> Sequence[Choice]:
         """The answers to an interrupted call that the reader may give."""
-        given = INTERRUPTED if self.interrupted else ()
-        return given if self.allow else [choice for choice in given if choice.decision not in ALLOWS]
+        given = answers_to(Ask.INTERRUPTED) if self.interrupted else ()
+        return [
+            Choice(decision, DECISIONS[decision].label, DECISIONS[decision].follows)
+            for decision in given
+            if self.allow or decision not in RUNS
+        ]
 
     @property
     def decidable(self) -> bool:
         """Whether it waits for one of two or three words, each of which has a button."""
-        return self.pending and self.row.ask in ("approve", "interrupted")
+        return self.pending and self.row.ask in (Ask.APPROVE, Ask.INTERRUPTED)
 
     @property
     def title(self) -> str:
@@ -221,13 +210,12 @@ class Card:
     @property
     def verdict(self) -> str:
         """What was decided and by whom, for the one line that is left of it."""
-        said = VERDICTS.get(Gate(self.row.gate), "")
-        if self.interrupted and self.row.gate == Gate.APPROVED:
-            said = "Run again"
-        elif self.entry.proposed is not None and self.row.gate == Gate.APPROVED:
-            said = "Edited and approved"
-        human = self.row.gate in (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
-        return f"{said} by {self.by}" if human else said
+        rule = decided_as(self.row.ask, self.row.gate)
+        if rule is None:
+            return ""
+        edited = self.entry.proposed is not None and self.row.gate == Gate.APPROVED and not self.interrupted
+        said = "Edited and approved" if edited else rule.verdict
+        return f"{said} by {self.by}" if rule.people else said
 
     @property
     def where(self) -> str:
@@ -237,7 +225,8 @@ class Card:
     @property
     def refused(self) -> bool:
         """Whether the call may not run."""
-        return self.row.gate in (Gate.REJECTED, Gate.EXPIRED, Gate.CANCELLED)
+        rule = decided_as(self.row.ask, self.row.gate)
+        return rule is not None and rule.outcome is Outcome.REFUSE
 
     @property
     def result(self) -> str:

@@ -12,9 +12,10 @@ from django.db import OperationalError
 from agents.engine import paths
 from agents.engine.actors import Actor, Kind
 from agents.engine.closing import spent, usage_of
+from agents.engine.decisions import DECISIONS, RUNS, Decision
 from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import DECIDED, Output, Outputs
+from agents.engine.outputs.outputs import Output, Outputs
 from agents.engine.paths import parent
 from agents.engine.view import View
 from conversations.ledger.prompt_row import Standing
@@ -139,10 +140,10 @@ def _gate(step: Step, before: View) -> Iterator[str]:
     if not step.path or not before.call(gate) or not _ran(step):
         return
     began = step.payload.get("digest")
-    yield from _approved(step, before, gate, "approve", began)
+    yield from _approved(step, before, gate, Decision.APPROVE, began)
     attempt = _starts(step.path, before)
     if step.type == "action_start" and before.call(card := paths.card(step.path, attempt)):
-        yield from _approved(step, before, card, "run_again", card_digest(str(began), attempt))
+        yield from _approved(step, before, card, Decision.RUN_AGAIN, card_digest(str(began), attempt))
 
 
 def _ran(step: Step) -> bool:
@@ -165,9 +166,9 @@ def _decision(step: Step, before: View) -> Iterator[str]:
     word, asked = step.payload.get("decision"), call.payload.get("payload", {})
     if Actor.parse(step.actor).kind not in (Kind.USER, Kind.RULE, Kind.GRANT, Kind.SYSTEM):
         yield f"{step.path} was decided by {step.actor}"
-    if word not in DECIDED:
+    if word not in DECISIONS:
         yield f"{step.path} was decided as {word!r}"
-    if word not in ("approve", "run_again"):
+    if word not in RUNS:
         return
     if step.payload.get("input") is None:
         if step.payload.get("digest") != asked.get("digest"):
@@ -183,7 +184,7 @@ def _four_eyes(step: Step, before: View) -> Iterator[str]:
     call, root = before.call(step.path), before.call("")
     if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != paths.HUMAN:
         return
-    allows = step.payload.get("decision") in ("approve", "run_again")
+    allows = step.payload.get("decision") in RUNS
     if allows and call.payload.get("payload", {}).get("who") == ANOTHER and step.actor == root.actor:
         yield f"{step.path} needs another than {step.actor}, who asked for the turn"
 

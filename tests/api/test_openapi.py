@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import URLPattern, get_resolver
 
+from agents.engine.decisions import PEOPLE_MAY, STATES
 from agents.registry import policies
 from conversations.api import urls
 from conversations.api.views import View
@@ -211,3 +212,9 @@ def test_no_view_of_the_api_is_left_without_our_rules() -> None:
     others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), View)}
     assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}
     assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"
+
+
+def test_the_description_lists_every_decision_and_every_state(schema: dict[str, Any]) -> None:
+    components = schema["components"]["schemas"]
+    assert components["Decision"]["properties"]["decision"]["enum"] == [decision.value for decision in PEOPLE_MAY]
+    assert components["Gate"]["properties"]["state"]["enum"] == ["pending", *STATES]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agents.engine import paths
+from agents.engine.decisions import Decision
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, gate, new_call, unable
-from agents.engine.execution.gates import Decision, decision_at, requirement
+from agents.engine.execution.gates import GateDecision, decision_at, requirement
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
@@ -138,13 +139,13 @@ def _changing(ctx: Context, todo: list[Step]) -> set[str]:
     return {change["path"] for step in may if (change := step.payload["payload"].get("change"))}
 
 
-def _allowed(decision: Decision | None) -> bool:
-    return decision is None or decision.decision in ("approve", "run_again")
+def _allowed(decision: GateDecision | None) -> bool:
+    return decision is None or decision.runs
 
 
 def _closed_gate(ctx: Context, call: Step) -> list[Step]:
     """The end of a gate whose call cannot run any more."""
-    decided: dict[str, JSON] = {"decision": "cancelled", "via": "system"}
+    decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
     gate = _gate(call)
     return [Step("system", "action_result", decided, path=gate)] if _open(ctx, gate) else []
 

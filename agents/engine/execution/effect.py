@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from agents.engine import actors, paths
 from agents.engine.actors import Actor
+from agents.engine.decisions import DECISIONS, Decision, rule_of
 from agents.engine.errors import Abandoned, Fenced, Suspended, ToolError
 from agents.engine.execution import threads
 from agents.engine.execution.gates import (
-    Decision,
+    GateDecision,
     ShownCall,
     approved_as,
     ask,
@@ -89,7 +90,7 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
         decision = decision_at(run.view, asked_at)
         if steps and decision is None:
             raise Suspended
-    if decision and decision.decision != "approve":
+    if decision and not decision.runs:
         return [refusal(decision)]
     if answered := await unless_interrupted(tool, payload, ctx):
         return [answered]
@@ -121,7 +122,7 @@ async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, ch
     if verdict.verdict == "ask":
         return [asked]
     decided = {
-        "decision": "approve" if verdict.verdict == "allow" else "reject",
+        "decision": (Decision.APPROVE if verdict.verdict == "allow" else Decision.REJECT).value,
         "digest": looks.digest,
         "reason": verdict.reason,
         "via": Actor.parse(verdict.by).kind,
@@ -156,20 +157,17 @@ def unable(view: View, path: str, why: Step) -> Step:
         return answered_card(card, f"The tool changed meanwhile. {told}")
     if began:  # the tool was there, and took it, when the call began
         return interrupted(f"Nobody knows whether it ran: check before you ask again. {told}")
-    if decision and decision.decision == "approve":
+    if decision and decision.runs:
         changed = "The tool changed after this call was approved, so nothing ran."
         return action_error("runtime", "tool_changed", f"{changed} {told}")
     return refusal(decision) if decision else why
 
 
-def refusal(decision: Decision) -> Step:
+def refusal(decision: GateDecision) -> Step:
     """The result of a call that nobody will do."""
-    if decision.decision == "expired":
-        return action_error("runtime", "expired", decision.reason or "Nobody answered in time, so this was not done.")
-    if decision.decision == "cancelled":
-        return action_error("runtime", "cancelled", decision.reason or "Called off before anybody decided it.")
-    code = {"reject": "rejected"}.get(decision.decision, decision.decision)
-    return action_error("runtime", code, decision.reason or "Rejected by a person.")
+    rule = rule_of(decision.decision)
+    code, why = (rule.state, rule.told) if rule else (decision.decision, DECISIONS[Decision.REJECT].told)
+    return action_error("runtime", code, decision.reason or why)
 
 
 async def _when_free(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:

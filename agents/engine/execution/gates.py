@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from agents.engine import paths
+from agents.engine.decisions import RUNS, Ask
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, digest
@@ -26,7 +27,7 @@ ANOTHER = "another"
 
 
 @dataclass(frozen=True)
-class Decision:
+class GateDecision:
     """What was decided at a gate. `input` is there where a person edited it."""
 
     decision: str
@@ -34,7 +35,11 @@ class Decision:
     input: dict[str, JSON] | None = None
     reason: str = ""
     by: str = ""
-    payload: dict[str, JSON] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the call may run by it."""
+        return self.decision in RUNS
 
 
 @dataclass(frozen=True)
@@ -98,19 +103,18 @@ def _told(change: Change | None) -> dict[str, JSON] | None:
     return hide_in(change.model_dump()) if change and not change.too_large else None
 
 
-def decision_at(view: View, gate: str) -> Decision | None:
+def decision_at(view: View, gate: str) -> GateDecision | None:
     """The decision of the gate at this path; None while it is open or was never asked."""
     result = view.result(gate)
     if result is None:
         return None
     said = result.payload
-    return Decision(
+    return GateDecision(
         decision=said.get("decision", ""),
         digest=said.get("digest", ""),
         input=said.get("input"),
         reason=said.get("reason") or said.get("note") or "",
         by=result.actor,
-        payload=said,
     )
 
 
@@ -150,7 +154,7 @@ def gate_payload(
 ) -> dict[str, JSON]:
     """What a person is asked: the payload of the `human` call."""
     return {
-        "ask": "approve",
+        "ask": Ask.APPROVE.value,
         "tool": tool.name,
         "input": payload,
         "reason": reason,
@@ -194,7 +198,7 @@ def interrupted_payload(
     `named` is the card's digest, `change` what the call was to change, as it was approved.
     """
     return {
-        "ask": "interrupted",
+        "ask": Ask.INTERRUPTED.value,
         "tool": tool.name,
         "input": payload,
         "reason": "This was started, and the worker stopped before its result was recorded. Did it run?",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agents.engine import paths
 from agents.engine.closing import HAD_BEGUN
+from agents.engine.decisions import rule_of
 from agents.engine.errors import Suspended
 from agents.engine.execution.gates import (
-    Decision,
+    GateDecision,
     approved_as,
     ask,
     card_digest,
@@ -52,7 +53,7 @@ async def unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context)
                 asked["reason"] = f"{late} Did it run?"
             run.stage(ask(card, asked))
         raise Suspended
-    if decision.decision == "run_again" and decision.digest == named:
+    if decision.runs and decision.digest == named:
         return None
     return answered_card(decision, "The tool changed meanwhile.")
 
@@ -69,16 +70,12 @@ def _left_alone(view: View, start: Step) -> str:
     return next((note.payload.get("message", "") for note in notes if note.payload["code"] == LEFT_ALONE), "")
 
 
-def answered_card(decision: Decision, not_again: str) -> Step:
+def answered_card(decision: GateDecision, not_again: str) -> Step:
     """The result of an interrupted call by what its owner said of it; `not_again` is why it does not run again."""
-    told = {**INTERRUPTED, "run_again": not_again}
-    return interrupted(told.get(decision.decision, "Nobody answered whether it ran: check before you ask."))
-
-
-INTERRUPTED = {
-    "it_ran": "It was interrupted before its output was recorded. The owner says it ran.",
-    "it_did_not": "It was interrupted. The owner says it did not run.",
-}
+    if decision.runs:
+        return interrupted(not_again)
+    rule = rule_of(decision.decision)
+    return interrupted(rule.told if rule and rule.people else "Nobody answered whether it ran: check before you ask.")
 
 
 def interrupted(message: str) -> Step:

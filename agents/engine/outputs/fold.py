@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agents.engine.decisions import DECISIONS, Decision, rule_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import (
@@ -96,19 +97,6 @@ def _approval(fields: dict[str, Any]) -> Approval:
         return Approval(path=fields["path"], requested_at=fields["requested_at"])
 
 
-DECIDED = {
-    "approve": "approved",
-    "reject": "rejected",
-    "run_again": "approved",
-    "it_ran": "answered",
-    "it_did_not": "answered",
-    "answer": "answered",
-    "expired": "expired",
-    "cancelled": "cancelled",
-}
-"""The state of a gate after each decision."""
-
-
 def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
     if step.type == "action_call":
         return _ask(entry, step)
@@ -118,15 +106,15 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
     changes: dict[str, Any] = {"approval": _decided(entry.approval, step, decision)}
     if not entry.settled:
         changes["result"] = Deferred()  # approved or not: nothing has begun until its start, or its result, says so
-    if decision == "approve" and step.payload.get("input") is not None:
+    if decision == Decision.APPROVE and step.payload.get("input") is not None:
         changes |= {"input": step.payload["input"], "proposed": entry.proposed or entry.input}
     return entry.model_copy(update=changes)
 
 
 def _decided(approval: Approval, step: Step, decision: str) -> Approval:
-    said = step.payload
+    said, rule = step.payload, rule_of(decision)
     told = {
-        "state": DECIDED.get(decision, decision),
+        "state": rule.state if rule else decision,
         "decided_by": step.actor,
         "decided_at": step.time,
         "via": said.get("via", ""),
@@ -163,7 +151,7 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
         error = {"code": str(data.get("code", "failed")), "message": str(data.get("message", ""))}
         changes["result"] = Failure(error=error)
         if entry.approval and entry.approval.state == "pending":  # whoever ends a call ends its gate
-            changes["approval"] = entry.approval.model_copy(update={"state": "cancelled"})
+            changes["approval"] = entry.approval.model_copy(update={"state": DECISIONS[Decision.CANCELLED].state})
     elif entry.tool == HUMAN and entry.approval:
         changes |= {
             "approval": _decided(entry.approval, step, data.get("decision", "")),

@@ -6,6 +6,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents.engine.decisions import Ask
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
@@ -62,7 +63,7 @@ class Approval(Frozen):
 
     path: str
     state: str = "pending"
-    ask: str = "approve"
+    ask: str = Ask.APPROVE.value
     reason: str = ""
     risk: str = ""
     digest: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents.engine.ledger import Step
-from agents.engine.outputs.fold import DECIDED, fold
+from agents.engine.outputs.fold import fold
 from agents.engine.outputs.kinds import (
     Approval,
     Deferred,
@@ -30,7 +30,6 @@ from agents.engine.outputs.kinds import (
 from agents.engine.paths import HUMAN, ancestors, is_gate, parent
 
 __all__ = [
-    "DECIDED",
     "Approval",
     "Deferred",
     "Failure",
