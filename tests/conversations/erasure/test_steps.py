@@ -13,8 +13,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
+from agents.engine import actors, paths
+from agents.engine.execution.gates import ask
 from agents.engine.interfaces.provider import Answer
-from agents.engine.ledger import JSON, canonical
+from agents.engine.ledger import JSON, Step, canonical
 from conversations.approvals.decisions import decide
 from conversations.database import guard
 from conversations.erasure.conversations import erase
@@ -27,6 +29,7 @@ from conversations.prompts.killswitch import standing
 from conversations.prompts.start import again_prompt, cancel_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, Site, lies_there, meddle, pending
+from tests.conversations.support import Story
 from tests.engine.support import call, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -302,3 +305,19 @@ def test_a_reason_says_something(ann: User, site: Site, reason: str) -> None:
             call_command(*command, *by, "--reason", reason)
     assert SECRET in Row.objects.get(type="text").payload
     assert standing() is None
+
+
+def test_a_call_goes_with_its_cards_however_often_it_was_interrupted(ann: User) -> None:
+    story = Story(ann)
+    story.asks_model()
+    command = story.call("shell.run", command=f"echo {SECRET}")
+    story.answers(command)
+    for attempt in range(1, 13):
+        story.begins(command, attempt)
+        asked = {"ask": "interrupted", "tool": "shell.run", "input": {"command": f"echo {SECRET}"}, "digest": "d"}
+        story.append(ask(card := paths.card(command.path, attempt), asked))
+        story.append(Step(actors.user(ann.pk), "action_result", {"decision": "run_again", "digest": "d"}, card))
+    story.comes_to(command, "Done.")
+    prompt = story.ends()
+    redact(prompt.conversation, [seq(prompt, "action_call", command.path)], ann, "A password.")
+    assert holding() == set()
