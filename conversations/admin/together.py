@@ -15,10 +15,10 @@ from django.urls import reverse
 from conversations.admin.detail import loaded, person, told
 from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
 from conversations.database.ids import row_ids
+from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
-from conversations.pages.approvals.sheet import Marks, Row, mixed, risks
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -36,8 +36,8 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
         messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
         return redirect("admin:conversations_approval_changelist")
     if request.method != "POST":
-        marks = Marks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
-        return _page(request, pages, keys, [Row(card, marks.of(card)) for card in loaded(request, *keys)])
+        marks = BulkMarks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
+        return _page(request, pages, keys, [BulkRow(card, marks.of(card)) for card in loaded(request, *keys)])
     try:
         verdicts = _decided(request, keys)
     except MixedRisk as several:
@@ -71,8 +71,8 @@ def _reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").replace("\r\n", "\n")[:TEXT_MOST]
 
 
-def _after(request: HttpRequest, card: Card, problem: str) -> Row:
-    return Row(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
+def _after(request: HttpRequest, card: Card, problem: str) -> BulkRow:
+    return BulkRow(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
 
 
 def _address(keys: Sequence[int]) -> str:
@@ -80,7 +80,7 @@ def _address(keys: Sequence[int]) -> str:
 
 
 def _page(
-    request: HttpRequest, pages: ModelAdmin[Approval], keys: Sequence[int], rows: Sequence[Row], status: int = 200
+    request: HttpRequest, pages: ModelAdmin[Approval], keys: Sequence[int], rows: Sequence[BulkRow], status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
         **pages.admin_site.each_context(request),

@@ -14,13 +14,14 @@ from django.views.decorators.http import require_GET
 
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
+from conversations.accounts.http import PersonRequest
 from conversations.display.faithful import spelled_out
 from conversations.display.moments import Moment
 from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
-from conversations.pages.chat.views import PersonRequest
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.turns import Block, read, turn
+from conversations.pages.timeline.blocks import Block
+from conversations.pages.timeline.turns import read, turn
 
 STEPS_MOST = 100
 """Steps that are listed at a time, about the one that is looked at."""

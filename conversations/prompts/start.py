@@ -16,12 +16,12 @@ from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import told
-from conversations.erasure.steps import message_gone
 from conversations.files.uploads import Giving, Regiving, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import wakeup
 from conversations.ledger.locked import Turn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
+from conversations.models.erasure import message_gone
 from conversations.prompts import killswitch
 from conversations.prompts.idempotency import Request
 from conversations.prompts.stop import stop

@@ -173,7 +173,7 @@ class PageFeed(ConversationFeed[str, Page]):
 
 def _page(conversation: int, after: int) -> tuple[Listed | None, str, int]:
     """How the conversation stands, what of it a page at the step `after` lacks, and the step that it is then at."""
-    from conversations.pages.live import catch_up
+    from conversations.pages.chat.live import catch_up
 
     listed = listed_now(conversation)  # first: what is read after it is of that, or newer
     return listed, *catch_up(conversation, after)

@@ -24,7 +24,7 @@ from conversations.push.list_state import Listed, Notices, Standing, decides_for
 from conversations.push.telling import Telling, Told
 
 if TYPE_CHECKING:
-    from conversations.pages.live import LivePage
+    from conversations.pages.chat.live import LivePage
 
 Body = dict[str, Any]
 """What a message of a topic carries besides its number."""
@@ -164,7 +164,7 @@ class Page(OfConversation):
         if moved is None:
             return None
         if self._page is None:
-            from conversations.pages.live import LivePage
+            from conversations.pages.chat.live import LivePage
 
             self._page = LivePage(self.conversation)
         html = ""
@@ -278,7 +278,7 @@ class PersonalList(OfPerson):
 
 def list_now(person: int) -> tuple[Standing, str]:
     """A person's list, and the standing that it has, or a newer one."""
-    from conversations.pages.live import list_html
+    from conversations.pages.chat.live import list_html
 
     notices = notices_now()
     standing = Standing(owned_by([person]).get(person, ""), notices, decides_for_others(person))

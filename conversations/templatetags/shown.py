@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from conversations.pages.timeline.activity import Row
+    from conversations.pages.timeline.blocks import Block
     from conversations.pages.timeline.drafts import Prose
     from conversations.pages.timeline.growing import Piece
-    from conversations.pages.timeline.turns import Block
 
 register = template.Library()
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 from agents.engine.outputs.outputs import Output as Entry
 from agents.engine.outputs.outputs import ToolOutput
 from conversations.models import Prompt, State
+from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent
-
-if TYPE_CHECKING:
-    from conversations.pages.timeline.turns import Block
 
 FAILURES = {
     "max_rounds": "It used all the rounds it was given.",
@@ -34,43 +29,6 @@ ADVICE = {
 """What can be done about it, where that is not plain from the buttons."""
 GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
 """What ends a turn that was doing well: it goes on rather than from the beginning."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """`kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
-
-    `folded`: the number of the block of steps that says that the turn works, so that its end need not. `because` says
-    why it failed, `advice` what to do, `kept` how many calls came to a result, which a failure does not undo. `may`:
-    the reader may decide. If it is the last, `on`: one can go on from where it ended; `again`: its message can be asked
-    again. `first` is the one of these that is the better. `spent` is known once it has ended.
-    """
-
-    kind: str
-    since: datetime
-    folded: int | None = None
-    because: str = ""
-    advice: str = ""
-    kept: int = 0
-    rounds: int = 0
-    tokens: int = 0
-    spent: Spent | None = None
-    answered: bool = False
-    may: bool = False
-    on: bool = False
-    again: bool = False
-    first: str = ""
-
-    @property
-    def words(self) -> str:
-        """The number of tokens as people read it."""
-        return f"{self.tokens:,}"
-
-    @property
-    def shown(self) -> bool:
-        """Whether there is something to say."""
-        quiet = self.kind == State.COMPLETED and not (self.rounds or self.again)
-        return self.folded is None and self.kind != "speaking" and not quiet
 
 
 def status_of(

@@ -16,15 +16,16 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
 from agents.engine.outputs.outputs import Output as Entry
-from conversations.display.call import Call, call_of, result_text
+from conversations.display.call import call_of, result_text
 from conversations.display.gate import Card, cards
 from conversations.display.json import files_of
 from conversations.display.when import day
-from conversations.erasure.steps import message_gone
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
+from conversations.models.erasure import message_gone
 from conversations.pages.timeline.activity import Folded, Steps
+from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, Running, prose, standing
-from conversations.pages.timeline.status import Status, status_of
+from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
@@ -56,45 +57,6 @@ class Shown:
     card: Card | None = None
     file: File | None = None
     redacted: bool = False
-
-
-@dataclass(frozen=True)
-class Block:
-    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
-
-    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
-    `words` what stands there as it is, of the `call` that it came of.
-    """
-
-    kind: str
-    id: str
-    version: str
-    entry: Entry | None = None
-    card: Card | None = None
-    file: File | None = None
-    widget: Widget | None = None
-    running: Running | None = None
-    number: int = 0
-    of: int = 0
-    steps: Steps | None = None
-    prose: Prose | None = None
-    status: Status | None = None
-    words: str = ""
-    call: Call | None = None
-
-    @property
-    def templates(self) -> list[str]:
-        """The template, and the one to take where there is none."""
-        return [f"conversations/timeline/{self.kind}.html", "conversations/timeline/other.html"]
-
-    @property
-    def parts(self) -> Iterator[tuple[str, str]]:
-        """The ids and versions of the block and of what can be sent of it by itself."""
-        yield self.id, self.version
-        if self.steps:
-            yield from self.steps.parts
-        if self.prose:
-            yield from self.prose.parts
 
 
 @dataclass

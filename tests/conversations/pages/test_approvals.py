@@ -17,7 +17,7 @@ from conversations.approvals.decisions import decide
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.display.json import outputs_json
 from conversations.models import Conversation, Gate, Output, State, Step
-from conversations.pages.live import catch_up
+from conversations.pages.chat.live import catch_up
 from tests.conversations.support import Story, asking, interrupted, person
 from tests.engine.support import digest_of, shown_of
 

@@ -16,7 +16,7 @@ from conversations.display.export import exported
 from conversations.display.search import search
 from conversations.erasure.conversations import erase
 from conversations.models import Conversation, Draft, Output, Prompt
-from conversations.pages.live import LivePage, catch_up
+from conversations.pages.chat.live import LivePage, catch_up
 from conversations.pages.sidebar import Row, sidebar
 from conversations.prompts.start import again_prompt, start_prompt
 from tests.conversations.live_page import Page

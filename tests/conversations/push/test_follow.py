@@ -264,7 +264,7 @@ def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatc
     """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
     moment = iter([False, True])
     monkeypatch.setattr(list_state, "is_short", lambda: next(moment))
-    monkeypatch.setattr("conversations.pages.live.is_short", lambda: next(moment))
+    monkeypatch.setattr("conversations.pages.chat.live.is_short", lambda: next(moment))
     standing, html = topics.list_now(ann.pk)
     assert not standing.notices[1]
     assert "disk is full" not in html
