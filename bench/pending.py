@@ -70,7 +70,7 @@ def _wait_for_people(approvals: int) -> None:
     from agents.engine.ledger import Step
     from conversations.ledger import wakeup
     from conversations.ledger.locked import locked_turn
-    from conversations.models import Prompt
+    from conversations.models import Prompt, State
     from conversations.prompts.start import begin_conversation
     from conversations.verification.stored import verify
 
@@ -85,7 +85,7 @@ def _wait_for_people(approvals: int) -> None:
                 prompt = begin_conversation(owner, f"Do it, number {number}.")
                 with locked_turn(prompt.pk) as turn:
                     turn.append(recorded)
-    waiting = Prompt.objects.filter(state="waiting_for_approval")
+    waiting = Prompt.objects.filter(state=State.WAITING)
     assert waiting.count() == approvals, "they do not wait"
     for prompt in waiting.order_by("?")[:SAMPLE]:
         assert not verify(prompt.conversation_id).problems, "a ledger that no worker would have written"

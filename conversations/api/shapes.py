@@ -17,6 +17,10 @@ WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
 """Of the engine's types: what has a default there is always told."""
 
 
+PromptState = Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+"""The values of `conversations.models.State`."""
+
+
 class Shape(BaseModel):
     """The base: nothing is there that is not described."""
 
@@ -221,7 +225,7 @@ class PromptHead(Shape):
     id: Id
     conversation: int
     number: Annotated[int, Field(description="Counts from 1 in its conversation.")]
-    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    state: PromptState
     stop_reason: str
     input: str | None
     files: Annotated[list[File], Field(description="What was given with the input.")]
@@ -281,7 +285,7 @@ class Moment(Shape):
     at: int
     previous: int | None
     next: int | None
-    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    state: PromptState
     stop_reason: str
     rounds: Annotated[int, Field(description="Answers of the model asked for until then.")]
     usage: Usage

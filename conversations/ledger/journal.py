@@ -28,11 +28,12 @@ from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.outputs import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
-from conversations.database.sql import drop_drafts, held, marks, notifying, now
+from conversations.database.sql import drop_drafts, held, listed, marks, notifying, now
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import Standing
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
+from conversations.models.prompt import CLAIMABLE
 
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
@@ -152,7 +153,7 @@ def _write_prompt(
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        lapsed = f" OR (lease_until > 0 AND state IN ('queued', 'running') AND {ALLOWED})" if again else ""
+        lapsed = f" OR (lease_until > 0 AND state IN {listed(CLAIMABLE)} AND {ALLOWED})" if again else ""
         where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)

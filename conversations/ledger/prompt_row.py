@@ -9,6 +9,7 @@ from agents.engine.closing import spent
 from agents.engine.interfaces.provider import USAGE
 from agents.engine.ledger import Step
 from agents.engine.runtime.run import is_round
+from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
 """Steps that a worker writes on its way to the place where an earlier one was lost."""
@@ -45,12 +46,12 @@ class Standing:
 
     def _fold_root(self, step: Step) -> None:
         if step.type in ("action_start", "resume"):
-            self.state = "running"
+            self.state = State.RUNNING.value
         elif step.type == "pause":
-            self.state, self.releases = "waiting_for_approval", True
+            self.state, self.releases = State.WAITING.value, True
         elif step.type == "action_result":
             said = step.payload  # a root that is no agent says only whether it failed
-            self.state = said.get("state", "failed" if step.failed else "completed")
+            self.state = said.get("state", (State.FAILED if step.failed else State.COMPLETED).value)
             self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
             self.ended = self.releases = True
 

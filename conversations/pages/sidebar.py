@@ -18,6 +18,7 @@ from conversations.accounts.presence import has_looked
 from conversations.approvals.permissions import OWN, shown_to
 from conversations.display.search import search
 from conversations.models import Conversation, Output, Prompt, State, Step
+from conversations.models.prompt import CLAIMABLE
 from conversations.pages.versions import version
 
 LIST_MOST = 60
@@ -68,7 +69,7 @@ class Row:
     @property
     def working(self) -> bool:
         """Whether its turn runs."""
-        return self.state in (State.QUEUED, State.RUNNING)
+        return self.state in CLAIMABLE
 
     @property
     def time(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.ledger.prompt_row import Standing
 from conversations.ledger.redacted import MARK, sha256
+from conversations.models import State
 from conversations.verification.chain import Chain, Kept, Redacted
 from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
 from conversations.verification.rules import Problem, guarded, problems_of
@@ -124,7 +125,7 @@ def _turn(pk: int, found: Exported) -> None:
 def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[Problem]:
     """What is said of the prompt is what its steps add up to."""
     standing = Standing().after(steps)
-    expected: dict[str, JSON] = {"state": standing.state or "queued", "stop_reason": standing.stop_reason}
+    expected: dict[str, JSON] = {"state": standing.state or State.QUEUED.value, "stop_reason": standing.stop_reason}
     expected |= {name: standing.counts.get(name, 0) for name in TOTALS[2:]}
     for name, value in expected.items():
         if prompt.get(name) != value:

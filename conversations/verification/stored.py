@@ -20,6 +20,7 @@ from conversations.ledger.journal import CHANGING, output_columns
 from conversations.ledger.prompt_row import Standing
 from conversations.ledger.redacted import MARK, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
+from conversations.models.prompt import OPEN
 from conversations.verification.chain import Chain, Kept, Redacted
 from conversations.verification.rules import Problem, folded, guarded, problems_of
 
@@ -167,7 +168,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
     standing, last = Standing().after(steps), steps[-1].id
     ends = [datetime.fromisoformat(step.time) for step in steps if step.type == "action_result" and not step.path]
     expected: dict[str, JSON] = {
-        "state": standing.state or State.QUEUED,
+        "state": standing.state or State.QUEUED.value,
         "stop_reason": standing.stop_reason,
         **{name: standing.counts.get(name, 0) for name in ("rounds", *USAGE, "cost_nano_usd", "unpriced")},
         "ended_at": ends[0] if ends else None,
@@ -178,7 +179,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
     holds = conversation.active_prompt_id == prompt.pk
     if standing.ended and holds:
         yield Problem(last, f"{prompt} has ended and still holds the slot")
-    if standing.state in (State.RUNNING, State.WAITING) and not holds:
+    if standing.state in OPEN and not holds:
         yield Problem(last, f"{prompt} has begun and does not hold the slot")
 
 

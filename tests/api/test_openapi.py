@@ -18,6 +18,7 @@ from django.urls import URLPattern, get_resolver
 from agents.registry import policies
 from conversations.api import urls
 from conversations.api.views import View
+from conversations.models import State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.telling import Telling
 from tests.api.client import JSON, Api, said
@@ -84,6 +85,11 @@ def test_every_address_is_described(schema: dict[str, Any]) -> None:
     }
     assert ours == set(schema["paths"])
     assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
+
+
+@pytest.mark.parametrize("component", ["PromptHead", "Prompt", "Moment"])
+def test_every_state_of_a_prompt_is_described(schema: dict[str, Any], component: str) -> None:
+    assert schema["components"]["schemas"][component]["properties"]["state"]["enum"] == State.values
 
 
 def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:

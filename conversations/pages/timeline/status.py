@@ -41,7 +41,7 @@ def status_of(
     if waiting:
         return Status("waiting", prompt.created_at, may=any(card.allow for card in waiting))
     if prompt.state == State.QUEUED:
-        return Status("queued", prompt.created_at)
+        return Status(prompt.state, prompt.created_at)
     if any(block.card and block.card.entry.result.type == "deferred" for block in blocks):
         return Status("continuing", prompt.created_at)
     kind = "speaking" if any(block.prose for block in blocks) else "working"
