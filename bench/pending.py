@@ -19,7 +19,7 @@ import urllib.request
 from typing import Any
 
 from bench import support
-from bench.processes import PATIENCE_SECONDS, Usage, await_answer, free_port, started
+from bench.processes import PATIENCE_SECONDS, ProcessUsage, await_answer, free_port, started
 
 AT_ONCE = 200
 """Turns that are recorded in one transaction."""
@@ -57,7 +57,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             pages = {name: _median(origin + path, owner if name == "chat" else chief) for name, path in PAGES.items()}
             figures |= {f"{name} ms": found for name, found in pages.items()}
             figures["start ms"] = _start(origin)
-            figures["worker MB after"] = Usage({"worker": worker}).since()["worker_mb"]
+            figures["worker MB after"] = ProcessUsage({"worker": worker}).since()["worker_mb"]
         return {"database": options.database, "wait": options.approvals, "made s": made, **figures}
 
 
@@ -96,7 +96,7 @@ def _watched(seconds: float, processes: dict[str, int]) -> dict[str, Any]:
     from conversations.models import Prompt
 
     time.sleep(START_SECONDS)
-    usage, held, until = Usage(processes), 0, time.monotonic() + seconds
+    usage, held, until = ProcessUsage(processes), 0, time.monotonic() + seconds
     before = usage.since()
     while time.monotonic() < until:
         held = max(held, Prompt.objects.filter(lease_until__gt=0).count())

@@ -21,7 +21,7 @@ from conversations.admin.sidebar import waiting
 from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line
 from conversations.display.gate import Card, card
-from conversations.models import Conversation, Gate, Output, Prompt, State, Verification
+from conversations.models import Conversation, GateState, Output, Prompt, State, Verification
 from conversations.pages.timeline.status import FAILURES
 from conversations.verification.all import LATE, broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
@@ -31,7 +31,7 @@ ROWS_MOST = 6
 FAILED_SINCE = timedelta(days=1)
 LATE_SECONDS = 60
 """A turn that waits longer than this for a worker is late: with a living one it is taken up within a second or two."""
-DECIDED = (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
+DECIDED = (GateState.APPROVED, GateState.REJECTED, GateState.ANSWERED)
 
 
 @dataclass(frozen=True)

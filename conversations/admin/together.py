@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from conversations.admin.detail import loaded, person, told
-from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
 from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
@@ -52,11 +52,13 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
     return _page(request, pages, keys, rows, status=409)
 
 
-def _decided(request: HttpRequest, keys: Sequence[int]) -> list[Verdict]:
+def _decided(request: HttpRequest, keys: Sequence[int]) -> list[DecisionOutcome]:
     """Decide in the order shown, and report each: one that is refused does not stop the others."""
     marked = [(key, request.POST.get(f"decision_{key}", "leave")) for key in keys]
     wanted = [
-        Wanted(key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else "")
+        WantedDecision(
+            key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else ""
+        )
         for key, decision in marked
         if decision != "leave"
     ]

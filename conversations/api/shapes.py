@@ -27,7 +27,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(Shape, Generic[T]):
+class ListPage(Shape, Generic[T]):
     """One page of a list; `next` and `previous` are the addresses of its neighbours."""
 
     count: int
@@ -304,19 +304,19 @@ class Step(Shape):
     digest: str
 
 
-class ConversationPage(Page[Conversation]):
+class ConversationPage(ListPage[Conversation]):
     """Conversations."""
 
 
-class PromptHeadPage(Page[PromptHead]):
+class PromptHeadPage(ListPage[PromptHead]):
     """Prompts."""
 
 
-class StepPage(Page[Step]):
+class StepPage(ListPage[Step]):
     """Steps by seq."""
 
 
-class ApprovalPage(Page[Approval]):
+class ApprovalPage(ListPage[Approval]):
     """Approvals."""
 
 

@@ -12,9 +12,9 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.outputs import ToolOutput
 from conversations.accounts.names import called, deciders, names_of
 from conversations.approvals.permissions import ALLOWS, kept_out, may_allow, may_decide
-from conversations.display.call import Call, call_of, result_text, shown_call
+from conversations.display.call import DisplayedCall, call_of, result_text, shown_call
 from conversations.display.diff import Diff, diff
-from conversations.models import Gate, Output
+from conversations.models import GateState, Output
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -28,11 +28,11 @@ RISKS = {
 """What a risk is called; what only reads carries no badge."""
 
 VERDICTS = {
-    Gate.APPROVED: "Approved",
-    Gate.REJECTED: "Rejected",
-    Gate.ANSWERED: "Answered",
-    Gate.EXPIRED: "Nobody answered in time",
-    Gate.CANCELLED: "Closed, the turn was stopped",
+    GateState.APPROVED: "Approved",
+    GateState.REJECTED: "Rejected",
+    GateState.ANSWERED: "Answered",
+    GateState.EXPIRED: "Nobody answered in time",
+    GateState.CANCELLED: "Closed, the turn was stopped",
 }
 
 
@@ -43,7 +43,7 @@ NAMED_MOST = 4
 """People who are named as those who may decide."""
 
 
-class Form(Protocol):
+class EditForm(Protocol):
     """The fields of an edit, see conversations.display.schema_form."""
 
     @property
@@ -83,7 +83,7 @@ class Opened:
     """
 
     state: str = "plain"
-    form: Form | None = None
+    form: EditForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
@@ -121,7 +121,7 @@ class Card:
 
     row: Output
     entry: ToolOutput
-    call: Call
+    call: DisplayedCall
     by: str = ""
     may: bool = False
     allow: bool = False
@@ -131,7 +131,7 @@ class Card:
     @property
     def pending(self) -> bool:
         """Whether it waits for a person."""
-        return self.row.gate == Gate.PENDING
+        return self.row.gate == GateState.PENDING
 
     @property
     def stands(self) -> str:
@@ -154,7 +154,7 @@ class Card:
         return self.pending and self.row.ask == "approve" and self.entry.tool != "human"
 
     @property
-    def proposed(self) -> Call | None:
+    def proposed(self) -> DisplayedCall | None:
         """The call as the agent asked for it, where a person changed it."""
         if self.entry.proposed is None:
             return None
@@ -219,12 +219,12 @@ class Card:
     @property
     def verdict(self) -> str:
         """What was decided and by whom, for the one line that is left of it."""
-        said = VERDICTS.get(Gate(self.row.gate), "")
-        if self.interrupted and self.row.gate == Gate.APPROVED:
+        said = VERDICTS.get(GateState(self.row.gate), "")
+        if self.interrupted and self.row.gate == GateState.APPROVED:
             said = "Run again"
-        elif self.entry.proposed is not None and self.row.gate == Gate.APPROVED:
+        elif self.entry.proposed is not None and self.row.gate == GateState.APPROVED:
             said = "Edited and approved"
-        human = self.row.gate in (Gate.APPROVED, Gate.REJECTED, Gate.ANSWERED)
+        human = self.row.gate in (GateState.APPROVED, GateState.REJECTED, GateState.ANSWERED)
         return f"{said} by {self.by}" if human else said
 
     @property
@@ -235,7 +235,7 @@ class Card:
     @property
     def refused(self) -> bool:
         """Whether the call may not run."""
-        return self.row.gate in (Gate.REJECTED, Gate.EXPIRED, Gate.CANCELLED)
+        return self.row.gate in (GateState.REJECTED, GateState.EXPIRED, GateState.CANCELLED)
 
     @property
     def result(self) -> str:
@@ -285,9 +285,9 @@ def card(row: Output, by: str = "") -> Card:
     return Card(row, entry, _call(entry), by)
 
 
-def _call(entry: ToolOutput) -> Call:
+def _call(entry: ToolOutput) -> DisplayedCall:
     """What is asked about: the call, or what a policy puts to a person in a question of its own."""
     if entry.tool != "human":
         return call_of(entry)
     asked = entry.input.get("input")
-    return Call("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)
+    return DisplayedCall("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)

@@ -16,7 +16,7 @@ PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
 
 
 @dataclass
-class Standing:
+class PromptStanding:
     """The change that steps make to a prompt's row. `state` is "" where they say nothing of it."""
 
     state: str = ""
@@ -26,7 +26,7 @@ class Standing:
     releases: bool = False
     progress: bool = False
 
-    def after(self, steps: Iterable[Step]) -> Standing:
+    def after(self, steps: Iterable[Step]) -> PromptStanding:
         """This, with the steps folded in."""
         for step in steps:
             self._fold(step)

@@ -17,7 +17,7 @@ from django.urls import URLPattern, get_resolver
 
 from agents.registry import policies
 from conversations.api import urls
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.models import State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.telling import Telling
@@ -214,6 +214,6 @@ def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -
 def test_no_view_of_the_api_is_left_without_our_rules() -> None:
     """Each one is a view of ours, with its limits and its one shape of errors, or one of those that stream."""
     patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
-    others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), View)}
+    others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), ApiView)}
     assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}
     assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"

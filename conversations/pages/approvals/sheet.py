@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from conversations.accounts.http import PersonRequest
-from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
 from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
@@ -66,11 +66,13 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 
 
-def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[Wanted]:
+def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[WantedDecision]:
     """The verdicts that were marked, in the order shown."""
     marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", "leave")) for card in shown]
     return [
-        Wanted(key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == "reject" else "")
+        WantedDecision(
+            key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == "reject" else ""
+        )
         for key, decision in marked
         if decision != "leave"
     ]
@@ -80,7 +82,7 @@ def _reason(posted: QueryDict, key: int) -> str:
     return posted.get(f"reason_{key}", "").replace("\r\n", "\n")[:TEXT_MOST]
 
 
-def _after(card: Card, posted: QueryDict, verdict: Verdict | None) -> BulkRow:
+def _after(card: Card, posted: QueryDict, verdict: DecisionOutcome | None) -> BulkRow:
     key = card.row.pk
     problem = str(verdict.refused) if verdict else ""
     return BulkRow(card, posted.get(f"decision_{key}", "leave"), _reason(posted, key), problem)

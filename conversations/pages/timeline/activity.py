@@ -10,9 +10,9 @@ from django.conf import settings
 
 from agents.engine.outputs.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
-from conversations.display.call import Call, call_of, phrase, result_text
+from conversations.display.call import DisplayedCall, call_of, phrase, result_text
 from conversations.display.when import took
-from conversations.pages.timeline.drafts import Running
+from conversations.pages.timeline.drafts import RunningCommand
 from conversations.pages.versions import version
 
 SAID_MOST = 4
@@ -21,7 +21,7 @@ THINKING, UNREADABLE = "Thinking", "The model's answer could not be read"
 MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
-class Folded(NamedTuple):
+class ActivityEntry(NamedTuple):
     """An entry among the steps, the version in which it stands, and what it has said if it runs.
 
     `tries`: of an answer that could not be read, the how many-eth in a row it was.
@@ -29,18 +29,18 @@ class Folded(NamedTuple):
 
     entry: Output
     version: str
-    running: Running | None
+    running: RunningCommand | None
     tries: int = 0
 
 
 @dataclass(frozen=True)
-class Row:
+class ActivityRow:
     """One row. `mark` is how it stands: ok, bad, run, wait, or note for what is no call."""
 
     id: str
     version: str
     entry: Output
-    running: Running | None
+    running: RunningCommand | None
     tries: int = 0
 
     @property
@@ -71,7 +71,7 @@ class Row:
         return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> DisplayedCall | None:
         """What was asked."""
         return call_of(self.entry) if isinstance(self.entry, ToolOutput) else None
 
@@ -89,18 +89,18 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Activity:
     """Entries that stand side by side, as rows below one line. `working`: the turn is at them."""
 
     id: str
-    folded: Sequence[Folded]
+    folded: Sequence[ActivityEntry]
     working: bool = False
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ActivityRow]:
         """One for each entry."""
         return [
-            Row(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
+            ActivityRow(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
             for one in self.folded
         ]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.engine.outputs.outputs import Output as Entry
-from conversations.display.call import Call
+from conversations.display.call import DisplayedCall
 from conversations.display.gate import Card
 from conversations.models import File, State
-from conversations.pages.timeline.activity import Steps
-from conversations.pages.timeline.drafts import Prose, Running
+from conversations.pages.timeline.activity import Activity
+from conversations.pages.timeline.drafts import Prose, RunningCommand
 from conversations.pages.timeline.widgets import Widget
 from conversations.usage.totals import Spent
 
@@ -68,14 +68,14 @@ class Block:
     card: Card | None = None
     file: File | None = None
     widget: Widget | None = None
-    running: Running | None = None
+    running: RunningCommand | None = None
     number: int = 0
     of: int = 0
-    steps: Steps | None = None
+    steps: Activity | None = None
     prose: Prose | None = None
     status: Status | None = None
     words: str = ""
-    call: Call | None = None
+    call: DisplayedCall | None = None
 
     @property
     def templates(self) -> list[str]:

@@ -22,9 +22,9 @@ from conversations.display.json import files_of
 from conversations.display.when import day
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
 from conversations.models.erasure import message_gone
-from conversations.pages.timeline.activity import Folded, Steps
+from conversations.pages.timeline.activity import Activity, ActivityEntry
 from conversations.pages.timeline.blocks import Block, Status
-from conversations.pages.timeline.drafts import Prose, Running, prose, standing
+from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, standing
 from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
@@ -48,7 +48,7 @@ FOLDED = ("tool", "reasoning", "retry")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownOutput:
     """A stored output, read once: with its gate, or with the file that it names. `redacted`: a widget that was."""
 
     row: Output
@@ -60,7 +60,7 @@ class Shown:
 
 
 @dataclass
-class Turn:
+class TimelineTurn:
     """A prompt with what is shown of it."""
 
     prompt: Prompt
@@ -114,7 +114,7 @@ class Turn:
         return list(chain.from_iterable(block.parts for block in blocks))
 
     @property
-    def running(self) -> list[Running]:
+    def running(self) -> list[RunningCommand]:
         """What its running commands have said so far."""
         running = [block.running for block in self.blocks]
         running += [one.running for block in self.blocks if block.steps for one in block.steps.folded]
@@ -138,7 +138,7 @@ class Turn:
         return [block.card for block in self.blocks if block.card and block.card.pending]
 
 
-def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[Turn]:
+def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
     """The last turns of a conversation, oldest first, as this reader sees them."""
     return turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
 
@@ -158,10 +158,10 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     return known.annotate(before=before, repeated=repeated, gone=message_gone())
 
 
-def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[Turn]:
+def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """These prompts with all that is shown of them."""
     rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
-    by_prompt: dict[int, list[Shown]] = {prompt.pk: [] for prompt in prompts}
+    by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
     drafts, spent = standing(prompts), spent_by(prompts)
@@ -175,7 +175,7 @@ def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
     return of_prompts([prompt.pk for prompt in prompts if prompt.ended and prompt.rounds])
 
 
-def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Shown]:
+def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
     """These outputs as this reader sees them; names and files are looked up once for all."""
     gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
     entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
@@ -199,19 +199,19 @@ def _redacted(rows: Sequence[Output]) -> set[int]:
     return {row.pk for row in rows if (row.conversation_id, row.position) in places}
 
 
-def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File], redacted: bool) -> Shown:
+def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File], redacted: bool) -> ShownOutput:
     file = files.get(entry.file) if isinstance(entry, FileOutput) else None
     seen = (card.by, card.may, card.allow, list(card.deciders)) if card else ()
-    return Shown(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
+    return ShownOutput(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
 
 
 def turn(
     prompt: Prompt,
-    shown: Iterable[Shown],
+    shown: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
     kept: dict[str, Prose],
     spent: Spent | None = None,
-) -> Turn:
+) -> TimelineTurn:
     """A turn from its outputs, in whatever order, and its drafts by path. `kept`: the prose that grows on, by id.
 
     Of one that is not visible only what somebody was asked is shown, before and after it was decided.
@@ -223,7 +223,7 @@ def turn(
     if not prompt.visible:
         blocks = [block for block in blocks if block.card]
         waits = any(block.card.pending for block in blocks if block.card)
-        return Turn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
+        return TimelineTurn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
     if prompt.stop_reason == "terminate" and (came := _came(prompt, entries)):
         blocks.append(came)
     if not prompt.ended:
@@ -231,8 +231,8 @@ def turn(
         blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.folded is not None and (steps := blocks[status.folded].steps):
-        blocks[status.folded] = _folded(Steps(steps.id, steps.folded, working=True))
-    return Turn(prompt, blocks, status)
+        blocks[status.folded] = _folded(Activity(steps.id, steps.folded, working=True))
+    return TimelineTurn(prompt, blocks, status)
 
 
 def _last_words(entries: Sequence[Entry]) -> TextOutput | None:
@@ -249,10 +249,10 @@ def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
     return Block("came", f"b-{prompt.pk}-came", version(words), words=words, call=call_of(last))
 
 
-def _blocks(prompt: Prompt, shown: Sequence[Shown], drafts: Mapping[str, Draft]) -> Iterator[Block]:
+def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
     """A gate, a text, a file stand by themselves; calls and thoughts side by side are folded into steps."""
     places, tries = _places(shown), _tries(shown)
-    folded: list[Shown] = []
+    folded: list[ShownOutput] = []
     for one in shown:
         if one.card is None and one.entry.type in FOLDED:
             folded.append(one)
@@ -265,7 +265,7 @@ def _blocks(prompt: Prompt, shown: Sequence[Shown], drafts: Mapping[str, Draft])
         yield _steps(prompt, folded, drafts, tries)
 
 
-def _places(shown: Iterable[Shown]) -> dict[int, tuple[int, int]]:
+def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
     """Of each gate its number among those of the same answer, and how many these are."""
     batches: dict[str, list[int]] = {}
     for one in shown:
@@ -274,7 +274,7 @@ def _places(shown: Iterable[Shown]) -> dict[int, tuple[int, int]]:
     return {at: (n, len(batch)) for batch in batches.values() for n, at in enumerate(batch, 1)}
 
 
-def _tries(shown: Iterable[Shown]) -> dict[int, int]:
+def _tries(shown: Iterable[ShownOutput]) -> dict[int, int]:
     """Of each answer that could not be read, the how many-eth in a row it was."""
     found: dict[int, int] = {}
     row = 0
@@ -290,7 +290,7 @@ def _batch(entry: Entry) -> str:
     return entry.path.rpartition("/")[0]
 
 
-def _block(prompt: Prompt, one: Shown, drafts: Mapping[str, Draft], number: int, of: int) -> Block:
+def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number: int, of: int) -> Block:
     kind, entry = one.entry.type, one.entry
     if one.card:
         kind = "ask" if one.card.pending else "done"
@@ -308,15 +308,17 @@ def _block(prompt: Prompt, one: Shown, drafts: Mapping[str, Draft], number: int,
     )
 
 
-def _steps(prompt: Prompt, folded: Sequence[Shown], drafts: Mapping[str, Draft], tries: Mapping[int, int]) -> Block:
+def _steps(
+    prompt: Prompt, folded: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
+) -> Block:
     rows = [
-        Folded(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
+        ActivityEntry(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
         for one in folded
     ]
-    return _folded(Steps(f"b-{prompt.pk}-{folded[0].entry.position}", rows))
+    return _folded(Activity(f"b-{prompt.pk}-{folded[0].entry.position}", rows))
 
 
-def _folded(steps: Steps) -> Block:
+def _folded(steps: Activity) -> Block:
     return Block("steps", steps.id, steps.version, steps=steps)
 
 
@@ -324,8 +326,8 @@ def _prose(draft: Prose) -> Block:
     return Block("prose", draft.id, draft.version, prose=draft)
 
 
-def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> Running | None:
+def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> RunningCommand | None:
     """What a call that runs has said so far."""
     if not isinstance(entry, ToolOutput) or entry.result.type != "running":
         return None
-    return Running.of(prompt.pk, entry.path, drafts.get(entry.path))
+    return RunningCommand.of(prompt.pk, entry.path, drafts.get(entry.path))
