@@ -61,9 +61,9 @@ def grouped(number: int) -> str:
 
 
 @register.filter
-def folded(text: str) -> long.Long | None:
-    """See conversations.display.long.folded()."""
-    return long.folded(text)
+def collapsed(text: str) -> long.Long | None:
+    """See conversations.display.long.collapsed()."""
+    return long.collapsed(text)
 
 
 @register.filter

@@ -55,7 +55,7 @@ class LivePage:
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
         self._shapeless: set[tuple[int, str]] = set()  # drafts that stand nowhere on the page
-        self._folded: set[int | None] = set()  # turns that were sent folded: another asks their message again
+        self._collapsed: set[int | None] = set()  # turns that were sent collapsed: another asks their message again
 
     def changed(self, prompts: Collection[int]) -> str:
         """What changed in these turns since the last call, as HTML; "" for nothing."""
@@ -108,10 +108,10 @@ class LivePage:
         active = conversation.active_prompt_id
         shown = wanted | ({active} if active else set())
         prompts = _prompts(conversation, shown)
-        if folded := {prompt.repeats_id for prompt in prompts if prompt.repeats_id} - self._folded:
-            self._folded |= folded
-            wanted = wanted | folded
-            prompts = _prompts(conversation, shown | folded)
+        if collapsed := {prompt.repeats_id for prompt in prompts if prompt.repeats_id} - self._collapsed:
+            self._collapsed |= collapsed
+            wanted = wanted | collapsed
+            prompts = _prompts(conversation, shown | collapsed)
         drafts, spent = standing(prompts), spent_by(prompts)
         made = {
             prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))

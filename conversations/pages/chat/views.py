@@ -151,7 +151,7 @@ def go_on(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def again(request: PersonRequest, pk: int) -> HttpResponse:
-    """Ask the message of a turn again: a new turn, before which the old one is folded. 409 where that cannot be."""
+    """Ask the message of a turn again: a new turn, before which the old one is collapsed. 409 where that cannot be."""
     return _anew(request, pk, again_prompt)
 
 

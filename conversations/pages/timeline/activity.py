@@ -1,4 +1,4 @@
-"""Steps: calls that nobody had to decide, and the model's thoughts between them, folded into one line."""
+"""Activity: calls that nobody had to decide, and the model's thoughts between them, collapsed into one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
 class ActivityEntry(NamedTuple):
-    """An entry among the steps, the version in which it stands, and what it has said if it runs.
+    """An entry of an activity, the version in which it stands, and what it has said if it runs.
 
     `tries`: of an answer that could not be read, the how many-eth in a row it was.
     """
@@ -93,7 +93,7 @@ class Activity:
     """Entries that stand side by side, as rows below one line. `working`: the turn is at them."""
 
     id: str
-    folded: Sequence[ActivityEntry]
+    entries: Sequence[ActivityEntry]
     working: bool = False
 
     @property
@@ -101,14 +101,14 @@ class Activity:
         """One for each entry."""
         return [
             ActivityRow(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
-            for one in self.folded
+            for one in self.entries
         ]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
         """The ids and versions of the closed line and of the rows."""
         yield f"{self.id}-line", self.line_version
-        for one in self.folded:
+        for one in self.entries:
             yield f"{self.id}-{one.entry.position}", one.version
 
     @property
@@ -134,12 +134,12 @@ class Activity:
     @property
     def unread(self) -> bool:
         """Whether all that is here is answers that could not be read."""
-        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.folded)
+        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.entries)
 
     @property
     def since(self) -> str:
         """When the first of them was asked for, as ISO time."""
-        return self.folded[0].entry.created_at
+        return self.entries[0].entry.created_at
 
     @property
     def took(self) -> str:
@@ -170,4 +170,4 @@ class Activity:
 
     @property
     def _calls(self) -> list[ToolOutput]:
-        return [one.entry for one in self.folded if isinstance(one.entry, ToolOutput)]
+        return [one.entry for one in self.entries if isinstance(one.entry, ToolOutput)]

@@ -20,15 +20,15 @@ from conversations.usage.totals import Spent
 class Status:
     """`kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
 
-    `folded`: the number of the block of steps that says that the turn works, so that its end need not. `because` says
-    why it failed, `advice` what to do, `kept` how many calls came to a result, which a failure does not undo. `may`:
-    the reader may decide. If it is the last, `on`: one can go on from where it ended; `again`: its message can be asked
-    again. `first` is the one of these that is the better. `spent` is known once it has ended.
+    `activity`: the number of the block of activity that says that the turn works, so that its end need not. `because`
+    says why it failed, `advice` what to do, `kept` how many calls came to a result, which a failure does not undo.
+    `may`: the reader may decide. If it is the last, `on`: one can go on from where it ended; `again`: its message can
+    be asked again. `first` is the one of these that is the better. `spent` is known once it has ended.
     """
 
     kind: str
     since: datetime
-    folded: int | None = None
+    activity: int | None = None
     because: str = ""
     advice: str = ""
     kept: int = 0
@@ -50,7 +50,7 @@ class Status:
     def shown(self) -> bool:
         """Whether there is something to say."""
         quiet = self.kind == State.COMPLETED and not (self.rounds or self.again)
-        return self.folded is None and self.kind != "speaking" and not quiet
+        return self.activity is None and self.kind != "speaking" and not quiet
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Block:
     running: RunningCommand | None = None
     number: int = 0
     of: int = 0
-    steps: Activity | None = None
+    activity: Activity | None = None
     prose: Prose | None = None
     status: Status | None = None
     words: str = ""
@@ -86,7 +86,7 @@ class Block:
     def parts(self) -> Iterator[tuple[str, str]]:
         """The ids and versions of the block and of what can be sent of it by itself."""
         yield self.id, self.version
-        if self.steps:
-            yield from self.steps.parts
+        if self.activity:
+            yield from self.activity.parts
         if self.prose:
             yield from self.prose.parts

@@ -45,7 +45,7 @@ def status_of(
     if any(block.card and block.card.entry.result.type == "deferred" for block in blocks):
         return Status("continuing", prompt.created_at)
     kind = "speaking" if any(block.prose for block in blocks) else "working"
-    return Status(kind, prompt.created_at, folded=_last_steps(blocks))
+    return Status(kind, prompt.created_at, activity=_last_activity(blocks))
 
 
 def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent | None) -> Status:
@@ -70,11 +70,11 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
     )
 
 
-def _last_steps(blocks: Sequence[Block]) -> int | None:
-    """The last block of steps, unless a decision came after it."""
+def _last_activity(blocks: Sequence[Block]) -> int | None:
+    """The last block of activity, unless a decision came after it."""
     for number in range(len(blocks) - 1, -1, -1):
         if blocks[number].card:
             return None
-        if blocks[number].steps:
+        if blocks[number].activity:
             return number
     return None

@@ -43,8 +43,8 @@ EARLIER = {
     State.CANCELLED: "An earlier answer, stopped",
 }
 """What a turn is called whose message was asked again, by how it ended."""
-FOLDED = ("tool", "reasoning", "retry")
-"""Kinds of output that are folded into steps, unless somebody was asked about them."""
+COLLAPSED = ("tool", "reasoning", "retry")
+"""Kinds of output that are collapsed into an activity, unless somebody was asked about them."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TimelineTurn:
 
     @property
     def earlier(self) -> Block | None:
-        """All of it folded into one line, where its message was asked again."""
+        """All of it collapsed into one line, where its message was asked again."""
         if not getattr(self.prompt, "repeated", False):
             return None
         words = EARLIER.get(State(self.prompt.state), EARLIER[State.COMPLETED])
@@ -117,7 +117,7 @@ class TimelineTurn:
     def running(self) -> list[RunningCommand]:
         """What its running commands have said so far."""
         running = [block.running for block in self.blocks]
-        running += [one.running for block in self.blocks if block.steps for one in block.steps.folded]
+        running += [one.running for block in self.blocks if block.activity for one in block.activity.entries]
         return [one for one in running if one]
 
     @property
@@ -230,8 +230,8 @@ def turn(
         calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
         blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
-    if status.folded is not None and (steps := blocks[status.folded].steps):
-        blocks[status.folded] = _folded(Activity(steps.id, steps.folded, working=True))
+    if status.activity is not None and (activity := blocks[status.activity].activity):
+        blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
     return TimelineTurn(prompt, blocks, status)
 
 
@@ -250,19 +250,19 @@ def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
 
 
 def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
-    """A gate, a text, a file stand by themselves; calls and thoughts side by side are folded into steps."""
+    """A gate, a text, a file stand by themselves; calls and thoughts side by side are collapsed into an activity."""
     places, tries = _places(shown), _tries(shown)
-    folded: list[ShownOutput] = []
+    collapsed: list[ShownOutput] = []
     for one in shown:
-        if one.card is None and one.entry.type in FOLDED:
-            folded.append(one)
+        if one.card is None and one.entry.type in COLLAPSED:
+            collapsed.append(one)
             continue
-        if folded:
-            yield _steps(prompt, folded, drafts, tries)
-            folded = []
+        if collapsed:
+            yield _collapsed(prompt, collapsed, drafts, tries)
+            collapsed = []
         yield _block(prompt, one, drafts, *places.get(one.entry.position, (0, 0)))
-    if folded:
-        yield _steps(prompt, folded, drafts, tries)
+    if collapsed:
+        yield _collapsed(prompt, collapsed, drafts, tries)
 
 
 def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
@@ -308,18 +308,18 @@ def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number
     )
 
 
-def _steps(
-    prompt: Prompt, folded: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
+def _collapsed(
+    prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
 ) -> Block:
     rows = [
         ActivityEntry(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
-        for one in folded
+        for one in shown
     ]
-    return _folded(Activity(f"b-{prompt.pk}-{folded[0].entry.position}", rows))
+    return _activity_block(Activity(f"b-{prompt.pk}-{shown[0].entry.position}", rows))
 
 
-def _folded(steps: Activity) -> Block:
-    return Block("steps", steps.id, steps.version, steps=steps)
+def _activity_block(activity: Activity) -> Block:
+    return Block("activity", activity.id, activity.version, activity=activity)
 
 
 def _prose(draft: Prose) -> Block:
