@@ -43,7 +43,7 @@ class Imported:
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedSkill:
     """What a file says."""
 
     name: str
@@ -82,7 +82,7 @@ def skill_files(folder: Path) -> list[Path]:
     return [file for file in [folder / "SKILL.md", *sorted(folder.glob("*/SKILL.md"))] if file.exists()]
 
 
-def read_skill(file: Path, folder: Path) -> Read:
+def read_skill(file: Path, folder: Path) -> ParsedSkill:
     """The skill in `file`. Raises BadSkill, also for a file that a link brings in from outside `folder`."""
     match = _FRONT.match(text := _text_of(file, folder))
     if not match:
@@ -94,7 +94,7 @@ def read_skill(file: Path, folder: Path) -> Read:
     body = text[match.end() :].strip()
     if not body:
         raise BadSkill("nothing stands below the front matter: write there what the agent is told.")
-    return Read(name, description, body, _tools(front))
+    return ParsedSkill(name, description, body, _tools(front))
 
 
 def missing_tools(names: Iterable[str]) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def missing_tools(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in there)
 
 
-def _save(read: Read) -> Literal["added", "updated", "unchanged"]:
+def _save(read: ParsedSkill) -> Literal["added", "updated", "unchanged"]:
     fields = {"description": read.description, "body": read.body, "tools": list(read.tools)}
     skill = Skill.objects.filter(name=read.name).first()
     if skill is None:

@@ -45,7 +45,7 @@ def refusal(path: bytes) -> bytes:
     return f"{head}Content-Length: {len(told)}\r\n\r\n{told}".encode()
 
 
-class Request(WebRequest):  # type: ignore[misc]
+class LimitedRequest(WebRequest):  # type: ignore[misc]
     """A request of whose body at most `body_most` bytes are kept; a longer one is answered with 413 at once.
 
     What comes after that is dropped unread, up to as much again: a client that is cut off while it sends never reads
@@ -104,7 +104,7 @@ class PatientServer(Server):  # type: ignore[misc]
 
         def limited(address: Any) -> Any:
             protocol = build(address)
-            protocol.requestFactory = partial(Request, body_most=self._body_most)
+            protocol.requestFactory = partial(LimitedRequest, body_most=self._body_most)
             return protocol
 
         self.http_factory.buildProtocol = limited

@@ -92,7 +92,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "conversations.pages.csp.ContentPolicy",
+    "conversations.pages.csp.CspMiddleware",
     "conversations.database.disk.Honest",
     "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
 ]

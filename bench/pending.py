@@ -19,7 +19,7 @@ import urllib.request
 from typing import Any
 
 from bench import support
-from bench.processes import PATIENCE_SECONDS, Usage, await_answer, free_port, started
+from bench.processes import PATIENCE_SECONDS, ProcessUsage, await_answer, free_port, started
 
 AT_ONCE = 200
 """Turns that are recorded in one transaction."""
@@ -57,7 +57,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             pages = {name: _median(origin + path, owner if name == "chat" else chief) for name, path in PAGES.items()}
             figures |= {f"{name} ms": found for name, found in pages.items()}
             figures["start ms"] = _start(origin)
-            figures["worker MB after"] = Usage({"worker": worker}).since()["worker_mb"]
+            figures["worker MB after"] = ProcessUsage({"worker": worker}).since()["worker_mb"]
         return {"database": options.database, "wait": options.approvals, "made s": made, **figures}
 
 
@@ -70,7 +70,7 @@ def _wait_for_people(approvals: int) -> None:
     from agents.engine.ledger import Step
     from conversations.ledger import wakeup
     from conversations.ledger.locked import locked_turn
-    from conversations.models import Prompt
+    from conversations.models import Prompt, State
     from conversations.prompts.start import begin_conversation
     from conversations.verification.stored import verify
 
@@ -85,7 +85,7 @@ def _wait_for_people(approvals: int) -> None:
                 prompt = begin_conversation(owner, f"Do it, number {number}.")
                 with locked_turn(prompt.pk) as turn:
                     turn.append(recorded)
-    waiting = Prompt.objects.filter(state="waiting_for_approval")
+    waiting = Prompt.objects.filter(state=State.WAITING)
     assert waiting.count() == approvals, "they do not wait"
     for prompt in waiting.order_by("?")[:SAMPLE]:
         assert not verify(prompt.conversation_id).problems, "a ledger that no worker would have written"
@@ -96,7 +96,7 @@ def _watched(seconds: float, processes: dict[str, int]) -> dict[str, Any]:
     from conversations.models import Prompt
 
     time.sleep(START_SECONDS)
-    usage, held, until = Usage(processes), 0, time.monotonic() + seconds
+    usage, held, until = ProcessUsage(processes), 0, time.monotonic() + seconds
     before = usage.since()
     while time.monotonic() < until:
         held = max(held, Prompt.objects.filter(lease_until__gt=0).count())

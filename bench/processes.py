@@ -47,7 +47,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Usage:
+class ProcessUsage:
     """What named processes, with all below them, use from now on."""
 
     def __init__(self, processes: dict[str, int]) -> None:

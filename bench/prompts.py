@@ -14,7 +14,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Seconds from the first claim to the last end."""
     reply = {"text": "Here you are.", "delay_seconds": options.latency}
     with support.server([reply]) as base_url, support.site(options.database, base_url):
-        from conversations.models import Prompt
+        from conversations.models import Prompt, State
         from conversations.prompts.start import start_conversation, start_prompt
 
         owner = support.person()
@@ -23,11 +23,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         wall, cpu = time.perf_counter(), time.process_time()
         asyncio.run(support.new_drain()())
         cpu = time.process_time() - cpu
-        ended = max(p.ended_at.timestamp() for p in Prompt.objects.filter(state="completed"))
+        ended = max(p.ended_at.timestamp() for p in Prompt.objects.filter(state=State.COMPLETED))
         begun = min(Prompt.objects.values_list("claimed_at", flat=True))
         return {
             "database": options.database, "prompts": options.prompts, "latency_s": options.latency,
-            "completed": Prompt.objects.filter(state="completed").count(), "wall_s": ended - begun, "cpu_s": cpu,
+            "completed": Prompt.objects.filter(state=State.COMPLETED).count(), "wall_s": ended - begun, "cpu_s": cpu,
             "with_idle_end_s": time.perf_counter() - wall,
         }  # fmt: skip
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import figure, support
 from bench.clients import Client, CommitClock, Latencies, Site, listening, pages, shown_at
-from bench.processes import PATIENCE_SECONDS, Usage, await_answer, free_port, started
+from bench.processes import PATIENCE_SECONDS, ProcessUsage, await_answer, free_port, started
 
 KNEE = (10, 20, 40, 60, 80, 100)
 """How many conversations run, one load after the other."""
@@ -80,7 +80,7 @@ async def _load(
         async with pages(site, running[: options.pages], LAST_WORDS) as opened:
             for client in clients:
                 client.events()
-            usage, began = Usage(processes), time.time()
+            usage, began = ProcessUsage(processes), time.time()
             prompts = await sync_to_async(_say)(running)
             ended = await _all_ended(prompts)
             seconds, used = time.time() - began, usage.since()

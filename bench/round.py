@@ -23,7 +23,7 @@ AROUND = 5
 
 
 @dataclass
-class Clock:
+class RoundTimes:
     """Wall and processor seconds of each round of one loop."""
 
     wall: list[float] = field(default_factory=list)
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 async def _measured(options: argparse.Namespace, base_url: str) -> dict[str, Any]:
     from asgiref.sync import sync_to_async
 
-    durable, bare, loop = Clock(), Clock(), BareLoop(base_url, options.tool_bytes)
+    durable, bare, loop = RoundTimes(), RoundTimes(), BareLoop(base_url, options.tool_bytes)
 
     async def between() -> None:
         durable.stop()
@@ -106,7 +106,7 @@ def _begun() -> int:
     return start_prompt(start_conversation(owner), owner, "go").pk
 
 
-def _figures(prompt: int, durable: Clock, bare: Clock, options: argparse.Namespace) -> dict[str, Any]:
+def _figures(prompt: int, durable: RoundTimes, bare: RoundTimes, options: argparse.Namespace) -> dict[str, Any]:
     rows = []
     for mark in (m for m in MARKS if m <= options.rounds):
         (wall, cpu), (bare_wall, bare_cpu) = durable.at(mark), bare.at(mark)

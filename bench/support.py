@@ -125,9 +125,9 @@ def new_drain() -> Any:
     from django.conf import settings
 
     from conversations.worker import hosts
-    from conversations.worker.drain import Drain
+    from conversations.worker.drain import DrainLoop
 
-    drain = Drain("bench")
+    drain = DrainLoop("bench")
     if not hosts.take_drain(drain.host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
         raise SystemExit("another drain is at work on this database")
     return drain

@@ -31,7 +31,7 @@ def until(look: Callable[[], T | None]) -> T:
 
 
 @dataclass
-class Form:
+class VisitedForm:
     """A form of a page: what it sends where, and the values of its buttons as `name=value`."""
 
     action: str
@@ -39,13 +39,13 @@ class Form:
     buttons: set[str] = field(default_factory=set)
 
 
-class Page(HTMLParser):
+class VisitedPage(HTMLParser):
     """A page with its forms."""
 
     def __init__(self, url: str, html: str) -> None:
         super().__init__()
         self.url, self.html = url, html
-        self.forms: list[Form] = []
+        self.forms: list[VisitedForm] = []
         self._textarea = ""
         self.feed(html)
 
@@ -53,7 +53,7 @@ class Page(HTMLParser):
         """Take in forms and what is in them."""
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.forms.append(Form(urljoin(self.url, given.get("action", ""))))
+            self.forms.append(VisitedForm(urljoin(self.url, given.get("action", ""))))
         if not self.forms or not given.get("name"):
             return
         name, value, form = given["name"], given.get("value", ""), self.forms[-1]
@@ -62,7 +62,7 @@ class Page(HTMLParser):
         elif tag == "textarea" or (tag == "input" and _sent(given)):
             form.fields[name] = value
 
-    def form(self, *, field: str = "", button: str = "") -> Form | None:
+    def form(self, *, field: str = "", button: str = "") -> VisitedForm | None:
         """The first form with this field, or with this button."""
         return next((each for each in self.forms if field in each.fields or button in each.buttons), None)
 
@@ -88,11 +88,11 @@ class Visitor:
         except OSError:
             return False
 
-    def get(self, path: str) -> Page:
+    def get(self, path: str) -> VisitedPage:
         """A page. Raises OSError."""
         return self._open(urllib.request.Request(urljoin(self.site, path)))
 
-    def send(self, form: Form, page: Page, **values: str) -> Page:
+    def send(self, form: VisitedForm, page: VisitedPage, **values: str) -> VisitedPage:
         """Send a form of `page` with these values, and follow where it leads. Raises OSError."""
         data = urlencode(form.fields | values).encode()
         return self._open(urllib.request.Request(form.action, data, {"Referer": page.url}))
@@ -101,16 +101,16 @@ class Visitor:
         """What the API says there."""
         return json.loads(self.get(path).html)
 
-    def sign_in(self, name: str, password: str) -> Page:
+    def sign_in(self, name: str, password: str) -> VisitedPage:
         """The first page, signed in."""
         page = self.get("/login/")
         return self.send(_there(page.form(field="password")), page, username=name, password=password)
 
-    def say(self, page: Page, text: str) -> Page:
+    def say(self, page: VisitedPage, text: str) -> VisitedPage:
         """Write a message on this page; the conversation that it leads to."""
         return self.send(_there(page.form(field="input")), page, input=text)
 
-    def stands_still(self, page: Page) -> dict[str, Any]:
+    def stands_still(self, page: VisitedPage) -> dict[str, Any]:
         """The last turn of the conversation on this page, once it has ended or waits for somebody."""
         number = urlsplit(page.url).path.strip("/").split("/")[1]
         prompts = self.json(f"/api/conversations/{number}/prompts/?page_size=200")["results"]
@@ -122,14 +122,14 @@ class Visitor:
 
         return until(still)
 
-    def approve(self, page: Page) -> Page:
+    def approve(self, page: VisitedPage) -> VisitedPage:
         """Approve the call that waits on this page."""
         page = self.get(page.url)
         return self.send(_there(page.form(button="decision=approve")), page, decision="approve")
 
-    def _open(self, request: urllib.request.Request) -> Page:
+    def _open(self, request: urllib.request.Request) -> VisitedPage:
         with self._opener.open(request, timeout=PATIENCE_SECONDS) as answer:
-            return Page(answer.url, answer.read().decode())
+            return VisitedPage(answer.url, answer.read().decode())
 
 
 def said(turn: dict[str, Any]) -> str:
@@ -137,7 +137,7 @@ def said(turn: dict[str, Any]) -> str:
     return "\n".join(output["text"] for output in turn["outputs"] if output["type"] == "text")
 
 
-def _there(form: Form | None) -> Form:
+def _there(form: VisitedForm | None) -> VisitedForm:
     if form is None:
         raise SystemExit("The page lacks the form that a visitor would use.")
     return form

@@ -26,7 +26,7 @@ from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line, inert, visible
 from conversations.display.gate import RISKS, Card, card
 from conversations.display.when import span
-from conversations.models import Approval, Gate
+from conversations.models import Approval, GateState
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -37,7 +37,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """The states, and all of them."""
-        return [*((str(value), str(label)) for value, label in Gate.choices), ("all", "All")]
+        return [*((str(value), str(label)) for value, label in GateState.choices), ("all", "All")]
 
     def value(self) -> str:
         """What was asked for, else what waits."""
@@ -74,7 +74,7 @@ class RiskFilter(admin.SimpleListFilter):
 
 def _state(asked: str | None) -> str:
     """The state that an address asks for; what waits where it names none."""
-    return asked if asked in (*Gate.values, "all") else Gate.PENDING
+    return asked if asked in (*GateState.values, "all") else GateState.PENDING
 
 
 @admin.register(Approval)
@@ -122,9 +122,9 @@ class ApprovalAdmin(ReadOnly):
     def get_ordering(self, request: HttpRequest) -> Any:
         """What waits first, the longest wait on top; then the newest."""
         state = _state(request.GET.get("state"))
-        if state == Gate.PENDING:
+        if state == GateState.PENDING:
             return ("asked_at", "pk")
-        pending_first = Case(When(gate=Gate.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
+        pending_first = Case(When(gate=GateState.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
         return (pending_first, "-asked_at", "-pk") if state == "all" else ("-asked_at", "-pk")
 
     @admin.action(description="Look at the selected ones and decide")
@@ -170,7 +170,9 @@ class ApprovalAdmin(ReadOnly):
     @admin.display(description="State")
     def state(self, obj: Approval) -> SafeString:
         """Where it stands."""
-        kind = {Gate.PENDING: "wait", Gate.APPROVED: "ok", Gate.REJECTED: "bad"}.get(Gate(obj.gate), "")
+        kind = {GateState.PENDING: "wait", GateState.APPROVED: "ok", GateState.REJECTED: "bad"}.get(
+            GateState(obj.gate), ""
+        )
         return format_html('<span class="badge {}">{}</span>', kind, obj.get_gate_display())
 
 

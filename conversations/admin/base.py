@@ -42,7 +42,7 @@ class CappedPaginator(Numbered):
         return int(found[:COUNT_MOST].count())
 
 
-class Listed(Pages):
+class ListPages(Pages):
     """A table whose addresses and forms may name any rows."""
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
@@ -64,7 +64,7 @@ class Listed(Pages):
         return super().response_action(request, queryset, *more, **named)
 
 
-class ReadOnly(Listed):
+class ReadOnly(ListPages):
     """What nobody changes here, administrators included: it says what happened."""
 
     list_per_page = 50

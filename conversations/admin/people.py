@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin.base import Listed
+from conversations.admin.base import ListPages
 from conversations.admin.confirm import Question, confirm
 from conversations.admin.detail import person
 from conversations.erasure.conversations import TurnRuns
@@ -48,7 +48,7 @@ class QuotaInline(Inline):
 
 
 @admin.register(User)
-class UserAdmin(UserPages, Listed):
+class UserAdmin(UserPages, ListPages):
     """People, what they may do, and how much."""
 
     inlines = (QuotaInline,)
@@ -105,5 +105,5 @@ class UserAdmin(UserPages, Listed):
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, Listed):
+class GroupAdmin(DjangoGroupAdmin, ListPages):
     """Groups of people, and what all of them may do."""

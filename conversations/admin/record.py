@@ -32,7 +32,7 @@ REDACTING = (
 )
 
 
-class Record(ReadOnly):
+class RecordPages(ReadOnly):
     """A table of the record. Links lead from a conversation to its prompts, and from those to their steps."""
 
     @admin.display(description="Conversation")
@@ -47,7 +47,7 @@ class Record(ReadOnly):
 
 
 @admin.register(Conversation)
-class ConversationAdmin(Record):
+class ConversationAdmin(RecordPages):
     """Conversations."""
 
     list_display = ("id", "named", "owner", "seq", "active", "updated_at", "its_prompts")
@@ -78,7 +78,7 @@ class ConversationAdmin(Record):
 
 
 @admin.register(Prompt)
-class PromptAdmin(Record):
+class PromptAdmin(RecordPages):
     """Turns."""
 
     list_display = (
@@ -125,7 +125,7 @@ class PromptAdmin(Record):
 
 
 @admin.register(Output)
-class OutputAdmin(Record):
+class OutputAdmin(RecordPages):
     """Entries of timelines."""
 
     list_display = ("id", "type", "tool", "result", "gate", "path", "of_prompt", "of_conversation")
@@ -146,7 +146,7 @@ class OutputAdmin(Record):
 
 
 @admin.register(Step)
-class StepAdmin(Record):
+class StepAdmin(RecordPages):
     """What happened."""
 
     list_display = ("seq", "path_shown", "actor", "type", "time", "of_prompt", "of_conversation")
@@ -217,7 +217,7 @@ class StepAdmin(Record):
 
 
 @admin.register(File)
-class FileAdmin(Record):
+class FileAdmin(RecordPages):
     """Files that tools made. Their content is the owner's to download, not the admin's."""
 
     list_display = ("id", "shown_name", "media_type", "size", "of_conversation", "created_at")
@@ -237,7 +237,7 @@ def _steps(seqs: Sequence[int]) -> str:
 
 
 @admin.register(Redaction)
-class RedactionAdmin(Record):
+class RedactionAdmin(RecordPages):
     """What was taken out of steps, when and by whom."""
 
     list_display = ("seq", "of_conversation", "redacted_by", "redacted_at", "reason")
@@ -246,7 +246,7 @@ class RedactionAdmin(Record):
 
 
 @admin.register(Verification)
-class VerificationAdmin(Record):
+class VerificationAdmin(RecordPages):
     """What came of checking all ledgers."""
 
     list_display = ("started_at", "ended_at", "nightly", "conversations", "steps", "count")
@@ -259,7 +259,7 @@ class VerificationAdmin(Record):
 
 
 @admin.register(Erasure)
-class ErasureAdmin(Record):
+class ErasureAdmin(RecordPages):
     """What was erased, when and by whom."""
 
     list_display = ("conversation_id", "erased_by", "erased_at", "steps", "reason")

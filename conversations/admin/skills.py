@@ -12,7 +12,7 @@ from agents import discovery
 from agents.models import Skill
 from agents.plugins.skills.plugin import OWN_TOOLS
 from agents.skills import FILE_MOST, missing_tools
-from conversations.admin.base import Listed
+from conversations.admin.base import ListPages
 
 if TYPE_CHECKING:  # as in base.py
     SkillRow = forms.ModelForm[Skill]
@@ -59,7 +59,7 @@ class SkillForm(SkillRow):
 
 
 @admin.register(Skill)
-class SkillAdmin(Listed):
+class SkillAdmin(ListPages):
     """Skills. A change counts from an agent's next answer on, also where a skill is active already."""
 
     form = SkillForm

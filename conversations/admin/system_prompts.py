@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldBooleanWidget
 
 from agents.models import SystemPrompt
-from conversations.admin.base import Listed
+from conversations.admin.base import ListPages
 
 if TYPE_CHECKING:  # as in base.py
     PromptForm = forms.ModelForm[SystemPrompt]
@@ -36,7 +36,7 @@ class SystemPromptForm(PromptForm):
 
 
 @admin.register(SystemPrompt)
-class SystemPromptAdmin(Listed):
+class SystemPromptAdmin(ListPages):
     """System prompts. A change counts from the next turn on."""
 
     form = SystemPromptForm

@@ -13,12 +13,12 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from conversations.admin.detail import loaded, person, told
-from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
+from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
-from conversations.pages.approvals.sheet import Marks, Row, mixed, risks
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -36,8 +36,8 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
         messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
         return redirect("admin:conversations_approval_changelist")
     if request.method != "POST":
-        marks = Marks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
-        return _page(request, pages, keys, [Row(card, marks.of(card)) for card in loaded(request, *keys)])
+        marks = BulkMarks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
+        return _page(request, pages, keys, [BulkRow(card, marks.of(card)) for card in loaded(request, *keys)])
     try:
         verdicts = _decided(request, keys)
     except MixedRisk as several:
@@ -52,11 +52,13 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
     return _page(request, pages, keys, rows, status=409)
 
 
-def _decided(request: HttpRequest, keys: Sequence[int]) -> list[Verdict]:
+def _decided(request: HttpRequest, keys: Sequence[int]) -> list[DecisionOutcome]:
     """Decide in the order shown, and report each: one that is refused does not stop the others."""
     marked = [(key, request.POST.get(f"decision_{key}", "leave")) for key in keys]
     wanted = [
-        Wanted(key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else "")
+        WantedDecision(
+            key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else ""
+        )
         for key, decision in marked
         if decision != "leave"
     ]
@@ -71,8 +73,8 @@ def _reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").replace("\r\n", "\n")[:TEXT_MOST]
 
 
-def _after(request: HttpRequest, card: Card, problem: str) -> Row:
-    return Row(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
+def _after(request: HttpRequest, card: Card, problem: str) -> BulkRow:
+    return BulkRow(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
 
 
 def _address(keys: Sequence[int]) -> str:
@@ -80,7 +82,7 @@ def _address(keys: Sequence[int]) -> str:
 
 
 def _page(
-    request: HttpRequest, pages: ModelAdmin[Approval], keys: Sequence[int], rows: Sequence[Row], status: int = 200
+    request: HttpRequest, pages: ModelAdmin[Approval], keys: Sequence[int], rows: Sequence[BulkRow], status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
         **pages.admin_site.each_context(request),

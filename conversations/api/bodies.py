@@ -54,7 +54,7 @@ class StrictJSON(BaseParser):  # type: ignore[misc]
         return value
 
 
-class Form(MultiPartParser):  # type: ignore[misc]
+class MultipartBody(MultiPartParser):  # type: ignore[misc]
     """A body of multipart/form-data: fields of text, and files."""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:

@@ -11,9 +11,9 @@ from agents.models import SystemPrompt
 from conversations.api import shapes
 from conversations.api.bodies import ChangedConversation, Erase, NewConversation, read
 from conversations.api.describe import CONVERSATIONS, described
-from conversations.api.errors import Invalid, Refused
+from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import page_together
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.display.json import conversation_json, conversations_json
 from conversations.display.search import search
 from conversations.erasure.conversations import TurnRuns, erase
@@ -26,7 +26,7 @@ FOUND_MOST = 200
 """Conversations that a search finds."""
 
 
-class Conversations(View):
+class Conversations(ApiView):
     """The list, and new ones."""
 
     @described("List conversations", shapes.ConversationPage, parameters=CONVERSATIONS)
@@ -38,13 +38,13 @@ class Conversations(View):
     def post(self, request: Request) -> Response:
         """A new conversation, in which nothing was said yet."""
         if "Idempotency-Key" in request.headers:
-            raise Refused(400, "key_not_taken", NO_KEY)
+            raise RequestRefused(400, "key_not_taken", NO_KEY)
         body = read(request, NewConversation)
         made = start_conversation(request.user, body.title.strip(), _chosen(body.system_prompt))
         return Response(conversation_json(made), status=201)
 
 
-class OneConversation(View):
+class OneConversation(ApiView):
     """One conversation."""
 
     @described("Get a conversation", shapes.Conversation)
@@ -73,7 +73,7 @@ class OneConversation(View):
         try:
             erase(found, request.user, read(request, Erase).reason)
         except TurnRuns as error:
-            raise Refused(409, "turn_in_progress", str(error), prompt=found.active_prompt_id) from error
+            raise RequestRefused(409, "turn_in_progress", str(error), prompt=found.active_prompt_id) from error
         return Response(status=204)
 
 

@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
 from conversations.api import shapes
-from conversations.models import Gate
+from conversations.models import GateState
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ CONVERSATIONS = (
 STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 for none."), SIZE)
 MOMENT = (OpenApiParameter("at", int, description="The seq of a step; the last one unless given."),)
 APPROVALS = (
-    OpenApiParameter("state", str, enum=[*Gate.values, "all"], default="pending", description="Where they stand."),
+    OpenApiParameter("state", str, enum=[*GateState.values, "all"], default="pending", description="Where they stand."),
     *LIST,
 )
 IDEMPOTENCY = (

@@ -22,7 +22,7 @@ from rest_framework.views import set_rollback
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.json import gate_json
 from conversations.files.uploads import BadFile
-from conversations.models import Gate
+from conversations.models import GateState
 from conversations.prompts.idempotency import KeyReused
 from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.listing import BadTitle
@@ -38,7 +38,7 @@ CSRF_MISSING = f"A session's request needs the header X-CSRFToken, with the cook
 FAILED = "Something in the site itself failed. It is in the log."
 
 
-class Refused(exceptions.APIException):  # type: ignore[misc]
+class RequestRefused(exceptions.APIException):  # type: ignore[misc]
     """A request that is not done. `details` stand beside code and message."""
 
     def __init__(self, status: int, code: str, message: str, **details: JSON) -> None:
@@ -46,7 +46,7 @@ class Refused(exceptions.APIException):  # type: ignore[misc]
         self.status_code, self.code, self.details = status, code, details
 
 
-class Invalid(Refused):
+class Invalid(RequestRefused):
     """Fields of the request that cannot be taken, and why; "" names the whole body."""
 
     def __init__(self, fields: Mapping[str, list[str]]) -> None:
@@ -54,7 +54,7 @@ class Invalid(Refused):
         super().__init__(400, "invalid", told, fields=dict(fields))
 
 
-class TooLarge(Refused):
+class TooLarge(RequestRefused):
     """A body that is longer than any that makes sense."""
 
     def __init__(self, message: str) -> None:
@@ -86,23 +86,23 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     return Response(told, refused.status_code, headers=headers)
 
 
-def refusal(error: Exception) -> Refused | None:
+def refusal(error: Exception) -> RequestRefused | None:
     """What an exception means to a client; None where it is a fault of ours."""
     return next((mean(error) for kind, mean in _MEANINGS.items() if isinstance(error, kind)), None)
 
 
-def _decision(error: DecisionRefused) -> Refused:
+def _decision(error: DecisionRefused) -> RequestRefused:
     """A decision that was not taken. Conflicts tell how the approval stands now."""
     if isinstance(error, Conflict):
-        code = "already_decided" if error.code in Gate.values else error.code
-        if error.code == "cancelled" and error.output.gate == Gate.PENDING:
+        code = "already_decided" if error.code in GateState.values else error.code
+        if error.code == "cancelled" and error.output.gate == GateState.PENDING:
             code = "turn_stopped"
-        return Refused(409, code, str(error), **error.details, approval=gate_json(error.output))
+        return RequestRefused(409, code, str(error), **error.details, approval=gate_json(error.output))
     if error.code == "invalid_input":
         fields = {f"input.{place}".rstrip("."): list(why) for place, why in error.details.items()}
-        return Refused(400, "invalid_input", str(error), fields=fields)
+        return RequestRefused(400, "invalid_input", str(error), fields=fields)
     status = {"forbidden": 403, "four_eyes": 403, "not_found": 404}.get(error.code, 400)
-    return Refused(status, error.code, str(error), **error.details)
+    return RequestRefused(status, error.code, str(error), **error.details)
 
 
 _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
@@ -121,7 +121,7 @@ _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
 """Code, and words in the place of the framework's own."""
 
 
-def _of_framework(error: exceptions.APIException) -> Refused:
+def _of_framework(error: exceptions.APIException) -> RequestRefused:
     code, message = _FRAMEWORK.get(type(error), ("refused", ""))
     message = message or str(error.detail)
     if code == "forbidden" and message.startswith("CSRF Failed"):
@@ -130,23 +130,23 @@ def _of_framework(error: exceptions.APIException) -> Refused:
     details: dict[str, JSON] = {}
     if isinstance(error, exceptions.Throttled) and error.wait:
         details["retry_after"] = int(error.wait) + 1
-    return Refused(error.status_code, code, message, **details)
+    return RequestRefused(error.status_code, code, message, **details)
 
 
-_MEANINGS: dict[type[Exception], Callable[[Any], Refused]] = {
-    Refused: lambda error: error,
-    TurnInProgress: lambda error: Refused(409, "turn_in_progress", str(error), prompt=error.prompt),
-    OverQuota: lambda error: Refused(429, "over_quota", str(error)),
-    Deactivated: lambda error: Refused(403, "forbidden", str(error)),
-    SiteStopped: lambda error: Refused(503, "stopped", str(error)),
-    KeyReused: lambda error: Refused(409, "idempotency_conflict", str(error), prompt=error.prompt),
+_MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
+    RequestRefused: lambda error: error,
+    TurnInProgress: lambda error: RequestRefused(409, "turn_in_progress", str(error), prompt=error.prompt),
+    OverQuota: lambda error: RequestRefused(429, "over_quota", str(error)),
+    Deactivated: lambda error: RequestRefused(403, "forbidden", str(error)),
+    SiteStopped: lambda error: RequestRefused(503, "stopped", str(error)),
+    KeyReused: lambda error: RequestRefused(409, "idempotency_conflict", str(error), prompt=error.prompt),
     BadInput: lambda error: Invalid({"input": [str(error)]}),
     BadTitle: lambda error: Invalid({"title": [str(error)]}),
     BadFile: lambda error: Invalid({"files": [str(error)]}),
     DecisionRefused: _decision,
-    Http404: lambda error: Refused(404, "not_found", NOT_FOUND),
-    ObjectDoesNotExist: lambda error: Refused(404, "not_found", NOT_FOUND),
-    DjangoPermissionDenied: lambda error: Refused(403, "forbidden", "You may not do this."),
+    Http404: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
+    ObjectDoesNotExist: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
+    DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You may not do this."),
     RequestDataTooBig: lambda error: TooLarge("The body is too long."),
     exceptions.APIException: _of_framework,
 }
@@ -160,7 +160,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request that Django itself refused."""
     if not request.path.startswith(ROOT):
         return defaults.bad_request(request, exception)
-    refused = refusal(exception) or Refused(400, "malformed", "The request cannot be read.")
+    refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
     return error_response(refused.status_code, refused.code, str(refused.detail))
 
 

@@ -21,15 +21,15 @@ from rest_framework.request import Request
 
 from conversations.accounts.keys import SCHEME
 from conversations.api.errors import Invalid, error_response, refusal
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
-from conversations.push.access import NOT_FOUND, Pass, Refused, by_session, to_conversation
+from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, by_session, to_conversation
 from conversations.push.feed import EventFeed, text_of
 from conversations.push.growth import Delta
 from conversations.push.hub import Hub, Listener
 from conversations.push.share import TooMany, shares
-from conversations.push.telling import TERMINAL, Told
+from conversations.push.telling import TERMINAL, SentEvent
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ async def prompt_events(request: HttpRequest, pk: int) -> HttpResponseBase:
 def _conversation_of(prompt: int) -> int:
     found = Prompt.objects.filter(pk=prompt).values_list("conversation", flat=True).first()
     if found is None:
-        raise Refused(NOT_FOUND)
+        raise ListeningRefused(NOT_FOUND)
     return found
 
 
@@ -108,21 +108,21 @@ class _Admitted:
     after: int
     had_end: bool
 
-    def wants(self, frame: Told | Delta) -> bool:
+    def wants(self, frame: SentEvent | Delta) -> bool:
         """Whether a frame of the conversation is of the prompt that is asked for, if one is."""
         return self.prompt in (None, frame.prompt)
 
 
 def _admitted(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> _Admitted:
     """Raises an APIException. Who asks, and whether they ask too often, is found as for the rest of the API."""
-    view = View()
+    view = ApiView()
     asked = view.initialize_request(request)
     view.initial(asked)
     after = _after(request)
     try:
         conversation, prompt = place()
         entry = to_conversation(_entry(asked), conversation)
-    except Refused as refused:
+    except ListeningRefused as refused:
         raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
     if prompt is None:
         return _Admitted(entry, conversation, None, after, had_end=False)
@@ -172,7 +172,7 @@ def _let_thread_go() -> None:
         thread.shutdown(wait=False)
 
 
-async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGenerator[Told | Delta | None, None]:
+async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGenerator[SentEvent | Delta | None, None]:
     """What the feed brings; None after each HEARTBEAT_SECONDS without. Ends when it is over."""
     async for frame in feed.open():
         yield frame
@@ -193,7 +193,7 @@ async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGe
         received.cancel()
 
 
-def _line(frame: Told | Delta) -> bytes:
+def _line(frame: SentEvent | Delta) -> bytes:
     """An event on the wire. Of several of one step only the last carries the id: a client comes back to whole steps."""
-    numbered = f"id: {frame.seq}\n" if isinstance(frame, Told) and frame.last else ""
+    numbered = f"id: {frame.seq}\n" if isinstance(frame, SentEvent) and frame.last else ""
     return f"{numbered}event: {frame.type}\ndata: {text_of(frame)}\n\n".encode()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rest_framework.request import Request
 
 from conversations.api.describe import FILE, described
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.files.download import Download, attachment
 from conversations.models import File
 
 
-class OneFile(View):
+class OneFile(ApiView):
     """One file."""
 
     @described("Download a file", FILE)

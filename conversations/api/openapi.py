@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from rest_framework.response import Response
 
 from conversations.api import shapes
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.models import Conversation, Prompt
 
 UNKNOWN = "/api/"
@@ -117,12 +117,12 @@ def _stream(whole: str, of: str) -> dict[str, Any]:
     }
 
 
-class Schema(View, SpectacularAPIView):
+class Schema(ApiView, SpectacularAPIView):
     """The API's description as OpenAPI 3, for those who may use it."""
 
     renderer_classes = [OpenApiJsonRenderer2]
-    permission_classes = View.permission_classes
-    authentication_classes = View.authentication_classes
+    permission_classes = ApiView.permission_classes
+    authentication_classes = ApiView.authentication_classes
 
 
 @method_decorator(login_required, name="dispatch")

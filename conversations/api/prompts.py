@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from conversations.api import shapes
 from conversations.api.bodies import (
-    Form,
     GoOn,
+    MultipartBody,
     NewPrompt,
     NewPromptWithFiles,
     NoFields,
@@ -23,11 +23,11 @@ from conversations.api.bodies import (
     request_key,
 )
 from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, described
-from conversations.api.errors import Refused
+from conversations.api.errors import RequestRefused
 from conversations.api.paging import number, page_of, steps_page
-from conversations.api.views import StartingView, View
+from conversations.api.views import ApiView, StartingView
 from conversations.display.json import prompt_head, prompt_json, rounds_granted, step_json
-from conversations.display.moments import Moment, moment_json
+from conversations.display.moments import TurnMoment, moment_json
 from conversations.models import Conversation, Origin, Prompt
 from conversations.prompts.start import (
     BadInput,
@@ -42,7 +42,7 @@ from conversations.prompts.start import (
 class Prompts(StartingView):
     """The prompts of one conversation."""
 
-    parser_classes = [StrictJSON, Form]
+    parser_classes = [StrictJSON, MultipartBody]
 
     @described("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
     def get(self, request: Request, pk: int) -> Response:
@@ -54,7 +54,7 @@ class Prompts(StartingView):
     @described(
         "Send a message",
         {201: shapes.Prompt},
-        request={StrictJSON.media_type: NewPrompt, Form.media_type: NewPromptWithFiles},
+        request={StrictJSON.media_type: NewPrompt, MultipartBody.media_type: NewPromptWithFiles},
         parameters=IDEMPOTENCY,
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -69,7 +69,7 @@ class Prompts(StartingView):
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
         body, files, key, by = read(request, NewPrompt), files_of(request), request_key(request), request.user
         if not by.is_staff and not body.visible:
-            raise Refused(403, "forbidden", "Only staff may start a turn that is not shown.")
+            raise RequestRefused(403, "forbidden", "Only staff may start a turn that is not shown.")
         if body.input is None and not files:
             if not by.is_staff:
                 raise BadInput("Write something first: only staff may have the system start a turn.")
@@ -78,7 +78,7 @@ class Prompts(StartingView):
         return _started(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 
 
-class OnePrompt(View):
+class OnePrompt(ApiView):
     """One prompt."""
 
     @described("Get a prompt", shapes.Prompt)
@@ -87,7 +87,7 @@ class OnePrompt(View):
         return _shown(_mine(request).get(pk=pk))
 
 
-class Steps(View):
+class PromptSteps(ApiView):
     """The ledger of a prompt."""
 
     @described("List a prompt's steps", shapes.StepPage, parameters=STEPS)
@@ -96,17 +96,17 @@ class Steps(View):
         return steps_page(request, _mine(request).get(pk=pk).steps.all(), step_json)
 
 
-class Outputs(View):
+class PromptOutputs(ApiView):
     """What came of a prompt, at any moment of it."""
 
     @described("Get a prompt's outputs at a moment", shapes.Moment, parameters=MOMENT)
     def get(self, request: Request, pk: int) -> Response:
         """What had come of a turn after its last step up to `at`, in reading order, and how it stood then."""
         at = number(request, "at", 0) if "at" in request.query_params else None
-        return Response(moment_json(Moment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
+        return Response(moment_json(TurnMoment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
 
 
-class Cancel(View):
+class Cancel(ApiView):
     """The end of a turn by hand."""
 
     @described("Stop a turn", shapes.Prompt, request=Stop)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from agents.engine.decisions import STATES
 from agents.engine.outputs import events, outputs
+from conversations.models import State
 
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
@@ -19,9 +20,11 @@ WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 if TYPE_CHECKING:
-    GateState = str
-else:  # the states of the table, as the API's description lists them
-    GateState = Literal[("pending", *STATES)]
+    ApprovalState = str
+    PromptState = str
+else:  # the states of the tables, as the API's description lists them
+    ApprovalState = Literal[("pending", *STATES)]
+    PromptState = Literal[tuple(State.values)]
 
 
 class Shape(BaseModel):
@@ -30,7 +33,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(Shape, Generic[T]):
+class ListPage(Shape, Generic[T]):
     """One page of a list; `next` and `previous` are the addresses of its neighbours."""
 
     count: int
@@ -64,7 +67,7 @@ class Change(Shape):
 class Gate(Shape):
     """What a person was asked about a call, and what they decided. `digest` goes with the decision."""
 
-    state: GateState
+    state: ApprovalState
     ask: Annotated[str, Field(description="`approve`, `question` or `interrupted`: which decisions there are.")]
     reason: str
     risk: str
@@ -228,7 +231,7 @@ class PromptHead(Shape):
     id: Id
     conversation: int
     number: Annotated[int, Field(description="Counts from 1 in its conversation.")]
-    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    state: PromptState
     stop_reason: str
     input: str | None
     files: Annotated[list[File], Field(description="What was given with the input.")]
@@ -288,7 +291,7 @@ class Moment(Shape):
     at: int
     previous: int | None
     next: int | None
-    state: Literal["queued", "running", "waiting_for_approval", "completed", "failed", "cancelled"]
+    state: PromptState
     stop_reason: str
     rounds: Annotated[int, Field(description="Answers of the model asked for until then.")]
     usage: Usage
@@ -307,19 +310,19 @@ class Step(Shape):
     digest: str
 
 
-class ConversationPage(Page[Conversation]):
+class ConversationPage(ListPage[Conversation]):
     """Conversations."""
 
 
-class PromptHeadPage(Page[PromptHead]):
+class PromptHeadPage(ListPage[PromptHead]):
     """Prompts."""
 
 
-class StepPage(Page[Step]):
+class StepPage(ListPage[Step]):
     """Steps by seq."""
 
 
-class ApprovalPage(Page[Approval]):
+class ApprovalPage(ListPage[Approval]):
     """Approvals."""
 
 

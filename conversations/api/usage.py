@@ -8,12 +8,12 @@ from rest_framework.response import Response
 from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.describe import described
-from conversations.api.views import View
+from conversations.api.views import ApiView
 from conversations.usage import quotas
 from conversations.usage.totals import DAY, MONTH, Spent, of_person, spent_json
 
 
-class Usage(View):
+class UsageView(ApiView):
     """Your own usage."""
 
     @described("Get your usage", shapes.OwnUsage)

@@ -12,12 +12,12 @@ from rest_framework.views import APIView
 
 from conversations.api.auth import Allowed, KeyAuthentication
 from conversations.api.bodies import StrictJSON
-from conversations.api.errors import NOT_FOUND, Refused
+from conversations.api.errors import NOT_FOUND, RequestRefused
 from conversations.api.limits import Requests, Starts
 from conversations.models import Scope
 
 
-class View(APIView):  # type: ignore[misc]
+class ApiView(APIView):  # type: ignore[misc]
     """A view of the API. `scope`: what a key must be good for to change something here."""
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]  # the key first: then no cookie counts
@@ -46,7 +46,7 @@ class View(APIView):  # type: ignore[misc]
         return renderer, renderer.media_type
 
 
-class StartingView(View):
+class StartingView(ApiView):
     """A view whose POST starts a turn: it has a limit of its own."""
 
     def get_throttles(self) -> list[Requests]:
@@ -54,14 +54,14 @@ class StartingView(View):
         return [Requests(), *([Starts()] if self.request.method == "POST" else [])]
 
 
-class Unknown(View):
+class Unknown(ApiView):
     """Every address under /api/ that is none."""
 
     authentication_classes = []
     permission_classes = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Says so, whatever the method. Raises Refused."""
+        """Says so, whatever the method. Raises RequestRefused."""
         super().initial(request, *args, **kwargs)
         slash = "" if request.path.endswith("/") else " Addresses end with a slash."
-        raise Refused(404, "not_found", NOT_FOUND + slash)
+        raise RequestRefused(404, "not_found", NOT_FOUND + slash)

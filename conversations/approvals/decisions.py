@@ -19,8 +19,8 @@ from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import may_allow, may_decide
 from conversations.database.crashpoints import crashpoint
 from conversations.ledger import wakeup
-from conversations.ledger.locked import Turn, locked_turn
-from conversations.models import Gate, Output, State
+from conversations.ledger.locked import LockedTurn, locked_turn
+from conversations.models import GateState, Output, State
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -81,7 +81,7 @@ def decide(
         by = _as_of_now(by)
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
-        if output.gate != Gate.PENDING:
+        if output.gate != GateState.PENDING:
             wanted = {"decision": decision, "input": input, "answer": answer}
             return _decided_already(output, turn, actors.user(by.pk), wanted)
         if turn.view.cancelled() or turn.prompt.ended:
@@ -115,7 +115,7 @@ def _is_overdue(output: Output) -> bool:
     return Output.objects.filter(pk=output.pk, expires_at__lte=Now()).exists()
 
 
-def expire(turn: Turn, output: Output) -> None:
+def expire(turn: LockedTurn, output: Output) -> None:
     """Record that nobody decided this gate in time."""
     expired = {"decision": Decision.EXPIRED.value, "digest": output.digest, "via": "system"}
     settle(turn, Step("system", "action_result", expired, path=output.gate_path))
@@ -130,7 +130,7 @@ def _hidden(input: object) -> object:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {why}.", {WHOLE: [why]}) from error
 
 
-def settle(turn: Turn, decision: Step) -> None:
+def settle(turn: LockedTurn, decision: Step) -> None:
     """Record a decision; where it was the last that the turn waits for, the turn goes on."""
     turn.append([decision])
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
@@ -206,7 +206,7 @@ def _approval(output: Output) -> Approval:
     return entry.approval if isinstance(entry, ToolOutput) and entry.approval else Approval(path=output.gate_path)
 
 
-def _decided_already(output: Output, turn: Turn, actor: str, wanted: dict[str, Any]) -> Output:
+def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[str, Any]) -> Output:
     """The same decision again, in every word of it, returns the first result."""
     result, asked = turn.view.result(output.gate_path), turn.view.call(output.gate_path)
     if result and asked and result.actor == actor:
@@ -218,7 +218,7 @@ def _decided_already(output: Output, turn: Turn, actor: str, wanted: dict[str, A
     raise Conflict(output.gate, f"Nothing was changed: it is {output.get_gate_display().lower()} already.", output)
 
 
-def _resume(turn: Turn) -> Step:
+def _resume(turn: LockedTurn) -> Step:
     pauses = turn.view.at("", "pause")
     left: Any = pauses[-1].payload.get("steps_remaining", 0) if pauses else 0
     return Step("runtime", "resume", {"resumed_reason": "all_actions_resolved", "steps_remaining": left})

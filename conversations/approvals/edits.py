@@ -43,7 +43,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Shape:
+class EditCheck:
     """What an edit of one call is checked against, and told of it.
 
     `asked` is what the person was asked, about the call of `output`. `tool` is there where this process has the very
@@ -113,7 +113,7 @@ class _Folder(PlainServices):
         return folder_of(self.conversation)
 
 
-def shape_of(output: Output) -> Shape | None:
+def shape_of(output: Output) -> EditCheck | None:
     """What an edit of this call is checked against; None where it cannot be."""
     gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
@@ -126,7 +126,7 @@ def shape_of(output: Output) -> Shape | None:
         return None  # nobody here can say what the edited call would change
     # The same either way; the tool's own has its fields in order.
     schema = tool.schema if tool else _recorded_schema(output, asked)
-    return Shape(output, schema, asked, tool) if schema else None
+    return EditCheck(output, schema, asked, tool) if schema else None
 
 
 def _ground(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:

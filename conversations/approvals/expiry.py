@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from conversations.approvals.decisions import expire
 from conversations.ledger.locked import locked_turn
-from conversations.models import Gate, Output, Prompt
+from conversations.models import GateState, Output, Prompt
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def _expire(output_id: int, prompt_id: int) -> bool:
     """Expire one gate, unless somebody decided it meanwhile or its turn was stopped."""
     with locked_turn(prompt_id) as turn:
         output = Output.objects.get(pk=output_id)
-        if output.gate != Gate.PENDING or turn.view.cancelled() or turn.prompt.ended:
+        if output.gate != GateState.PENDING or turn.view.cancelled() or turn.prompt.ended:
             return False
         expire(turn, output)
         return True

@@ -21,7 +21,7 @@ TOGETHER_MOST = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedDecision:
     """One decision that somebody makes: what `decide` is given."""
 
     output_id: int
@@ -45,7 +45,7 @@ class MixedRisk(DecisionRefused):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DecisionOutcome:
     """What became of one of them: the decided output, or why it was refused."""
 
     output_id: int
@@ -53,7 +53,7 @@ class Verdict:
     refused: DecisionRefused | None = None
 
 
-def decide_many(requests: Sequence[Wanted], by: User, via: str) -> list[Verdict]:
+def decide_many(requests: Sequence[WantedDecision], by: User, via: str) -> list[DecisionOutcome]:
     """Decide each for itself, in this order, which is that of the verdicts; see `decide`.
 
     A gate that nobody was asked is refused as `not_found`. Raises ValueError for more than TOGETHER_MOST, MixedRisk
@@ -76,7 +76,7 @@ def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
     return found
 
 
-def _verdict(wanted: Wanted, by: User, via: str) -> Verdict:
+def _verdict(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
     try:
         output = decide(
             wanted.output_id,
@@ -89,7 +89,7 @@ def _verdict(wanted: Wanted, by: User, via: str) -> Verdict:
             answer=wanted.answer,
         )
     except ObjectDoesNotExist:
-        return Verdict(wanted.output_id, refused=DecisionRefused("not_found", "This is not there."))
+        return DecisionOutcome(wanted.output_id, refused=DecisionRefused("not_found", "This is not there."))
     except DecisionRefused as refused:
-        return Verdict(wanted.output_id, refused=refused)
-    return Verdict(wanted.output_id, output)
+        return DecisionOutcome(wanted.output_id, refused=refused)
+    return DecisionOutcome(wanted.output_id, output)

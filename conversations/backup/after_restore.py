@@ -21,7 +21,7 @@ from agents.engine.execution.gates import decision_at
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
-from conversations.ledger.locked import Turn, locked_turn
+from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Draft, Drain, Prompt, Worker
 
 EPOCH = 1_000_000
@@ -58,7 +58,7 @@ def make_safe(time: str) -> Safe:
     return safe
 
 
-def _unknown(turn: Turn, why: str) -> Iterator[Step]:
+def _unknown(turn: LockedTurn, why: str) -> Iterator[Step]:
     """A step for each call of the turn that a worker could have begun after the backup without asking anybody."""
     view = turn.view
     for call in sorted(_calls(view), key=lambda call: call.id):
@@ -97,7 +97,7 @@ def _ungated(call: Step) -> Step | None:
     return replace(action_error("runtime", "interrupted", NOBODY_KNOWS), path=call.path)
 
 
-def _start(turn: Turn, path: str, digest: str, why: str) -> Step:
+def _start(turn: LockedTurn, path: str, digest: str, why: str) -> Step:
     attempt = len(turn.view.at(path, "action_start")) + 1
     payload: dict[str, JSON] = {"attempt": attempt, "digest": digest, "fence": turn.prompt.fence, "reason": why}
     return Step("system", "action_start", payload, path=path)

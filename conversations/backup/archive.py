@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from conversations.backup.errors import BackupFailed
-from conversations.backup.folders import Found, Unread, stays
+from conversations.backup.folders import FolderEntry, Unread, stays
 from conversations.backup.manifest import Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
@@ -49,7 +49,7 @@ class Writer:
             self.tar.addfile(_info(name, mode, size), whole)
         self.members[name] = (size, sha.hexdigest())
 
-    def add_found(self, folder: str, found: Found | Unread | None) -> None:
+    def add_found(self, folder: str, found: FolderEntry | Unread | None) -> None:
         """A thing out of `folder`, which is FILES or WORKSPACES."""
         if found is None:
             self.left_out += 1

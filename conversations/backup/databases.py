@@ -13,7 +13,7 @@ from pathlib import Path
 from django.db import connection
 
 from conversations.backup.errors import BackupFailed
-from conversations.backup.manifest import APPLIED, HEADS, State
+from conversations.backup.manifest import APPLIED, HEADS, DatabaseState
 
 HELD_UNTIL = 4_102_444_800.0
 """The year 2100. Until the past is safe no worker may claim a turn: they come back under a lease that nobody has."""
@@ -23,7 +23,7 @@ MIGRATIONS = "django_migrations"
 """The one table of Django's that no installed app has."""
 
 
-def copy(target: Path) -> State:
+def copy(target: Path) -> DatabaseState:
     """Copy the database into the file `target`; returns where the copy stands. Raises BackupFailed."""
     return _copy_postgresql(target) if connection.vendor == "postgresql" else _copy_sqlite(target)
 
@@ -39,24 +39,24 @@ def put_back(source: Path) -> None:
         _put_back_sqlite(source)
 
 
-def state() -> State:
+def state() -> DatabaseState:
     """Where this database stands."""
     with connection.cursor() as cursor:
         cursor.execute(APPLIED)
         applied = cursor.fetchall()
         cursor.execute(HEADS)
-        return State.of(applied, cursor.fetchall())
+        return DatabaseState.of(applied, cursor.fetchall())
 
 
 # SQLite
 
 
-def _copy_sqlite(target: Path) -> State:
+def _copy_sqlite(target: Path) -> DatabaseState:
     """Row by row, not page by page: what was erased may still lie in pages. One file, without a log beside it."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(target)])
     with closing(_opened(target)) as copied:
-        return State.of(copied.execute(APPLIED), copied.execute(HEADS))
+        return DatabaseState.of(copied.execute(APPLIED), copied.execute(HEADS))
 
 
 def _put_back_sqlite(source: Path) -> None:
@@ -78,7 +78,7 @@ def _opened(file: Path) -> sqlite3.Connection:
 # PostgreSQL
 
 
-def _copy_postgresql(target: Path) -> State:
+def _copy_postgresql(target: Path) -> DatabaseState:
     with connection.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         try:

@@ -21,7 +21,7 @@ PATH_MOST, LEVELS_MOST = 1_000, 100
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderEntry:
     """One thing below a folder: `name` is its path in it, `mode` its rights.
 
     `content` of a file, open for reading; `target` of a link that stays inside; neither: a folder.
@@ -41,7 +41,7 @@ class Unread:
     why: str
 
 
-def things_in(root: Path, *, links_within: int = 0) -> Iterator[Found | Unread | None]:
+def things_in(root: Path, *, links_within: int = 0) -> Iterator[FolderEntry | Unread | None]:
     """Everything below `root`, folders before what is in them; None for what is neither file, folder nor link inside.
 
     `links_within`: how many levels down a link may not lead out of; 0: no links. What goes meanwhile is skipped.
@@ -54,7 +54,7 @@ def things_in(root: Path, *, links_within: int = 0) -> Iterator[Found | Unread |
         os.close(descriptor)
 
 
-def _things(folder: int, here: PurePosixPath, within: int) -> Iterator[Found | Unread | None]:
+def _things(folder: int, here: PurePosixPath, within: int) -> Iterator[FolderEntry | Unread | None]:
     for name in os.listdir(folder):
         path = here / name
         try:
@@ -70,26 +70,26 @@ def _things(folder: int, here: PurePosixPath, within: int) -> Iterator[Found | U
                 yield Unread(str(path), error.strerror or str(error))
 
 
-def _folder(name: str, path: PurePosixPath, above: int, within: int) -> Iterator[Found | Unread | None]:
+def _folder(name: str, path: PurePosixPath, above: int, within: int) -> Iterator[FolderEntry | Unread | None]:
     if len(os.fsencode(path)) > PATH_MOST or len(path.parts) > LEVELS_MOST:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     descriptor = os.open(name, FOLDER, dir_fd=above)
     try:
-        yield Found(str(path), stat.S_IMODE(os.fstat(descriptor).st_mode))
+        yield FolderEntry(str(path), stat.S_IMODE(os.fstat(descriptor).st_mode))
         yield from _things(descriptor, path, within)
     finally:
         os.close(descriptor)
 
 
-def _link(name: PurePosixPath, target: str, within: int) -> Found | None:
-    return Found(str(name), 0o777, target=target) if stays(name, target, within) else None
+def _link(name: PurePosixPath, target: str, within: int) -> FolderEntry | None:
+    return FolderEntry(str(name), 0o777, target=target) if stays(name, target, within) else None
 
 
-def _file(name: str, here: PurePosixPath, descriptor: int) -> Iterator[Found | None]:
+def _file(name: str, here: PurePosixPath, descriptor: int) -> Iterator[FolderEntry | None]:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # what became a pipe must not hold the backup
     with os.fdopen(os.open(name, flags, dir_fd=descriptor), "rb") as content:
         mode = os.fstat(content.fileno()).st_mode
-        yield Found(str(here / name), stat.S_IMODE(mode), content) if stat.S_ISREG(mode) else None
+        yield FolderEntry(str(here / name), stat.S_IMODE(mode), content) if stat.S_ISREG(mode) else None
 
 
 def stays(link: PurePosixPath, target: str, within: int) -> bool:

@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class State:
+class DatabaseState:
     """Where a database stands: its migrations as `app.name`, its ledgers, and one digest over all of their heads."""
 
     migrations: list[str]
@@ -35,7 +35,7 @@ class State:
     heads: str
 
     @classmethod
-    def of(cls, applied: Iterable[Row], heads: Iterable[Row]) -> State:
+    def of(cls, applied: Iterable[Row], heads: Iterable[Row]) -> DatabaseState:
         """From the rows of APPLIED and of HEADS."""
         rows = [list(row) for row in heads]
         return cls([".".join(row) for row in applied], len(rows), sum(row[1] for row in rows), digest(rows))
@@ -51,7 +51,7 @@ class Manifest:
 
     made_at: str
     database: str
-    state: State
+    state: DatabaseState
     version: str
     members: dict[str, tuple[int, str]] = field(default_factory=dict)
     left_out: int = 0
@@ -69,7 +69,7 @@ class Manifest:
             told = json.loads(text)
             if told["format"] != FORMAT:
                 raise BackupFailed(f"The archive is of format {told['format']}, and this version reads {FORMAT}.")
-            told["state"] = State(**told["state"])
+            told["state"] = DatabaseState(**told["state"])
             told["members"] = {name: (int(size), str(sha)) for name, (size, sha) in told["members"].items()}
             manifest = cls(**told)
             datetime.fromisoformat(manifest.made_at)

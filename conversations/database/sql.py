@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
@@ -49,6 +49,12 @@ def held() -> str:
 def marks(count: int) -> str:
     """SQL for the places of so many values."""
     return ", ".join(["%s"] * count)
+
+
+def listed(words: Iterable[str]) -> str:
+    """SQL for the list of these words, which are names of our own: ('queued', 'running')."""
+    quoted = ", ".join(f"'{word}'" for word in words)
+    return f"({quoted})"
 
 
 def drop_drafts(cursor: Any, prompt: int, paths: Sequence[str] | None) -> None:

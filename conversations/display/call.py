@@ -19,7 +19,7 @@ RESULT_MOST = 12_000
 
 
 @dataclass(frozen=True)
-class Field:
+class CallField:
     """One field of an input. `block`: it has lines, and takes the whole width. `text` may be ""."""
 
     name: str
@@ -32,7 +32,7 @@ EFFECTS = {"command": "run", "diff": "write"}
 
 
 @dataclass(frozen=True)
-class Call:
+class DisplayedCall:
     """What a call does, in words, and all of its input. `command` is there where the tool runs one.
 
     `change` is what it would change. `given` is what the agent gave to say so: the change tells all of it, in its way.
@@ -41,9 +41,9 @@ class Call:
 
     title: str
     command: str | None
-    fields: list[Field]
+    fields: list[CallField]
     change: Change | None = None
-    given: Sequence[Field] = ()
+    given: Sequence[CallField] = ()
     effect: str = ""
 
     @property
@@ -68,7 +68,7 @@ class Call:
         return said in {self.command, path, *(field.text for field in (*self.fields, *self.given))} - {None, ""}
 
 
-def shown_call(tool: str, payload: dict[str, JSON], change: Change | None = None) -> Call:
+def shown_call(tool: str, payload: dict[str, JSON], change: Change | None = None) -> DisplayedCall:
     """The call of this tool with this input. A tool that is no longer there goes by its name."""
     known = installed_tool(tool)
     preview = known.preview if known else ""
@@ -80,10 +80,10 @@ def shown_call(tool: str, payload: dict[str, JSON], change: Change | None = None
     told = change is not None and preview == "diff"
     given = [field for field in fields if told and change and field.text not in (change.path, change.after)]
     title = known.title if known else tool
-    return Call(title, command, [] if told else fields, change, given, EFFECTS.get(preview, ""))
+    return DisplayedCall(title, command, [] if told else fields, change, given, EFFECTS.get(preview, ""))
 
 
-def call_of(entry: ToolOutput) -> Call:
+def call_of(entry: ToolOutput) -> DisplayedCall:
     """The call of this entry: with what a person was shown that it would change, or the words nobody could read."""
     if entry.raw is not None:
         return shown_call(entry.tool, {"unreadable input": entry.raw})
@@ -108,7 +108,7 @@ def result_text(entry: ToolOutput) -> str:
     return shorten(render(entry.result.output), RESULT_MOST) if entry.result.type == "success" else ""
 
 
-def _fields(payload: dict[str, JSON], kinds: Mapping[str, frozenset[str]]) -> list[Field]:
+def _fields(payload: dict[str, JSON], kinds: Mapping[str, frozenset[str]]) -> list[CallField]:
     texts = {name: told(value, kinds.get(name, ANY)) for name, value in payload.items()}
-    fields = [Field(name, text, "\n" in text) for name, text in texts.items()]
+    fields = [CallField(name, text, "\n" in text) for name, text in texts.items()]
     return sorted(fields, key=lambda field: field.block)

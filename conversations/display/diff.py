@@ -25,7 +25,7 @@ _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """One line. `kind` is same, add or del; `number` is its own in the text that it stands in.
 
     `marked` is where in `text` it differs from the line that it replaces, or that replaces it. `unended`: it is the
@@ -58,7 +58,7 @@ class Hunk:
     """Lines that stand together. `head` says which lines of either text they are: "@@ -41,7 +41,9 @@"."""
 
     head: str
-    rows: Sequence[Row]
+    rows: Sequence[DiffRow]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunk(group: Sequence[tuple[str, int, int, int, int]], old: list[str], new: list[str]) -> Hunk:
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     for tag, i, last_i, j, last_j in group:
         if tag == "equal":
             rows += _rows("same", new[j:last_j], j)
@@ -101,9 +101,9 @@ def _hunk(group: Sequence[tuple[str, int, int, int, int]], old: list[str], new: 
     return Hunk("@@ -{} +{} @@".format(*map(_range, ranges)), rows)
 
 
-def _rows(kind: str, lines: Sequence[str], start: int) -> list[Row]:
+def _rows(kind: str, lines: Sequence[str], start: int) -> list[DiffRow]:
     return [
-        Row(kind, number, line.removesuffix("\n"), not line.endswith("\n"))
+        DiffRow(kind, number, line.removesuffix("\n"), not line.endswith("\n"))
         for number, line in enumerate(lines, start + 1)
     ]
 
@@ -116,7 +116,7 @@ def _range(lines: tuple[int, int]) -> str:
     return f"{start + (end > start)},{end - start}"
 
 
-def _marked(gone: Row, come: Row) -> tuple[Row, Row]:
+def _marked(gone: DiffRow, come: DiffRow) -> tuple[DiffRow, DiffRow]:
     """A line and the one in its place, with what differs marked in whole words; as they are where little stays."""
     one, other = (_WORDS.findall(row.text) for row in (gone, come))
     head = alike(one, other)
@@ -128,8 +128,8 @@ def _marked(gone: Row, come: Row) -> tuple[Row, Row]:
     return _with(gone, start, end), _with(come, start, end)
 
 
-def _with(row: Row, start: int, end: int) -> Row:
-    return Row(row.kind, row.number, row.text, row.unended, (start, len(row.text) - end))
+def _with(row: DiffRow, start: int, end: int) -> DiffRow:
+    return DiffRow(row.kind, row.number, row.text, row.unended, (start, len(row.text) - end))
 
 
 def _unended(part: str, *, last: bool = False) -> SafeString:

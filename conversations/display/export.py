@@ -24,7 +24,7 @@ from conversations.display.call import result_text, shown_call
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, card
 from conversations.files.uploads import cleaned
-from conversations.models import Conversation, File, Gate, Output, Prompt, State
+from conversations.models import Conversation, File, GateState, Output, Prompt, State
 
 RESULT_MOST = 2_000
 """Characters of a result; of a longer one head and tail stand here."""
@@ -127,7 +127,7 @@ def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
 
 def _decision(gate: Card) -> Iterator[str]:
     row = gate.row
-    if row.gate == Gate.PENDING:
+    if row.gate == GateState.PENDING:
         yield "Waits for a decision. Asked for this reason:"
         yield _quote(row.reason)
         return

@@ -15,9 +15,9 @@ from agents.engine.outputs.outputs import ToolOutput
 from agents.engine.paths import HUMAN
 from conversations.accounts.names import called, deciders, names_of
 from conversations.approvals.permissions import kept_out, may_allow, may_decide
-from conversations.display.call import Call, call_of, result_text, shown_call
+from conversations.display.call import DisplayedCall, call_of, result_text, shown_call
 from conversations.display.diff import Diff, diff
-from conversations.models import Gate, Output
+from conversations.models import GateState, Output
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -37,7 +37,7 @@ NAMED_MOST = 4
 """People who are named as those who may decide."""
 
 
-class Form(Protocol):
+class EditForm(Protocol):
     """The fields of an edit, see conversations.display.schema_form."""
 
     @property
@@ -70,7 +70,7 @@ class Opened:
     """
 
     state: str = "plain"
-    form: Form | None = None
+    form: EditForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
@@ -108,7 +108,7 @@ class Card:
 
     row: Output
     entry: ToolOutput
-    call: Call
+    call: DisplayedCall
     by: str = ""
     may: bool = False
     allow: bool = False
@@ -118,7 +118,7 @@ class Card:
     @property
     def pending(self) -> bool:
         """Whether it waits for a person."""
-        return self.row.gate == Gate.PENDING
+        return self.row.gate == GateState.PENDING
 
     @property
     def stands(self) -> str:
@@ -141,7 +141,7 @@ class Card:
         return self.pending and self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
 
     @property
-    def proposed(self) -> Call | None:
+    def proposed(self) -> DisplayedCall | None:
         """The call as the agent asked for it, where a person changed it."""
         if self.entry.proposed is None:
             return None
@@ -213,7 +213,7 @@ class Card:
         rule = decided_as(self.row.ask, self.row.gate)
         if rule is None:
             return ""
-        edited = self.entry.proposed is not None and self.row.gate == Gate.APPROVED and not self.interrupted
+        edited = self.entry.proposed is not None and self.row.gate == GateState.APPROVED and not self.interrupted
         said = "Edited and approved" if edited else rule.verdict
         return f"{said} by {self.by}" if rule.people else said
 
@@ -276,9 +276,9 @@ def card(row: Output, by: str = "") -> Card:
     return Card(row, entry, _call(entry), by)
 
 
-def _call(entry: ToolOutput) -> Call:
+def _call(entry: ToolOutput) -> DisplayedCall:
     """What is asked about: the call, or what a policy puts to a person in a question of its own."""
     if entry.tool != HUMAN:
         return call_of(entry)
     asked = entry.input.get("input")
-    return Call("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)
+    return DisplayedCall("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)

@@ -10,14 +10,14 @@ LINES_MOST, CHARACTERS_MOST = 40, 4_000
 
 @dataclass(frozen=True)
 class Long:
-    """A text that is folded: how it begins, and how much it is, in words."""
+    """A text that is collapsed: how it begins, and how much it is, in words."""
 
     head: str
     size: str
 
 
-def folded(text: str) -> Long | None:
-    """How a text is folded that has more lines or characters than are shown at once; None for others."""
+def collapsed(text: str) -> Long | None:
+    """How a text is collapsed that has more lines or characters than are shown at once; None for others."""
     lines = text.split("\n", LINES_MOST)
     if len(text) <= CHARACTERS_MOST and len(lines) <= LINES_MOST:
         return None

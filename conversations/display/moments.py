@@ -13,30 +13,30 @@ from agents.engine.outputs.outputs import Output, Outputs
 from agents.engine.view import View
 from conversations.display.json import files_of, output_json
 from conversations.ledger.journal import output_columns, read_steps
-from conversations.ledger.prompt_row import Standing
+from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
 from conversations.models import Prompt, State
 
 
 @dataclass(frozen=True)
-class Moment:
+class TurnMoment:
     """A turn after the last of these steps. `after`: the seq of the step that followed; None where none has yet."""
 
     prompt: Prompt
     steps: Sequence[Step]
-    standing: Standing
+    standing: PromptStanding
     outputs: Sequence[Output]
     before: int | None
     after: int | None
 
     @classmethod
-    def of(cls, prompt: Prompt, at: int | None = None) -> Moment:
+    def of(cls, prompt: Prompt, at: int | None = None) -> TurnMoment:
         """After the last step up to `at`; None: after its last one."""
         known = read_steps(prompt.pk)
         steps = known if at is None else [step for step in known if step.id <= at]
         after = known[len(steps)].id if len(steps) < len(known) else None
         before = steps[-2].id if len(steps) > 1 else None
-        return cls(prompt, steps, Standing().after(steps), Outputs(steps).in_order(), before, after)
+        return cls(prompt, steps, PromptStanding().after(steps), Outputs(steps).in_order(), before, after)
 
     @property
     def at(self) -> int:
@@ -79,7 +79,7 @@ class Moment:
         return found
 
 
-def moment_json(moment: Moment) -> dict[str, JSON]:
+def moment_json(moment: TurnMoment) -> dict[str, JSON]:
     """A moment for programs. `next` and `previous` are the seqs of the steps around it."""
     ids = dict(OutputRow.objects.filter(prompt=moment.prompt).values_list("position", "pk"))
     files = files_of(moment.outputs)

@@ -13,14 +13,14 @@ from typing import Any
 
 from agents.engine.ledger import JSON
 from conversations.display.faithful import spelled_out, unseen
-from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, Place, Wrong, called
+from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, ValuePlace, Wrong, called
 
 ROWS_MOST = 40
 """Lines that a field has at most, before it scrolls in a browser that does not let it grow."""
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """One field. `kind`: line, text, lines (one value each), number, choice or json. `key` is its name in the form.
 
     `options` are the values of a choice as they are posted, with what they are called. `errors` say what is wrong.
@@ -85,7 +85,7 @@ class SchemaForm:
         return found
 
     @property
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[FormField]:
         """The fields, in the order of the schema; what the schema does not name comes after."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self._places())]
         start = next((number for number, each in enumerate(found) if each.errors), 0)
@@ -97,15 +97,15 @@ class SchemaForm:
         names = dict(self._places())
         return [f"{at}: {why}" for at, all in self.errors.items() if at.partition(".")[0] not in names for why in all]
 
-    def _places(self) -> list[tuple[str, Place]]:
+    def _places(self) -> list[tuple[str, ValuePlace]]:
         known = self.schema.get("properties", {})
         names = [*known, *(name for name in self.input if name not in known)]
         needed = self.schema.get("required", ())
         return [(name, self._place(known.get(name, {}), name, name in needed)) for name in names]
 
-    def _place(self, schema: Mapping[str, Any], name: str, required: bool) -> Place:
+    def _place(self, schema: Mapping[str, Any], name: str, required: bool) -> ValuePlace:
         inner, nullable = self._unwrapped(schema)
-        return Place(inner, self.input.get(name, ABSENT), required, nullable)
+        return ValuePlace(inner, self.input.get(name, ABSENT), required, nullable)
 
     def _unwrapped(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         """The schema behind a reference, or beside null."""
@@ -119,7 +119,7 @@ class SchemaForm:
             return self._unwrapped({**others[0], **outer})[0], True
         return schema, False
 
-    def _typed(self, number: int, name: str, place: Place) -> tuple[str, str]:
+    def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
         """How the field stands: its kind and its text. What is spelled out as JSON stays so until it is taken."""
         kind = place.kind(name in self.code)
         for each in (kind, "json"):
@@ -128,14 +128,14 @@ class SchemaForm:
                 return each, text.replace("\r\n", "\n").replace("\r", "\n")
         return kind, place.text(kind)
 
-    def _field(self, number: int, name: str, place: Place) -> Field:
+    def _field(self, number: int, name: str, place: ValuePlace) -> FormField:
         kind, text = self._typed(number, name, place)
         if kind in SPELLED and text != place.text(kind) and unseen(text):
             kind, text = "json", text_spelled_out(kind, text)
         default = place.schema.get("default", ABSENT)
         options = [(json.dumps(each), called(each)) for each in place.options or []]
         wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
-        return Field(
+        return FormField(
             key=f"{kind}-{number}",
             name=name,
             kind=kind,

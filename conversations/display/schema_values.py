@@ -30,7 +30,7 @@ class Wrong(ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class ValuePlace:
     """One name of an input: its schema without wrapping, and the value that stands there, or ABSENT."""
 
     schema: Mapping[str, Any]

@@ -17,7 +17,7 @@ from django.db.models import F
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.ledger.claims import is_held
-from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction
+from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction, State
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -62,7 +62,7 @@ def _shut_out(user: User) -> None:
         others = [chief for chief in chiefs.order_by("pk") if chief.pk != user.pk]  # locked: two may leave at once
         if user.is_superuser and user.is_active and not others:
             raise LastAdministrator
-        running = Prompt.objects.filter(conversation__owner=user, state="running")
+        running = Prompt.objects.filter(conversation__owner=user, state=State.RUNNING)
         if any(is_held(prompt) for prompt in running.values_list("pk", flat=True)):
             raise TurnRuns
         user.is_active = False

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import canonical
@@ -76,12 +76,6 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         tell(locked.pk, locked.owner_id)
         forget_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
     return Redacted(sorted(before), _copies(conversation, before, after))
-
-
-def message_gone() -> Exists:
-    """Of prompts: whether the message was taken out. There is nothing left then that could be asked again."""
-    taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
-    return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))
 
 
 def _named(conversation: Conversation, seqs: Collection[int]) -> list[Step]:

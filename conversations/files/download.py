@@ -10,8 +10,8 @@ from django.http import FileResponse, Http404
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
+from conversations.accounts.http import PersonRequest
 from conversations.models import File
-from conversations.pages.chat.views import PersonRequest
 
 
 class Download(FileResponse):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from django.db import connection, transaction
 
-from conversations.database.sql import drop_drafts, held, now
+from conversations.database.sql import drop_drafts, held, listed, now
+from conversations.models.prompt import CLAIMABLE, State
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
 """SQL for the strikes of the prompt `p` once it is claimed: a lease that nobody gave back is a worker lost."""
 ALONE = f"""({STRUCK} <> {STRIKES - 1} OR NOT EXISTS (
     SELECT 1 FROM conversations_prompt q
-    WHERE q.state IN ('queued', 'running') AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
+    WHERE q.state IN {listed(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
 """SQL for whether the prompt `p`, which nobody holds, may be claimed beside those that are held.
 
 The last try before a turn is given up is made while no other such try is: a turn that takes its worker down is given up
@@ -40,19 +41,19 @@ look of any worker finds another.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all: the kill switch is off."""
-CLAIMABLE = f"""
+_OLDEST = f"""
     SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
-    WHERE p.state IN ('queued', 'running') AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
-      AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = 'queued' AND NOT EXISTS (
+    WHERE p.state IN {listed(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
+      AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = '{State.QUEUED}' AND NOT EXISTS (
           SELECT 1 FROM conversations_prompt q
-          WHERE q.conversation_id = p.conversation_id AND q.state = 'queued' AND q.id < p.id)))
+          WHERE q.conversation_id = p.conversation_id AND q.state = '{State.QUEUED}' AND q.id < p.id)))
     ORDER BY p.id LIMIT %s"""
 
 
 def claimable(most: int) -> list[int]:
     """Prompts that could be claimed now, oldest first, at most `most`."""
     with connection.cursor() as cursor:
-        cursor.execute(CLAIMABLE.format(now=now()), [most])
+        cursor.execute(_OLDEST.format(now=now()), [most])
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -81,7 +82,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" running_seconds = running_seconds + {lost},"
             f" strikes = {STRUCK},"
             f" claimed_at = {now()}, lease_until = {now()} + %s"
-            f" WHERE id = %s AND state IN ('queued', 'running') AND lease_until < {now()} AND {ALLOWED}"
+            f" WHERE id = %s AND state IN {listed(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
             f" AND {ALONE.format(now=now())}"
             " RETURNING fence, strikes",
             [worker, lease_seconds, lease_seconds, lease_seconds, prompt],

@@ -27,11 +27,12 @@ from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.outputs import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
-from conversations.database.sql import drop_drafts, held, marks, notifying, now
+from conversations.database.sql import drop_drafts, held, listed, marks, notifying, now
 from conversations.ledger.claims import ALLOWED
-from conversations.ledger.prompt_row import Standing
+from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
+from conversations.models.prompt import CLAIMABLE
 
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
@@ -45,7 +46,7 @@ WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fie
 
 
 @dataclass
-class Place:
+class LedgerPlace:
     """Where a writer stands in a conversation's ledger: the last step it knows, and that step's digest."""
 
     conversation: int
@@ -66,8 +67,8 @@ def link_to_content(head: str, step: Step, prompt: int, content: str) -> str:
 
 
 def append(
-    place: Place, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), again: float = 0.0
-) -> Place:
+    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), again: float = 0.0
+) -> LedgerPlace:
     """Append a record in the transaction that is open, and return where the writer stands after it.
 
     `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
@@ -84,7 +85,7 @@ def append(
         payload = canonical(step.payload)
         head = link(head, step, place.prompt, payload)
         rows.append(_step_row(place, step, payload, head))
-    standing = Standing().after(steps)
+    standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
         _take(cursor, place, steps[-1], head, standing)
         _write_prompt(cursor, place.prompt, standing, steps, fence=fence, again=again)
@@ -100,10 +101,10 @@ def append(
                 "INSERT INTO conversations_snapshot (sha256, text) VALUES (%s, %s) ON CONFLICT DO NOTHING",
                 sorted(record.snapshots.items()),  # in one order: two writers must not wait for each other
             )
-    return Place(place.conversation, place.prompt, steps[-1].id, head)
+    return LedgerPlace(place.conversation, place.prompt, steps[-1].id, head)
 
 
-def _take(cursor: Any, place: Place, last: Step, head: str, standing: Standing) -> None:
+def _take(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
     """Lock the conversation by moving its `seq` on from where the writer stands; free the slot where the turn ends."""
     changes = ["seq = %s", "head = %s", "updated_at = %s"]
     values: list[Any] = [last.id, head, _time(last.time)]
@@ -118,7 +119,7 @@ def _take(cursor: Any, place: Place, last: Step, head: str, standing: Standing) 
         _missed(cursor, place)
 
 
-def _missed(cursor: Any, place: Place) -> NoReturn:
+def _missed(cursor: Any, place: LedgerPlace) -> NoReturn:
     """Raise Behind with the steps that the writer has not seen, read under the lock so that they are all there are."""
     lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite's transaction is the one writer
     cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
@@ -131,7 +132,7 @@ def _missed(cursor: Any, place: Place) -> NoReturn:
 
 
 def _write_prompt(
-    cursor: Any, prompt: int, standing: Standing, steps: Sequence[Step], *, fence: int | None, again: float
+    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, again: float
 ) -> None:
     changes = [f"{name} = {name} + %s" for name in standing.counts]
     values: list[Any] = list(standing.counts.values())
@@ -151,7 +152,7 @@ def _write_prompt(
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        lapsed = f" OR (lease_until > 0 AND state IN ('queued', 'running') AND {ALLOWED})" if again else ""
+        lapsed = f" OR (lease_until > 0 AND state IN {listed(CLAIMABLE)} AND {ALLOWED})" if again else ""
         where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
@@ -159,7 +160,7 @@ def _write_prompt(
         raise Fenced(f"prompt {prompt} is another worker's now")
 
 
-def _step_row(place: Place, step: Step, payload: str, digest: str) -> tuple[Any, ...]:
+def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tuple[Any, ...]:
     attempt = step.payload.get("attempt") if step.type == "action_start" else None
     at = _time(step.time)
     return place.conversation, step.id, place.prompt, step.path, step.actor, step.type, attempt, payload, at, digest
@@ -169,7 +170,7 @@ USED = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_n
 """The columns of an answer's usage, whose user is the conversation's owner."""
 
 
-def _usage_row(place: Place, step: Step, used: dict[str, int]) -> tuple[Any, ...]:
+def _usage_row(place: LedgerPlace, step: Step, used: dict[str, int]) -> tuple[Any, ...]:
     return (
         place.conversation,
         place.prompt,
@@ -182,7 +183,7 @@ def _usage_row(place: Place, step: Step, used: dict[str, int]) -> tuple[Any, ...
     )
 
 
-def _output_row(place: Place, output: Output) -> tuple[Any, ...]:
+def _output_row(place: LedgerPlace, output: Output) -> tuple[Any, ...]:
     columns = output_columns(output)
     changing = (_time(columns[name]) if name.endswith("_at") else columns[name] for name in CHANGING)
     return (place.conversation, place.prompt, output.position, output.path, output.parent, output.type, *changing)
@@ -255,7 +256,7 @@ class PromptJournal:
     again with the record, for `lease_seconds`; `retaken` is told since when, by the monotonic clock.
     """
 
-    place: Place
+    place: LedgerPlace
     fence: int
     write: Any = field(repr=False)
     close_drafts: Callable[[Sequence[str]], Sequence[str]]

@@ -14,16 +14,16 @@ from agents.engine.ledger import Step
 from agents.engine.outputs.outputs import Outputs
 from agents.engine.secrets import hide_in
 from agents.engine.view import View
-from conversations.ledger.journal import Place, append, read_steps
+from conversations.ledger.journal import LedgerPlace, append, read_steps
 from conversations.models import Conversation, Prompt
 
 
 @dataclass
-class Turn:
+class LockedTurn:
     """A prompt's ledger, held under its conversation's lock until the transaction ends."""
 
     prompt: Prompt
-    place: Place
+    place: LedgerPlace
     view: View
 
     def append(self, steps: Iterable[Step]) -> None:
@@ -41,7 +41,7 @@ class Turn:
 
 
 @contextmanager
-def locked_turn(prompt_id: int) -> Iterator[Turn]:
+def locked_turn(prompt_id: int) -> Iterator[LockedTurn]:
     """Open a transaction on this prompt's conversation; nobody else writes to its ledger inside.
 
     Raises Prompt.DoesNotExist.
@@ -51,5 +51,5 @@ def locked_turn(prompt_id: int) -> Iterator[Turn]:
         if conversation is None:
             raise Prompt.DoesNotExist(f"prompt {prompt_id} is not there, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
-        place = Place(conversation.pk, prompt.pk, conversation.seq, conversation.head)
-        yield Turn(prompt, place, View(read_steps(prompt.pk)))
+        place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+        yield LockedTurn(prompt, place, View(read_steps(prompt.pk)))

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from agents.engine.closing import USAGE, spent
 from agents.engine.ledger import Step
 from agents.engine.runtime.run import is_round
+from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
 """Steps that a worker writes on its way to the place where an earlier one was lost."""
 
 
 @dataclass
-class Standing:
+class PromptStanding:
     """The change that steps make to a prompt's row. `state` is "" where they say nothing of it."""
 
     state: str = ""
@@ -24,7 +25,7 @@ class Standing:
     releases: bool = False
     progress: bool = False
 
-    def after(self, steps: Iterable[Step]) -> Standing:
+    def after(self, steps: Iterable[Step]) -> PromptStanding:
         """This, with the steps folded in."""
         for step in steps:
             self._fold(step)
@@ -44,12 +45,12 @@ class Standing:
 
     def _fold_root(self, step: Step) -> None:
         if step.type in ("action_start", "resume"):
-            self.state = "running"
+            self.state = State.RUNNING.value
         elif step.type == "pause":
-            self.state, self.releases = "waiting_for_approval", True
+            self.state, self.releases = State.WAITING.value, True
         elif step.type == "action_result":
             said = step.payload  # a root that is no agent says only whether it failed
-            self.state = said.get("state", "failed" if step.failed else "completed")
+            self.state = said.get("state", (State.FAILED if step.failed else State.COMPLETED).value)
             self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
             self.ended = self.releases = True
 

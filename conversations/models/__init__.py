@@ -6,7 +6,7 @@ from conversations.models.draft import Draft
 from conversations.models.erasure import Erasure, Redaction
 from conversations.models.file import File
 from conversations.models.killswitch import KillSwitch
-from conversations.models.output import Approval, Gate, Output
+from conversations.models.output import Approval, GateState, Output
 from conversations.models.prompt import Origin, Prompt, State
 from conversations.models.snapshot import Snapshot
 from conversations.models.step import Step
@@ -23,7 +23,7 @@ __all__ = [
     "Drain",
     "Erasure",
     "File",
-    "Gate",
+    "GateState",
     "KillSwitch",
     "Notice",
     "Origin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
@@ -60,10 +60,3 @@ class Conversation(models.Model):
     def get_absolute_url(self) -> str:
         """Its page."""
         return reverse("conversation", args=[self.pk])
-
-    def plugin_state(self) -> dict[str, Any]:
-        """Each plugin's state, as its last `state` step left it (S12, S40)."""
-        from conversations.models.step import Step
-
-        steps = Step.objects.filter(conversation=self, type="state").order_by("seq")
-        return {step.content["plugin"]: step.content["value"] for step in steps}

@@ -1,6 +1,9 @@
 """The traces of what was taken out of ledgers: a whole conversation, or the content of one step."""
 
 from django.db import models
+from django.db.models import Exists, OuterRef
+
+from conversations.models.step import Step
 
 
 class Erasure(models.Model):
@@ -38,3 +41,9 @@ class Redaction(models.Model):
 
     def __str__(self) -> str:
         return f"Step {self.seq} of conversation {self.conversation_id}, redacted by {self.redacted_by}"
+
+
+def message_gone() -> Exists:
+    """Of prompts: whether the message was taken out. There is nothing left then that could be asked again."""
+    taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
+    return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))

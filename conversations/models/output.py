@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
-class Gate(models.TextChoices):
+class GateState(models.TextChoices):
     """Where the latest gate of a call stands."""
 
     PENDING = "pending", "Waiting"
@@ -41,7 +41,7 @@ class OutputQuerySet(models.QuerySet["Output"]):
 
     def pending(self) -> OutputQuerySet:
         """The gates that wait for a person."""
-        return self.filter(gate=Gate.PENDING)
+        return self.filter(gate=GateState.PENDING)
 
 
 class Output(models.Model):
@@ -57,7 +57,7 @@ class Output(models.Model):
     result = models.CharField(max_length=16, blank=True, help_text="Of a tool entry: where its call stands.")
     tool = models.CharField(max_length=100, blank=True)
 
-    gate = models.CharField(max_length=16, blank=True, choices=Gate)
+    gate = models.CharField(max_length=16, blank=True, choices=GateState)
     gate_path = models.CharField(max_length=200, blank=True)
     ask = models.CharField(max_length=16, blank=True)
     reason = models.TextField(blank=True)

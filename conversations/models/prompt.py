@@ -24,7 +24,12 @@ class State(models.TextChoices):
     CANCELLED = "cancelled", "Stopped"
 
 
+OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
+"""Where a prompt stands that more is to come of."""
 ENDED = (State.COMPLETED, State.FAILED, State.CANCELLED)
+"""Where it stands once it came to its one end."""
+CLAIMABLE = (State.QUEUED, State.RUNNING)
+"""Those of the open states in which it is a worker's to go on, not a person's."""
 
 
 class Origin(models.TextChoices):
@@ -98,9 +103,7 @@ class Prompt(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=["queued", "running"])
-            )
+            models.Index(fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=list(CLAIMABLE)))
         ]
 
     def __str__(self) -> str:

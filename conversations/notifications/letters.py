@@ -21,7 +21,7 @@ from conversations.display.faithful import first_line, plain
 from conversations.display.gate import Card, cards
 from conversations.display.when import on
 from conversations.models import Output
-from conversations.notifications.waits import Telling, Wait
+from conversations.notifications.waits import PersonWaits, Wait
 
 TURNS_MOST = 10
 """Turns that one mail describes; of more it says how many."""
@@ -33,7 +33,7 @@ _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 
 @dataclass(frozen=True)
-class Turn:
+class WaitingTurn:
     """A turn that waits, as a mail describes it. `asked_by` is empty where the reader asked.
 
     `another`: the reader asked, and somebody else must decide.
@@ -52,7 +52,7 @@ class Turn:
     another: bool
 
 
-def waiting(telling: Telling) -> EmailMessage | None:
+def waiting(telling: PersonWaits) -> EmailMessage | None:
     """The mail that says what waits for a person, where to decide it, and until when; None where nothing does now."""
     pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in telling.waits])
     still = set(pending.values_list("prompt", flat=True))
@@ -80,12 +80,12 @@ def line(text: str, most: int = LINE_MOST) -> str:
     return _LINKS.sub(lambda found: f"[{found[0]}]", plain(" ".join(first_line(text, most).split(" "))))
 
 
-def _turn(wait: Wait, reader: User) -> Turn:
+def _turn(wait: Wait, reader: User) -> WaitingTurn:
     conversation = wait.prompt.conversation
     pending = Output.objects.pending().filter(prompt=wait.prompt).select_related("conversation").order_by("position")
     first, *rest = cards(list(pending), reader)
     own = conversation.owner_id == reader.pk
-    return Turn(
+    return WaitingTurn(
         title=line(str(conversation), TITLE_MOST),
         asked_by="" if own else line(called(conversation.owner), TITLE_MOST),
         card=first,

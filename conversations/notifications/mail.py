@@ -19,7 +19,7 @@ from django.db import Error, IntegrityError, connection, transaction
 
 from conversations.models import Notice
 from conversations.notifications.letters import waiting
-from conversations.notifications.waits import Telling, tellings
+from conversations.notifications.waits import PersonWaits, tellings
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Teller:
         finally:
             connection.close()
 
-    def _tell(self, telling: Telling, server: Any) -> bool:
+    def _tell(self, telling: PersonWaits, server: Any) -> bool:
         """Tell one person. Raises OSError where the server went away."""
         notices = _claim(telling)
         if not notices:
@@ -138,7 +138,7 @@ def is_permanent(error: Exception) -> bool:
     return False
 
 
-def _claim(telling: Telling) -> list[Notice]:
+def _claim(telling: PersonWaits) -> list[Notice]:
     """Record that this person is told of all this; nothing where another process tells them."""
     notices = [Notice(user=telling.person, prompt=wait.prompt, seq=wait.seq) for wait in telling.waits]
     try:

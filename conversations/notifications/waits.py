@@ -33,14 +33,14 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Telling:
+class PersonWaits:
     """What one person is to be told: what waits for them and they were not told of."""
 
     person: User
     waits: list[Wait]
 
 
-def tellings(but: Collection[int] = ()) -> list[Telling]:
+def tellings(but: Collection[int] = ()) -> list[PersonWaits]:
     """Whoever is to be told now, and of what: those who do not look at a page, of pauses that are not quite new.
 
     `but` names people, by primary key, who are to be left in peace for now.
@@ -48,7 +48,7 @@ def tellings(but: Collection[int] = ()) -> list[Telling]:
     found: dict[User, list[Wait]] = defaultdict(list)
     for person, wait in islice(_untold(but), AT_ONCE):
         found[person].append(wait)
-    return [Telling(person, waits) for person, waits in found.items()]
+    return [PersonWaits(person, waits) for person, waits in found.items()]
 
 
 def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:

@@ -1,4 +1,4 @@
-"""What a browser may do with a page of ours: nothing that a model could have written into it."""
+"""CSP: what a browser may do with a page of ours, which is nothing that a model could have written into it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ADMIN = (
 )
 
 
-class ContentPolicy:
-    """Middleware: give every response its Content-Security-Policy, where the view did not give one."""
+class CspMiddleware:
+    """Middleware that gives every response its Content-Security-Policy, where the view did not give one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """The response, with its policy."""
+        """The response, with its CSP."""
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", ADMIN if request.path.startswith("/admin/") else PAGES)
         return response

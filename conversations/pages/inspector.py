@@ -14,13 +14,14 @@ from django.views.decorators.http import require_GET
 
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
+from conversations.accounts.http import PersonRequest
 from conversations.display.faithful import spelled_out
-from conversations.display.moments import Moment
+from conversations.display.moments import TurnMoment
 from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
-from conversations.pages.chat.views import PersonRequest
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.turns import Block, read, turn
+from conversations.pages.timeline.blocks import Block
+from conversations.pages.timeline.turns import read, turn
 
 STEPS_MOST = 100
 """Steps that are listed at a time, about the one that is looked at."""
@@ -29,7 +30,7 @@ PAYLOAD_MOST = 12_000
 
 
 @dataclass(frozen=True)
-class Row:
+class InspectorRow:
     """One step in the list. `chosen`: the one after which the turn is shown."""
 
     step: Step
@@ -68,8 +69,8 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     """The steps of a turn of one's own, and what had come of it after the step `?at=`; after the last one without."""
     mine = Prompt.objects.visible_to(request.user).select_related("conversation__owner")
     prompt = get_object_or_404(mine, pk=pk)
-    known = Moment.of(prompt)
-    moment = Moment.of(prompt, _at(request, known))
+    known = TurnMoment.of(prompt)
+    moment = TurnMoment.of(prompt, _at(request, known))
     context = {
         "prompt": prompt,
         "conversation": prompt.conversation,
@@ -88,7 +89,7 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     return render(request, "conversations/inspector.html", context)
 
 
-def _at(request: HttpRequest, known: Moment) -> int | None:
+def _at(request: HttpRequest, known: TurnMoment) -> int | None:
     """The step that is asked for. Raises Http404 for one that is none."""
     said = request.GET.get("at")
     if said is None:
@@ -98,16 +99,18 @@ def _at(request: HttpRequest, known: Moment) -> int | None:
     return int(said)
 
 
-def _rows(steps: Sequence[Step], place: int) -> list[Row]:
+def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
     begin = max(0, min(place - STEPS_MOST // 2, len(steps) - STEPS_MOST))
     began = datetime.fromisoformat(steps[0].time) if steps else None
     return [
-        Row(step, number == place, (datetime.fromisoformat(step.time) - began).total_seconds() if began else 0.0)
+        InspectorRow(
+            step, number == place, (datetime.fromisoformat(step.time) - began).total_seconds() if began else 0.0
+        )
         for number, step in enumerate(steps[begin : begin + STEPS_MOST], begin + 1)
     ]
 
 
-def _blocks(prompt: Prompt, moment: Moment) -> list[Block]:
+def _blocks(prompt: Prompt, moment: TurnMoment) -> list[Block]:
     """What stood on the page, as nobody in particular saw it: here nothing is decided."""
     then = Prompt.objects.get(pk=prompt.pk)
     then.state, then.stop_reason, then.visible = moment.state, moment.stop_reason, True

@@ -10,12 +10,12 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods
 
 from agents.engine.ledger import valid_text
+from conversations.accounts.http import PersonRequest
 from conversations.display.export import exported, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
 from conversations.pages.chat.done import say_archived, say_deleted
 from conversations.pages.chat.gone import gone
-from conversations.pages.chat.views import PersonRequest
 from conversations.pages.posting import posted
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, put_back

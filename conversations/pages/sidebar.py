@@ -18,6 +18,7 @@ from conversations.accounts.presence import has_looked
 from conversations.approvals.permissions import OWN, shown_to
 from conversations.display.search import search
 from conversations.models import Conversation, Output, Prompt, State, Step
+from conversations.models.prompt import CLAIMABLE
 from conversations.pages.versions import version
 
 LIST_MOST = 60
@@ -39,7 +40,7 @@ class Waits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class SidebarRow:
     """A conversation in the list: what of it waits, and whether it works or failed.
 
     `state` is that of its turn that is not done, "" where there is none, or one that is not shown and asks nothing.
@@ -68,7 +69,7 @@ class Row:
     @property
     def working(self) -> bool:
         """Whether its turn runs."""
-        return self.state in (State.QUEUED, State.RUNNING)
+        return self.state in CLAIMABLE
 
     @property
     def time(self) -> str:
@@ -82,7 +83,7 @@ class Group:
     """Conversations under one heading."""
 
     title: str
-    rows: list[Row]
+    rows: list[SidebarRow]
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Sidebar:
         return bool(self.query) or self.archived
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SidebarRow]:
         """All of them."""
         return [row for group in self.groups for row in group.rows]
 
@@ -176,11 +177,11 @@ def _moved(conversation: Any) -> bool:
     return left and (conversation.last_seq or 0) > conversation.seen_seq
 
 
-def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> Row:
+def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> SidebarRow:
     active = conversation.active_prompt
     shown = active and (active.visible or active.state == State.WAITING)
     state, unread = active.state if shown else "", looks and _moved(conversation)
-    return Row(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
+    return SidebarRow(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
 
 
 def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
@@ -206,11 +207,11 @@ def _ms(time: datetime) -> int:
     return int(time.timestamp() * 1000)
 
 
-def _by_day(rows: Iterable[Row]) -> list[Group]:
+def _by_day(rows: Iterable[SidebarRow]) -> list[Group]:
     return [Group(title, list(group)) for title, group in groupby(rows, _day)]
 
 
-def _day(row: Row) -> str:
+def _day(row: SidebarRow) -> str:
     day, today = timezone.localtime(row.since).date(), timezone.localdate()
     if day >= today:
         return "Today"

@@ -27,7 +27,7 @@ class KeyReused(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class KeyedRequest:
     """What somebody asks for, under a name of their own; "" where they gave none. `digest` is that of what was sent."""
 
     by: User | None
@@ -35,7 +35,7 @@ class Request:
     digest: str
 
     @classmethod
-    def of(cls, by: User | None, key: str, *sent: JSON) -> Request:
+    def of(cls, by: User | None, key: str, *sent: JSON) -> KeyedRequest:
         """The request for what was sent. Raises ValueError for a key without a sender, or one that is too long."""
         if key and by is None:
             raise ValueError("only a person's request has a key")

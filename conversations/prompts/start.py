@@ -17,14 +17,14 @@ from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import told
-from conversations.erasure.steps import message_gone
 from conversations.files.uploads import Giving, Regiving, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import wakeup
-from conversations.ledger.locked import Turn, locked_turn
+from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
+from conversations.models.erasure import message_gone
 from conversations.prompts import killswitch
-from conversations.prompts.idempotency import Request
+from conversations.prompts.idempotency import KeyedRequest
 from conversations.prompts.stop import stop
 from conversations.prompts.titles import titled
 from conversations.usage import quotas
@@ -69,7 +69,7 @@ def begin_conversation(
 ) -> Prompt:
     """A new conversation by its first message. The same `key` again gives the first one's. Raises as start_prompt."""
     text = checked(text, files)
-    request = Request.of(owner, key, "conversation", text, tier, *(file.named for file in files))
+    request = KeyedRequest.of(owner, key, "conversation", text, tier, *(file.named for file in files))
 
     def start(giving: Giving) -> Prompt:
         return _begin(_new(request, start_conversation(owner), input=text, tier=tier), giving)
@@ -117,7 +117,7 @@ def start_unsaid(
 def _start(
     conversation: Conversation, by: User | None, text: str | None, key: str, files: Sequence[Upload], **fields: Any
 ) -> Prompt:
-    request = Request.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.named for file in files))
+    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.named for file in files))
     new = _new(request, conversation, input=text, **fields)
     return _once(request, lambda giving: _begin(new, giving), files)
 
@@ -131,7 +131,7 @@ def continue_prompt(
     Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
-    request = Request.of(by, key, "continue", old.pk, tier)
+    request = KeyedRequest.of(by, key, "continue", old.pk, tier)
     more = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
     new = _new(request, old.conversation, continues=old, **more)
     return _once(request, lambda giving: _begin(new, giving))
@@ -145,7 +145,7 @@ def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key:
     Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
-    request = Request.of(by, key, "again", old.pk)
+    request = KeyedRequest.of(by, key, "again", old.pk)
     said = old.input and hide(old.input)  # the secret may be younger than the message
     more = {"input": said, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
 
@@ -155,7 +155,7 @@ def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key:
     return request.once(start)
 
 
-def _once(request: Request, start: Callable[[Giving], Prompt], files: Sequence[Upload] = ()) -> Prompt:
+def _once(request: KeyedRequest, start: Callable[[Giving], Prompt], files: Sequence[Upload] = ()) -> Prompt:
     """What `start` makes of the files, or what it made when this request came first: then these are not kept."""
     with told(), Giving(files) as giving:
         prompt = request.once(lambda: start(giving))
@@ -163,7 +163,7 @@ def _once(request: Request, start: Callable[[Giving], Prompt], files: Sequence[U
     return prompt
 
 
-def _new(request: Request, conversation: Conversation, **fields: Any) -> Prompt:
+def _new(request: KeyedRequest, conversation: Conversation, **fields: Any) -> Prompt:
     """A prompt that is not stored yet."""
     named = {"asked_by": request.by, "request_key": request.key, "request_digest": request.digest}
     return Prompt(conversation=conversation, **named, **fields)
@@ -286,6 +286,6 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
     return turn.prompt
 
 
-def _held(turn: Turn) -> bool:
+def _held(turn: LockedTurn) -> bool:
     """Whether a worker may be at work on it: only then somebody is there to end what runs."""
     return turn.prompt.state == State.RUNNING and turn.prompt.lease_until > 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from agents.engine.closing import close
 from agents.engine.ledger import Step
-from conversations.ledger.locked import Turn
+from conversations.ledger.locked import LockedTurn
 from conversations.models import State
 
 STOPPED = "Stopped before it was done."
 
 
-def stop(turn: Turn, actor: str, reason: str, *, held: bool) -> None:
+def stop(turn: LockedTurn, actor: str, reason: str, *, held: bool) -> None:
     """Record that the turn is stopped. Where no worker holds it, it ends at once; else the worker ends what runs first.
 
     Nothing changes of a turn that has ended.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SIGN_IN, FORBIDDEN, NOT_FOUND = 4401, 4403, 4404
 
 
-class Refused(Exception):
+class ListeningRefused(Exception):
     """Whoever asks may not listen. `code` is a close code; 0: it is not even told why."""
 
     def __init__(self, code: int = 0) -> None:
@@ -53,12 +53,12 @@ class Pass:
 
 
 def admit(request: HttpRequest) -> Pass:
-    """The pass of whoever opens a socket. Raises Refused."""
+    """The pass of whoever opens a socket. Raises ListeningRefused."""
     header = request.headers.get("Authorization", "")
     if carries_key(header):
         return by_key(header)  # no page of another site can make a browser send it
     if not from_own_page(request):
-        raise Refused
+        raise ListeningRefused
     return by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
 
 
@@ -90,23 +90,23 @@ def carries_key(header: str) -> bool:
 
 
 def by_key(header: str) -> Pass:
-    """The pass of the API key in an `Authorization` header. Raises Refused; each key may read."""
+    """The pass of the API key in an `Authorization` header. Raises ListeningRefused; each key may read."""
     key = key_of(header)
     if key is None:
-        raise Refused
+        raise ListeningRefused
     return Pass(key.user_id, key=key.pk)
 
 
 def by_session(session_key: str) -> Pass:
-    """The pass of the person whose session this is. Raises Refused where nobody is signed in by it."""
+    """The pass of the person whose session this is. Raises ListeningRefused where nobody is signed in by it."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
     data = store.load() if session_key else {}
     user = _user(data.get(SESSION_KEY))
     signed = data.get(HASH_SESSION_KEY, "")
     if user is None or data.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
-        raise Refused(SIGN_IN)
+        raise ListeningRefused(SIGN_IN)
     if not _signed_for(user, signed):
-        raise Refused(SIGN_IN)
+        raise ListeningRefused(SIGN_IN)
     return Pass(user.pk, session=session_key, session_hash=signed)
 
 
@@ -124,17 +124,17 @@ def _signed_for(user: User, signed: str) -> bool:
 
 
 def to_conversation(entry: Pass, pk: int) -> Pass:
-    """The pass to a conversation. Raises Refused where it is not theirs, or there is none."""
+    """The pass to a conversation. Raises ListeningRefused where it is not theirs, or there is none."""
     person = get_user_model().objects.get(pk=entry.user)
     if not Conversation.objects.visible_to(person).filter(pk=pk).exists():
-        raise Refused(NOT_FOUND)
+        raise ListeningRefused(NOT_FOUND)
     return replace(entry, conversation=pk)
 
 
 def to_approvals(entry: Pass) -> Pass:
-    """The pass to what staff is shown of approvals. Raises Refused."""
+    """The pass to what staff is shown of approvals. Raises ListeningRefused."""
     if not get_user_model().objects.filter(pk=entry.user, is_staff=True).exists():
-        raise Refused(FORBIDDEN)
+        raise ListeningRefused(FORBIDDEN)
     return replace(entry, staff=True)
 
 

@@ -21,7 +21,7 @@ from django.db import Error
 from conversations.accounts.presence import looked
 from conversations.database.threads import read, write
 from conversations.prompts.listing import saw
-from conversations.push.access import Pass, Refused, admit, to_approvals, to_conversation
+from conversations.push.access import ListeningRefused, Pass, admit, to_approvals, to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
 from conversations.push.share import TooMany, shares
@@ -38,7 +38,7 @@ LOOKED_SECONDS = 10.0
 """How exactly it is kept when a person last looked."""
 
 
-class Socket(AsyncConsumer):  # type: ignore[misc]
+class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket: let in or refused, fed while it may listen, and left behind when it goes."""
 
     listener: Listener | None = None
@@ -67,7 +67,7 @@ class Socket(AsyncConsumer):  # type: ignore[misc]
         request = ASGIRequest({**self.scope, "type": "http", "method": "GET"}, BytesIO())
         try:
             entry = await read(self.admitted, request)
-        except Refused as refused:
+        except ListeningRefused as refused:
             if refused.code:
                 await self.send({"type": "websocket.accept"})
             await self._close(refused.code or None)
@@ -84,7 +84,7 @@ class Socket(AsyncConsumer):  # type: ignore[misc]
         await self._send_all(self.feed.open())
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """The pass to what this socket tells. Raises Refused."""
+        """The pass to what this socket tells. Raises ListeningRefused."""
         return admit(request)
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
@@ -137,17 +137,17 @@ class Socket(AsyncConsumer):  # type: ignore[misc]
         await self.send({"type": "websocket.close"} | ({"code": code} if code else {}))
 
 
-class ConversationSocket(Socket):
+class ConversationSocket(SocketConsumer):
     """`ws/conversations/<id>/?after=<seq>`: the page's HTML, or with `format=json` the events of the API."""
 
     _saw = 0
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """See Socket."""
+        """See SocketConsumer."""
         return to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See Socket."""
+        """See SocketConsumer."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
         seq = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
@@ -182,23 +182,23 @@ class ConversationSocket(Socket):
             write.later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
-class PersonSocket(Socket):
+class PersonSocket(SocketConsumer):
     """`ws/me/`: what belongs to the person on every page, as HTML."""
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See Socket."""
+        """See SocketConsumer."""
         return ListFeed(self.hub, listener)
 
 
-class ApprovalsSocket(Socket):
+class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """See Socket."""
+        """See SocketConsumer."""
         return to_approvals(admit(request))
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See Socket."""
+        """See SocketConsumer."""
         return ApprovalsFeed(self.hub, listener)
 
 

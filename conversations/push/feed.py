@@ -8,12 +8,12 @@ from typing import Any, Generic, TypeVar
 from conversations.database.threads import read
 from conversations.push.growth import Delta, Growth, Known, Missed
 from conversations.push.hub import Hub, Listener
-from conversations.push.list_state import Listed, listed_now
-from conversations.push.telling import TERMINAL, Telling, Told
+from conversations.push.list_state import ListedConversation, listed_now
+from conversations.push.telling import TERMINAL, SentEvent, Telling
 from conversations.push.topics import (
     Events,
     OfConversation,
-    Page,
+    PageTopic,
     PersonalApprovals,
     PersonalList,
     Topic,
@@ -21,7 +21,7 @@ from conversations.push.topics import (
     list_now,
 )
 
-Frame = TypeVar("Frame", Told | Delta, str)
+Frame = TypeVar("Frame", SentEvent | Delta, str)
 Followed = TypeVar("Followed", bound=Topic)
 OfTheConversation = TypeVar("OfTheConversation", bound=OfConversation)
 
@@ -91,14 +91,14 @@ class ConversationFeed(Feed[Frame, OfTheConversation]):
         return self.hub.tailer.begin(self._topic, seq) <= seq or begun
 
 
-class EventFeed(ConversationFeed[Told | Delta, Events]):
+class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
     """The events of a conversation, and text on its way."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
         super().__init__(hub, listener, Events(conversation), after)
         self._known = Known()
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[Told | Delta]:
+    def _fresh(self, message: dict[str, Any]) -> Iterator[SentEvent | Delta]:
         if message["seq"] < self._at:  # what it tells is had
             if message["deltas"]:
                 raise Missed  # text of drafts that may have ended since, or grown while the client caught up
@@ -108,7 +108,7 @@ class EventFeed(ConversationFeed[Told | Delta, Events]):
             if new := self._known.take(delta):
                 yield new
 
-    async def _missing(self) -> AsyncIterator[Told | Delta]:
+    async def _missing(self) -> AsyncIterator[SentEvent | Delta]:
         telling = Telling(self._conversation, self._at)
         complete = False
         while not complete:
@@ -123,7 +123,7 @@ class EventFeed(ConversationFeed[Told | Delta, Events]):
             if new := self._known.take(delta):
                 yield new
 
-    def _new(self, told: list[Told]) -> Iterator[Told]:
+    def _new(self, told: list[SentEvent]) -> Iterator[SentEvent]:
         """Those that the client has not had. All events of a step come together."""
         had = self._at
         for one in told:
@@ -134,7 +134,7 @@ class EventFeed(ConversationFeed[Told | Delta, Events]):
                 yield one
 
 
-def _next(telling: Telling) -> tuple[list[Told], list[Delta]]:
+def _next(telling: Telling) -> tuple[list[SentEvent], list[Delta]]:
     """The next events, and after the last of them the drafts. In this order: a draft ends with a later step."""
     told = telling.read()
     drafts = {} if telling.more else Growth().read({telling.conversation})
@@ -143,11 +143,11 @@ def _next(telling: Telling) -> tuple[list[Told], list[Delta]]:
     return told, deltas
 
 
-class PageFeed(ConversationFeed[str, Page]):
+class PageFeed(ConversationFeed[str, PageTopic]):
     """What brings a conversation's page from where it was rendered to the present, as HTML."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
-        super().__init__(hub, listener, Page(conversation), after)
+        super().__init__(hub, listener, PageTopic(conversation), after)
 
     async def refresh(self, seq: int) -> AsyncIterator[str]:
         """The page says that it stands at `seq`; 0: it wants all that is shown."""
@@ -171,9 +171,9 @@ class PageFeed(ConversationFeed[str, Page]):
                 yield html
 
 
-def _page(conversation: int, after: int) -> tuple[Listed | None, str, int]:
+def _page(conversation: int, after: int) -> tuple[ListedConversation | None, str, int]:
     """How the conversation stands, what of it a page at the step `after` lacks, and the step that it is then at."""
-    from conversations.pages.live import catch_up
+    from conversations.pages.chat.live import catch_up
 
     listed = listed_now(conversation)  # first: what is read after it is of that, or newer
     return listed, *catch_up(conversation, after)
@@ -209,8 +209,8 @@ class ApprovalsFeed(Feed[str, PersonalApprovals]):
         yield await read(anything_changed, self.listener.entry.user)
 
 
-def text_of(frame: Told | Delta | str) -> str:
+def text_of(frame: SentEvent | Delta | str) -> str:
     """A frame as a socket sends it."""
-    if isinstance(frame, Told):
+    if isinstance(frame, SentEvent):
         return frame.text
     return frame.event() if isinstance(frame, Delta) else frame

@@ -20,7 +20,7 @@ Notices = tuple[int, bool]
 LISTED = ("title", "archived_at", "redaction")
 
 
-class Listed(NamedTuple):
+class ListedConversation(NamedTuple):
     """How a conversation stands: its title, when it was put away, and the id of its last redaction, 0 without one."""
 
     title: str
@@ -34,10 +34,10 @@ def listed(conversations: QuerySet[Conversation]) -> QuerySet[Conversation, Any]
     return conversations.annotate(redaction=Coalesce(Subquery(last), 0))
 
 
-def listed_now(conversation: int) -> Listed | None:
+def listed_now(conversation: int) -> ListedConversation | None:
     """How it stands now; None where it is gone."""
     row = listed(Conversation.objects.filter(pk=conversation)).values_list(*LISTED).first()
-    return row and Listed(*row)
+    return row and ListedConversation(*row)
 
 
 class _Digest(Aggregate):
@@ -61,7 +61,7 @@ def owned_by(people: Collection[int]) -> dict[int, str]:
     return dict(found.values_list("owner", "stand"))
 
 
-class Standing(NamedTuple):
+class ListStanding(NamedTuple):
     """What a person's list was read at."""
 
     owned: str

@@ -15,7 +15,15 @@ from django.db.models import Exists, OuterRef, Q
 
 from conversations.models import Conversation, Draft
 from conversations.push.growth import Growth
-from conversations.push.list_state import LISTED, Listed, Notices, listed, notices_now, owned_by, waiting_now
+from conversations.push.list_state import (
+    LISTED,
+    ListedConversation,
+    Notices,
+    listed,
+    notices_now,
+    owned_by,
+    waiting_now,
+)
 from conversations.push.topics import (
     Body,
     Events,
@@ -27,7 +35,7 @@ from conversations.push.topics import (
     PersonalList,
     Topic,
 )
-from conversations.push.watch import Change, Watch, open_watch
+from conversations.push.watch import ChangeNotice, Watch, open_watch
 
 logger = logging.getLogger(__name__)
 Followed = TypeVar("Followed", bound=Topic)
@@ -110,7 +118,7 @@ class Tailer(threading.Thread):
 
     def _follow(self, watch: Watch) -> None:
         while not self._over.is_set():
-            change = watch.wait(WAIT_SECONDS) or Change()
+            change = watch.wait(WAIT_SECONDS) or ChangeNotice()
             with self._lock:
                 topics = [topic for topic in self._topics.values() if topic.begun]
                 new, self._new = frozenset(self._new), set()
@@ -118,7 +126,7 @@ class Tailer(threading.Thread):
             for topic in topics:
                 self._show(topic, look)
 
-    def _looked(self, topics: list[Topic], change: Change, new: frozenset[int]) -> Look:
+    def _looked(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
         """What there is to see for these topics. Asks for nothing that none of them follows."""
         followed = {topic.conversation for topic in topics if isinstance(topic, OfConversation)}
         told = {topic.conversation for topic in topics if isinstance(topic, Events)}
@@ -137,7 +145,9 @@ class Tailer(threading.Thread):
             return Look({}, everything=change.everything, relisted=change.relisted)
         rows = listed(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
         columns = rows.values_list("pk", "owner", "seq", "drafted", *LISTED)
-        found = {pk: Moved(owner, seq, drafted, Listed(*said)) for pk, owner, seq, drafted, *said in columns}
+        found = {
+            pk: Moved(owner, seq, drafted, ListedConversation(*said)) for pk, owner, seq, drafted, *said in columns
+        }
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
         told &= found.keys()
@@ -147,7 +157,7 @@ class Tailer(threading.Thread):
         waiting = self._noticed(change, lists) if people else None
         return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
-    def _noticed(self, change: Change, lists: Iterable[PersonalList]) -> int | None:
+    def _noticed(self, change: ChangeNotice, lists: Iterable[PersonalList]) -> int | None:
         """See what all must know, once for all people: where anything may have changed, and now and then.
 
         Returns how many approvals wait; None where it was not looked at, or nobody follows it.

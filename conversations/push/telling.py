@@ -26,7 +26,7 @@ Numbered = tuple[int, Step]
 """A step and its prompt's id."""
 
 
-class Told(NamedTuple):
+class SentEvent(NamedTuple):
     """One event as it is sent. `last`: the last of its step; only that one carries the `id` to come back with."""
 
     seq: int
@@ -35,7 +35,7 @@ class Told(NamedTuple):
     type: str
     text: str
 
-    def __deepcopy__(self, memo: object) -> Told:
+    def __deepcopy__(self, memo: object) -> SentEvent:
         return self  # nothing in it changes: a channel layer copies what it hands on
 
 
@@ -47,7 +47,7 @@ class Telling:
         self.more = True  # whether more steps are there than were read
         self._folds: dict[int, EventFold] = {}
 
-    def read(self, until: int | None = None) -> list[Told]:
+    def read(self, until: int | None = None) -> list[SentEvent]:
         """The events of the next steps, at most AT_ONCE of them; `at` then stands at the last one read.
 
         `until`: the last step that is told of, though there may be more. An event whose output has been erased
@@ -65,7 +65,7 @@ class Telling:
         self.more = more
         return told
 
-    def _told(self, steps: Sequence[Numbered]) -> list[Told]:
+    def _told(self, steps: Sequence[Numbered]) -> list[SentEvent]:
         by_step = [self._events(prompt, step) for prompt, step in steps]
         details = _Details([event for events in by_step for event in events])
         return [told for events in by_step for told in details.tell(events)]
@@ -115,7 +115,7 @@ class _Details:
         self._files = files_of(entries.values())
         self._spent = of_prompts({event.prompt for event in events if event.type in TERMINAL})
 
-    def tell(self, events: Sequence[Event]) -> list[Told]:
+    def tell(self, events: Sequence[Event]) -> list[SentEvent]:
         """The events of one step."""
         known = [(event, self._public(event)) for event in events]
         shown = [(event, public) for event, public in known if public is not None]
@@ -149,7 +149,7 @@ def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     return {(prompt, position): pk for prompt, position, pk in rows}
 
 
-def _told(event: Event, public: dict[str, Any], *, last: bool) -> Told:
+def _told(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
     if last:
         public["id"] = event.seq
-    return Told(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))
+    return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))

@@ -17,14 +17,21 @@ from django.db.models import QuerySet
 from django.template.loader import render_to_string
 
 from conversations.approvals.permissions import shown_to
-from conversations.models import Gate, Output, Redaction
+from conversations.models import GateState, Output, Redaction
 from conversations.models import Step as StepRow
 from conversations.push.growth import Delta
-from conversations.push.list_state import Listed, Notices, Standing, decides_for_others, notices_now, owned_by
-from conversations.push.telling import Telling, Told
+from conversations.push.list_state import (
+    ListedConversation,
+    ListStanding,
+    Notices,
+    decides_for_others,
+    notices_now,
+    owned_by,
+)
+from conversations.push.telling import SentEvent, Telling
 
 if TYPE_CHECKING:
-    from conversations.pages.live import LivePage
+    from conversations.pages.chat.live import LivePage
 
 Body = dict[str, Any]
 """What a message of a topic carries besides its number."""
@@ -42,7 +49,7 @@ class Moved:
     owner: int
     seq: int
     drafted: bool
-    listed: Listed
+    listed: ListedConversation
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class Events(OfConversation):
         moved = look.conversations.get(self.conversation)
         if moved is None:
             return None
-        told: list[Told] = []
+        told: list[SentEvent] = []
         deltas = look.grown.get(self.conversation, [])
         until = deltas[0].seq if deltas else moved.seq  # what is recorded later may end a draft: it is told later
         self._telling.more = until > self._telling.at
@@ -137,19 +144,19 @@ class Events(OfConversation):
         return {"told": told, "deltas": deltas, "seq": self._telling.at} if told or deltas else None
 
 
-class Page(OfConversation):
+class PageTopic(OfConversation):
     """A conversation's page, as HTML for browsers."""
 
     def __init__(self, conversation: int) -> None:
         super().__init__(f"page-{conversation}", conversation)
         self._page: LivePage | None = None
-        self._listed: Listed | None = None
+        self._listed: ListedConversation | None = None
 
     def start(self, seq: int) -> None:
         """See OfConversation."""
         self._seq = seq
 
-    def begun_at(self, listed: Listed | None) -> bool:
+    def begun_at(self, listed: ListedConversation | None) -> bool:
         """What somebody read who is about to begin is of this, or newer: the first of them says what is known.
 
         Returns whether that was it. Who read at another time must read on.
@@ -164,7 +171,7 @@ class Page(OfConversation):
         if moved is None:
             return None
         if self._page is None:
-            from conversations.pages.live import LivePage
+            from conversations.pages.chat.live import LivePage
 
             self._page = LivePage(self.conversation)
         html = ""
@@ -181,7 +188,7 @@ class Page(OfConversation):
         new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=seq)
         return frozenset(new.values_list("prompt", flat=True))
 
-    def _redacted(self, before: Listed, now: Listed) -> frozenset[int]:
+    def _redacted(self, before: ListedConversation, now: ListedConversation) -> frozenset[int]:
         """The turns of which something was taken out since, though no step says so."""
         if now.redaction == before.redaction:
             return frozenset()
@@ -234,14 +241,14 @@ class PersonalList(OfPerson):
         super().__init__(f"list-{person}", person)
         self._said = (0, "")  # to how many readers, and what
         self._counted: tuple[int, int] | None = None  # to how many readers, and how many; None: a list said it since
-        self._standing: Standing | None = None
+        self._standing: ListStanding | None = None
 
     @property
     def counts(self) -> bool:
         """Whether its number of approvals is everybody's: it moves by what happens in no conversation of this list."""
         return self._standing is not None and self._standing.everybody
 
-    def begun_at(self, standing: Standing) -> None:
+    def begun_at(self, standing: ListStanding) -> None:
         """What somebody read who began is of this standing, or newer."""
         if self._standing is None:
             self._standing = standing
@@ -276,12 +283,12 @@ class PersonalList(OfPerson):
         return {"html": render_to_string("conversations/approvals.html", told)}
 
 
-def list_now(person: int) -> tuple[Standing, str]:
+def list_now(person: int) -> tuple[ListStanding, str]:
     """A person's list, and the standing that it has, or a newer one."""
-    from conversations.pages.live import list_html
+    from conversations.pages.chat.live import list_html
 
     notices = notices_now()
-    standing = Standing(owned_by([person]).get(person, ""), notices, decides_for_others(person))
+    standing = ListStanding(owned_by([person]).get(person, ""), notices, decides_for_others(person))
     return standing, list_html(person, notices[1])  # by one look: the disk may be full for a moment
 
 
@@ -311,7 +318,7 @@ class PersonalApprovals(OfPerson):
         shown = _gates_shown_to(self.person)
         of_moved = shown if moved is None else shown.filter(conversation__in=moved)
         pending: dict[int, set[int]] = {}
-        for conversation, pk in of_moved.filter(gate=Gate.PENDING).values_list("conversation", "pk"):
+        for conversation, pk in of_moved.filter(gate=GateState.PENDING).values_list("conversation", "pk"):
             pending.setdefault(conversation, set()).add(pk)
         kept = {} if moved is None else {pk: gates for pk, gates in self._waiting.items() if pk not in moved}
         was = frozenset[int]().union(*(gates for pk, gates in self._waiting.items() if pk not in kept))
@@ -321,7 +328,7 @@ class PersonalApprovals(OfPerson):
         before, self._said_to = self._said_to, readers
         if before != readers:
             return {"texts": [approval_changed(None, "", count)]}
-        changed = dict.fromkeys(waits - was, Gate.PENDING.value)
+        changed = dict.fromkeys(waits - was, GateState.PENDING.value)
         changed |= dict.fromkeys(was - waits, "")  # erased, unless it is found
         changed |= dict(shown.filter(pk__in=was - waits).values_list("pk", "gate"))
         texts = [approval_changed(pk, state, count) for pk, state in sorted(changed.items())]
@@ -342,4 +349,4 @@ def approval_changed(pk: int | None, state: str, waiting: int) -> str:
 
 def anything_changed(person: int) -> str:
     """The message that any approval may have changed."""
-    return approval_changed(None, "", _gates_shown_to(person).filter(gate=Gate.PENDING).count())
+    return approval_changed(None, "", _gates_shown_to(person).filter(gate=GateState.PENDING).count())

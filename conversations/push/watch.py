@@ -40,7 +40,7 @@ ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeNotice:
     """Where something may have changed: conversations with new steps or other drafts. `everything`: look at all.
 
     `relisted`: conversations, each with its owner, that stand in the list otherwise, though no step says so.
@@ -57,7 +57,7 @@ class Watch:
     def __init__(self) -> None:
         self._connection: BaseDatabaseWrapper | None = None
 
-    def wait(self, seconds: float) -> Change | None:
+    def wait(self, seconds: float) -> ChangeNotice | None:
         """What changed since the last call, waited for at most so long; None where nothing did.
 
         The first one says `everything`, and so does the first after a lost connection. Never raises a database's error.
@@ -65,7 +65,7 @@ class Watch:
         try:
             if self._connection is None:
                 self._connection = self._connected()
-                return Change(everything=True)
+                return ChangeNotice(everything=True)
             return self._next(self._connection, time.monotonic() + seconds)
         except Error:
             logger.warning("the database does not answer the watch; connecting again", exc_info=True)
@@ -83,7 +83,7 @@ class Watch:
     def _connected(self) -> BaseDatabaseWrapper:
         raise NotImplementedError
 
-    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         raise NotImplementedError
 
 
@@ -100,7 +100,7 @@ class PostgresWatch(Watch):
         self._all_at = time.monotonic()
         return new
 
-    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         all_at = self._all_at + ALL_SECONDS
         seconds = max(min(until, all_at) - time.monotonic(), 0)
         with connection.wrap_database_errors:
@@ -110,7 +110,7 @@ class PostgresWatch(Watch):
             self._all_at = time.monotonic()
         found = frozenset(int(pk) for pk, *owner in told if not owner)
         relisted = frozenset((int(pk), int(owner[0])) for pk, *owner in told if owner)
-        return Change(found, everything, relisted) if told or everything else None
+        return ChangeNotice(found, everything, relisted) if told or everything else None
 
 
 class SQLiteWatch(Watch):
@@ -137,16 +137,16 @@ class SQLiteWatch(Watch):
         self._looked(new)
         return new
 
-    def _next(self, connection: BaseDatabaseWrapper, until: float) -> Change | None:
+    def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         while True:
             if (version := _number(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before the look: a commit during it moves the counter again
                 whole, self._whole = self._whole, (_number(connection, SWITCH), _number(connection, ERASED))
                 changed, everything = self._looked(connection), whole != self._whole
                 if changed or everything:
-                    return Change(changed, everything, self._told())
+                    return ChangeNotice(changed, everything, self._told())
             if told := self._told():
-                return Change(relisted=told)
+                return ChangeNotice(relisted=told)
             if (left := until - time.monotonic()) <= 0:
                 return None
             time.sleep(min(POLL_SECONDS, left))

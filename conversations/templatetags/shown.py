@@ -20,10 +20,10 @@ from conversations.prompts.killswitch import person_of, standing
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from conversations.pages.timeline.activity import Row
+    from conversations.pages.timeline.activity import ActivityRow
+    from conversations.pages.timeline.blocks import Block
     from conversations.pages.timeline.drafts import Prose
     from conversations.pages.timeline.growing import Piece
-    from conversations.pages.timeline.turns import Block
 
 register = template.Library()
 
@@ -61,9 +61,9 @@ def grouped(number: int) -> str:
 
 
 @register.filter
-def folded(text: str) -> long.Long | None:
-    """See conversations.display.long.folded()."""
-    return long.folded(text)
+def collapsed(text: str) -> long.Long | None:
+    """See conversations.display.long.collapsed()."""
+    return long.collapsed(text)
 
 
 @register.filter
@@ -110,7 +110,7 @@ def kill_switch() -> dict[str, object] | None:
 
 
 @register.filter
-def holds(has: Mapping[str, str] | str, part: Block | Row) -> bool:
+def holds(has: Mapping[str, str] | str, part: Block | ActivityRow) -> bool:
     """Whether a page has this part in its version. `has` holds ids and versions; blank for a page that has nothing."""
     return isinstance(has, Mapping) and has.get(part.id) == part.version
 

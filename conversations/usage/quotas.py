@@ -8,7 +8,8 @@ from django.conf import settings
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from conversations.models import Prompt, Quota, State, Usage
+from conversations.models import Prompt, Quota, Usage
+from conversations.models.prompt import CLAIMABLE
 
 DAY = timedelta(hours=24)
 
@@ -29,8 +30,7 @@ def check(user_id: int) -> None:
 
 def running(user_id: int) -> int:
     """How many turns of this person's conversations run or queue. One that waits for a decision costs nothing."""
-    states = (State.QUEUED, State.RUNNING)
-    return Prompt.objects.filter(conversation__owner=user_id, state__in=states).count()
+    return Prompt.objects.filter(conversation__owner=user_id, state__in=CLAIMABLE).count()
 
 
 def over_tokens(user_id: int) -> str | None:

@@ -1,5 +1,5 @@
 """Whether a ledger is what it must be: rules over a turn's steps, and what is stored against its steps."""
 
-from conversations.verification.rules import Problem, problems_of
+from conversations.verification.rules import LedgerProblem, problems_of
 
-__all__ = ["Problem", "problems_of"]
+__all__ = ["LedgerProblem", "problems_of"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agents.engine.ledger import Step, canonical
 from conversations.ledger.journal import link_to_content
 from conversations.ledger.redacted import redacted, sha256
-from conversations.verification.rules import Problem, guarded
+from conversations.verification.rules import LedgerProblem, guarded
 
 if TYPE_CHECKING:
     from conversations.models import Step as Row
@@ -20,7 +20,7 @@ BROKEN = "the chain is broken: this step, or the one before it, is not what was 
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptStep:
     """A step as it was kept. `time` is ISO 8601 in UTC; `payload` is text, and may be no JSON."""
 
     seq: int
@@ -33,7 +33,7 @@ class Kept:
     digest: str
 
     @classmethod
-    def of(cls, row: Row) -> Kept:
+    def of(cls, row: Row) -> KeptStep:
         """One from the database."""
         time = row.time.astimezone(UTC).isoformat()
         return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)
@@ -44,7 +44,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactedPayload:
     """The sha256 of a payload that was redacted, which the chain goes over, and of what was left in its place.
 
     `left` None: an export of an earlier version, which did not say.
@@ -58,7 +58,7 @@ class Redacted:
 class Chain:
     """Walks a chain from its first step on. `kept`: what is known of each payload that was redacted, by seq."""
 
-    kept: Mapping[int, Redacted]
+    kept: Mapping[int, RedactedPayload]
     seq: int = 0
     head: str = ""
     missing: set[int] = field(init=False)
@@ -66,37 +66,37 @@ class Chain:
     def __post_init__(self) -> None:
         self.missing = set(self.kept)
 
-    def add(self, row: Kept) -> list[Problem]:
+    def add(self, row: KeptStep) -> list[LedgerProblem]:
         """What is wrong with the next step: they count from 1 without a gap, each with the digest of all before it.
 
         A break is told once. Never raises for what stands in a step.
         """
-        problems: list[Problem] = []
+        problems: list[LedgerProblem] = []
         with guarded(problems, row.seq):
             problems += self._wrong(row)
         self.seq, self.head = row.seq, row.digest
         return problems
 
-    def _wrong(self, row: Kept) -> Iterator[Problem]:
+    def _wrong(self, row: KeptStep) -> Iterator[LedgerProblem]:
         if row.seq != self.seq + 1:
-            yield Problem(row.seq, f"follows on step {self.seq}: there is a gap")
+            yield LedgerProblem(row.seq, f"follows on step {self.seq}: there is a gap")
         was, now = self.kept.get(row.seq), sha256(row.payload)
         content = was.sha256 if was else now
         if row.digest != link_to_content(self.head, row.step(), row.prompt, content):
-            yield Problem(row.seq, BROKEN)
+            yield LedgerProblem(row.seq, BROKEN)
         if _parsed(row.payload) is None or canonical(_parsed(row.payload)) != row.payload:
-            yield Problem(row.seq, "the payload is no canonical JSON")
+            yield LedgerProblem(row.seq, "the payload is no canonical JSON")
         if was:
             self.missing.discard(row.seq)
             if redacted(row) != row.payload:
-                yield Problem(row.seq, "was redacted, and holds content all the same")
+                yield LedgerProblem(row.seq, "was redacted, and holds content all the same")
             if was.left not in (None, now):
-                yield Problem(row.seq, "was redacted, and is not what was left of it")
+                yield LedgerProblem(row.seq, "was redacted, and is not what was left of it")
 
-    def end(self) -> Iterator[Problem]:
+    def end(self) -> Iterator[LedgerProblem]:
         """What is wrong after the last step."""
         for seq in sorted(self.missing):
-            yield Problem(seq, "was redacted, and is not there")
+            yield LedgerProblem(seq, "was redacted, and is not there")
 
 
 def _parsed(payload: str) -> dict[str, object] | None:

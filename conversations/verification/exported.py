@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agents.engine.ledger import JSON, Step, canonical
-from conversations.ledger.prompt_row import Standing
+from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK, sha256
-from conversations.verification.chain import Chain, Kept, Redacted
+from conversations.models import State
+from conversations.verification.chain import Chain, KeptStep, RedactedPayload
 from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
-from conversations.verification.rules import Problem, guarded, problems_of
+from conversations.verification.rules import LedgerProblem, guarded, problems_of
 
 SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {
     "seq": int,
@@ -24,11 +25,11 @@ SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payloa
 class Exported:
     """What a file holds, and what is wrong with it: at a step, or at 0 where it is at none."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LedgerProblem] = field(default_factory=list)
     version: int = 0
     prompts: dict[int, dict[str, JSON]] = field(default_factory=dict)
     snapshots: dict[str, str] = field(default_factory=dict)
-    kept: dict[int, Redacted] = field(default_factory=dict)
+    kept: dict[int, RedactedPayload] = field(default_factory=dict)
     turns: dict[int, list[Step]] = field(default_factory=dict)
     steps: int = 0
     seq: int = 0
@@ -53,9 +54,11 @@ def verify_file(lines: Iterable[bytes]) -> Exported:
     chain = chain or Chain(found.kept)
     found.seq, found.head = chain.seq, chain.head
     if last != last_line(chain.seq, chain.head, found.steps, digest.hexdigest()).encode():
-        found.problems.append(Problem(0, "the last line is not that of these lines: some changed, or are missing"))
+        found.problems.append(
+            LedgerProblem(0, "the last line is not that of these lines: some changed, or are missing")
+        )
     if not found.version:
-        found.problems.append(Problem(0, f"this is no ledger of the format {FORMAT}, up to version {VERSION}"))
+        found.problems.append(LedgerProblem(0, f"this is no ledger of the format {FORMAT}, up to version {VERSION}"))
     found.problems += chain.end()
     for pk in sorted(found.prompts.keys() | found.turns.keys()):
         with guarded(found.problems, 0):
@@ -71,7 +74,7 @@ def _parsed(line: bytes, number: int, found: Exported) -> dict[str, JSON]:
             return said
     except (ValueError, RecursionError):
         pass
-    found.problems.append(Problem(0, f"line {number} is no canonical JSON object"))
+    found.problems.append(LedgerProblem(0, f"line {number} is no canonical JSON object"))
     return {}
 
 
@@ -85,24 +88,24 @@ def _first(said: dict[str, JSON], found: Exported) -> None:
 def _other(said: dict[str, JSON], number: int, chain: Chain | None, found: Exported) -> None:
     """A line before the steps: a prompt, what a model was told, or a redaction."""
     if chain:
-        found.problems.append(Problem(chain.seq, f"line {number} stands among the steps, and is none"))
+        found.problems.append(LedgerProblem(chain.seq, f"line {number} stands among the steps, and is none"))
     elif type(pk := said.get("prompt")) is int:
         found.prompts[pk] = said
     elif isinstance(name := said.get("snapshot"), str):
         found.snapshots[name] = str(said.get("text"))
     elif isinstance(redaction := said.get("redaction"), dict) and type(seq := redaction.get("seq")) is int:
         left = str(redaction.get("left_sha256")) if found.version > 1 else None
-        found.kept[seq] = Redacted(str(redaction.get("sha256")), left)
+        found.kept[seq] = RedactedPayload(str(redaction.get("sha256")), left)
     else:
-        found.problems.append(Problem(0, f"line {number} is of no kind that there is"))
+        found.problems.append(LedgerProblem(0, f"line {number} is of no kind that there is"))
 
 
 def _step(said: dict[str, JSON], number: int, chain: Chain, found: Exported) -> None:
     found.steps += 1
     if set(said) != set(SHAPE) or any(type(said[name]) is not kind for name, kind in SHAPE.items()):
-        found.problems.append(Problem(chain.seq, f"line {number} is no step"))
+        found.problems.append(LedgerProblem(chain.seq, f"line {number} is no step"))
         return
-    row = Kept(**said)
+    row = KeptStep(**said)
     found.problems += chain.add(row)
     found.turns.setdefault(row.prompt, []).append(row.step())
 
@@ -111,7 +114,7 @@ def _turn(pk: int, found: Exported) -> None:
     steps, prompt = found.turns.get(pk, []), found.prompts.get(pk)
     last = steps[-1].id if steps else 0
     if prompt is None or not steps:
-        found.problems.append(Problem(last, f"prompt {pk} is {'not named' if steps else 'without steps'}"))
+        found.problems.append(LedgerProblem(last, f"prompt {pk} is {'not named' if steps else 'without steps'}"))
         return
     found.problems += problems_of(steps)
     with guarded(found.problems, last):
@@ -121,17 +124,19 @@ def _turn(pk: int, found: Exported) -> None:
             found.problems += _told(step, found.snapshots)
 
 
-def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[Problem]:
+def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProblem]:
     """What is said of the prompt is what its steps add up to."""
-    standing = Standing().after(steps)
-    expected: dict[str, JSON] = {"state": standing.state or "queued", "stop_reason": standing.stop_reason}
+    standing = PromptStanding().after(steps)
+    expected: dict[str, JSON] = {"state": standing.state or State.QUEUED.value, "stop_reason": standing.stop_reason}
     expected |= {name: standing.counts.get(name, 0) for name in TOTALS[2:]}
     for name, value in expected.items():
         if prompt.get(name) != value:
-            yield Problem(steps[-1].id, f"{name} of prompt {prompt['prompt']} is {prompt.get(name)!r}, not {value!r}")
+            yield LedgerProblem(
+                steps[-1].id, f"{name} of prompt {prompt['prompt']} is {prompt.get(name)!r}, not {value!r}"
+            )
 
 
-def _told(step: Step, snapshots: dict[str, str]) -> Iterator[Problem]:
+def _told(step: Step, snapshots: dict[str, str]) -> Iterator[LedgerProblem]:
     name = step.payload.get("snapshot") if step.type == "action_start" else None
     if name and not (step.payload.get(MARK) and name not in snapshots) and sha256(snapshots.get(name, "")) != name:
-        yield Problem(step.id, f"the snapshot {str(name)[:12]} is missing, or not what the model saw")
+        yield LedgerProblem(step.id, f"the snapshot {str(name)[:12]} is missing, or not what the model saw")

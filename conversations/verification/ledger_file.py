@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from agents.engine.ledger import JSON, canonical
 from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
-from conversations.verification.chain import Kept
+from conversations.verification.chain import KeptStep
 
 FORMAT, VERSION = "agentsite-ledger", 2
 """Since 2 a redaction says what was left."""
@@ -81,8 +81,8 @@ def _lines(conversation: Conversation) -> Iterator[dict[str, JSON]]:
         named = {"by": row.redacted_by, "reason": row.reason, "time": row.redacted_at.isoformat()}
         yield {"redaction": {"seq": row.seq} | digests | named}
     for step in Step.objects.filter(conversation=conversation).order_by("seq").iterator(chunk_size=500):
-        kept = Kept.of(step)
-        yield {name: getattr(kept, name) for name in Kept.__slots__}
+        kept = KeptStep.of(step)
+        yield {name: getattr(kept, name) for name in KeptStep.__slots__}
 
 
 def _prompt(prompt: Prompt) -> dict[str, JSON]:
@@ -92,7 +92,7 @@ def _prompt(prompt: Prompt) -> dict[str, JSON]:
 
 def _snapshots(conversation: Conversation) -> Iterator[dict[str, JSON]]:
     starts = Step.objects.filter(conversation=conversation, type="action_start", payload__contains='"snapshot":')
-    named = [Kept.of(step).step().payload.get("snapshot") for step in starts.iterator(chunk_size=500)]
+    named = [KeptStep.of(step).step().payload.get("snapshot") for step in starts.iterator(chunk_size=500)]
     names = {name for name in named if isinstance(name, str)}  # also of a ledger that somebody changed
     for row in Snapshot.objects.filter(pk__in=names).order_by("pk"):
         yield {"snapshot": row.sha256, "text": row.text}

@@ -18,7 +18,7 @@ from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.outputs import Output, Outputs
 from agents.engine.paths import parent
 from agents.engine.view import View
-from conversations.ledger.prompt_row import Standing
+from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
 
 ERROR_MOST = 200
@@ -26,7 +26,7 @@ ERROR_MOST = 200
 
 
 @dataclass(frozen=True)
-class Problem:
+class LedgerProblem:
     """A rule that is broken: at which step, and what is wrong there."""
 
     seq: int
@@ -37,7 +37,7 @@ class Problem:
 
 
 @contextmanager
-def guarded(problems: list[Problem], seq: int) -> Iterator[None]:
+def guarded(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
     """Where a look for problems fails, that is one of them: what was tampered with may hold anything.
 
     That the database is away, or that a row went meanwhile, is raised on: it says nothing of the ledger.
@@ -49,10 +49,10 @@ def guarded(problems: list[Problem], seq: int) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OperationalError) and "decode" not in str(error):  # so SQLite says that a text is none
             raise
-        problems.append(Problem(seq, f"cannot be checked: {_said(error)}"))
+        problems.append(LedgerProblem(seq, f"cannot be checked: {_said(error)}"))
 
 
-def problems_of(steps: Iterable[Step]) -> list[Problem]:
+def problems_of(steps: Iterable[Step]) -> list[LedgerProblem]:
     """What is wrong with the ledger of one turn, in its order; empty where nothing is. Never raises.
 
     Step types that no rule knows are skipped.
@@ -61,11 +61,11 @@ def problems_of(steps: Iterable[Step]) -> list[Problem]:
     for step in steps:
         last = before.steps[-1].id if before.steps else 0
         if step.id <= last:
-            problems.append(Problem(step.id, f"stands after step {last}"))
+            problems.append(LedgerProblem(step.id, f"stands after step {last}"))
         try:
-            problems += [Problem(step.id, what) for rule in _RULES for what in rule(step, before)]
+            problems += [LedgerProblem(step.id, what) for rule in _RULES for what in rule(step, before)]
         except Exception as error:  # noqa: BLE001 - a payload that was tampered with may hold anything
-            problems.append(Problem(step.id, f"cannot be read: {_said(error)}"))
+            problems.append(LedgerProblem(step.id, f"cannot be read: {_said(error)}"))
         before.add(step)
     return problems + _folding(before.steps)
 
@@ -81,9 +81,9 @@ def _said(error: Exception) -> str:
     return " ".join(repr(error).split())[:ERROR_MOST]
 
 
-def _folding(steps: list[Step]) -> list[Problem]:
+def _folding(steps: list[Step]) -> list[LedgerProblem]:
     """Every prefix folds, and to the same when it is folded again."""
-    outputs, standing = Outputs(), Standing()
+    outputs, standing = Outputs(), PromptStanding()
     kept: dict[int, Output] = {}
     for step in steps:
         try:
@@ -91,9 +91,9 @@ def _folding(steps: list[Step]) -> list[Problem]:
                 kept[changed.position] = changed
             standing.after([step])
         except Exception as error:  # noqa: BLE001 - no step may make the fold raise: that is the rule
-            return [Problem(step.id, f"cannot be folded: {_said(error)}")]
-    if folded(steps) != kept or Standing().after(steps) != standing:
-        return [Problem(steps[-1].id, "folds to something else the second time")]
+            return [LedgerProblem(step.id, f"cannot be folded: {_said(error)}")]
+    if folded(steps) != kept or PromptStanding().after(steps) != standing:
+        return [LedgerProblem(steps[-1].id, "folds to something else the second time")]
     return []
 
 

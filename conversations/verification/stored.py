@@ -17,11 +17,12 @@ from agents.engine.interfaces.attached import Attached
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as Entry
 from conversations.ledger.journal import CHANGING, output_columns
-from conversations.ledger.prompt_row import Standing
+from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
-from conversations.verification.chain import Chain, Kept, Redacted
-from conversations.verification.rules import Problem, folded, guarded, problems_of
+from conversations.models.prompt import OPEN
+from conversations.verification.chain import Chain, KeptStep, RedactedPayload
+from conversations.verification.rules import LedgerProblem, folded, guarded, problems_of
 
 AT_ONCE = 500
 """Steps of a chain that are read in one go."""
@@ -36,7 +37,7 @@ class Verified:
     """How many steps were looked at, and what is wrong with them."""
 
     steps: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LedgerProblem] = field(default_factory=list)
 
 
 def verify(conversation_id: int, alive: Alive = lambda: None) -> Verified:
@@ -64,7 +65,7 @@ def verify(conversation_id: int, alive: Alive = lambda: None) -> Verified:
 
 def _begun(conversation_id: int) -> Chain:
     rows = Redaction.objects.filter(conversation=conversation_id).values_list("seq", "sha256", "left_sha256")
-    return Chain({seq: Redacted(*digests) for seq, *digests in rows})
+    return Chain({seq: RedactedPayload(*digests) for seq, *digests in rows})
 
 
 def _lost_something(conversation_id: int, since: Chain) -> bool:
@@ -86,7 +87,7 @@ def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int]
     found.problems += chain.end()
     if (conversation.seq, conversation.head) != (chain.seq, chain.head):
         last = f"the conversation says that its last step is {conversation.seq}, or another one than this"
-        found.problems.append(Problem(chain.seq, last))
+        found.problems.append(LedgerProblem(chain.seq, last))
 
 
 def _locked(conversation_id: int) -> Conversation:
@@ -101,20 +102,20 @@ def _walk(rows: list[Step], chain: Chain, found: Verified, own: set[int]) -> Non
     for row in rows:
         found.steps += 1
         with guarded(found.problems, row.seq):
-            found.problems += chain.add(Kept.of(row))
+            found.problems += chain.add(KeptStep.of(row))
             found.problems += _columns(row, own)
 
 
-def _columns(row: Step, own: set[int]) -> Iterator[Problem]:
+def _columns(row: Step, own: set[int]) -> Iterator[LedgerProblem]:
     """What a step's columns say besides the chain."""
-    entry = Kept.of(row).step()
+    entry = KeptStep.of(row).step()
     if row.attempt != (entry.payload.get("attempt") if row.type == "action_start" else None):
-        yield Problem(row.seq, f"the column attempt says {row.attempt}, the payload does not")
+        yield LedgerProblem(row.seq, f"the column attempt says {row.attempt}, the payload does not")
     if row.prompt_id not in own:
-        yield Problem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
+        yield LedgerProblem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
 
 
-def _look_at(conversation_id: int, pk: int, problems: list[Problem], alive: Alive) -> None:
+def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive: Alive) -> None:
     """Add what is wrong with one turn. A conversation that was erased meanwhile is none."""
     with transaction.atomic():  # a step, its outputs and its prompt's row are written together
         try:
@@ -123,7 +124,7 @@ def _look_at(conversation_id: int, pk: int, problems: list[Problem], alive: Aliv
         except (Conversation.DoesNotExist, Prompt.DoesNotExist):
             return
         rows = Step.objects.filter(conversation=conversation, prompt=prompt).order_by("seq")
-        steps = [Kept.of(row).step() for row in rows]
+        steps = [KeptStep.of(row).step() for row in rows]
         outputs = {row.position: row for row in Output.objects.filter(prompt=prompt)}
         usage = {row.path: row for row in Usage.objects.filter(prompt_id=pk)}
     problems += problems_of(steps)
@@ -141,48 +142,50 @@ def _look_at(conversation_id: int, pk: int, problems: list[Problem], alive: Aliv
             problems += _named(conversation, step, alive)
 
 
-def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[Problem]:
+def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[LedgerProblem]:
     """The outputs of the steps are the rows, column by column."""
     expected = folded(steps)
     for position in sorted(expected.keys() | rows.keys()):
         output, row = expected.get(position), rows.get(position)
         if output is None or row is None:
-            yield Problem(position, "an output stands here that no step opened" if row else "the output is missing")
+            yield LedgerProblem(
+                position, "an output stands here that no step opened" if row else "the output is missing"
+            )
             continue
         columns = {"path": output.path, "parent": output.parent, "type": output.type, **output_columns(output)}
         columns["conversation_id"] = prompt.conversation_id
         if wrong := [name for name, value in columns.items() if getattr(row, name) != _stored(name, value)]:
-            yield Problem(position, f"the output differs from its steps: {', '.join(sorted(wrong))}")
+            yield LedgerProblem(position, f"the output differs from its steps: {', '.join(sorted(wrong))}")
 
 
 def _stored(name: str, value: Any) -> Any:
     return datetime.fromisoformat(value) if value and name in CHANGING and name.endswith("_at") else value
 
 
-def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
+def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> Iterator[LedgerProblem]:
     """The prompt's row is what its steps add up to, and the one that runs or waits holds the slot."""
     if not steps:
-        yield Problem(0, f"{prompt} has no steps")
+        yield LedgerProblem(0, f"{prompt} has no steps")
         return
-    standing, last = Standing().after(steps), steps[-1].id
+    standing, last = PromptStanding().after(steps), steps[-1].id
     ends = [datetime.fromisoformat(step.time) for step in steps if step.type == "action_result" and not step.path]
     expected: dict[str, JSON] = {
-        "state": standing.state or State.QUEUED,
+        "state": standing.state or State.QUEUED.value,
         "stop_reason": standing.stop_reason,
         **{name: standing.counts.get(name, 0) for name in ("rounds", *USAGE, "cost_nano_usd", "unpriced")},
         "ended_at": ends[0] if ends else None,
     }
     for name, value in expected.items():
         if (stored := getattr(prompt, name)) != value:
-            yield Problem(last, f"{name} of {prompt} is {stored!r}, its steps say {value!r}")
+            yield LedgerProblem(last, f"{name} of {prompt} is {stored!r}, its steps say {value!r}")
     holds = conversation.active_prompt_id == prompt.pk
     if standing.ended and holds:
-        yield Problem(last, f"{prompt} has ended and still holds the slot")
-    if standing.state in (State.RUNNING, State.WAITING) and not holds:
-        yield Problem(last, f"{prompt} has begun and does not hold the slot")
+        yield LedgerProblem(last, f"{prompt} has ended and still holds the slot")
+    if standing.state in OPEN and not holds:
+        yield LedgerProblem(last, f"{prompt} has begun and does not hold the slot")
 
 
-def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
+def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[LedgerProblem]:
     """The prompt's row says what the turn's own call does of what was asked, how and by whom.
 
     The values are not told: this goes into logs, and one of them is a message.
@@ -204,17 +207,19 @@ def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[Problem]:
     if call.actor != by and (said["text"] is not None or "continues" in said):  # else the system's, whoever asked
         wrong.append("asked_by_id")
     if wrong:
-        yield Problem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")
+        yield LedgerProblem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")
 
 
-def _usage(conversation: Conversation, prompt: Prompt, steps: list[Entry], rows: dict[str, Usage]) -> Iterator[Problem]:
+def _usage(
+    conversation: Conversation, prompt: Prompt, steps: list[Entry], rows: dict[str, Usage]
+) -> Iterator[LedgerProblem]:
     """What was used of models is counted, answer by answer."""
     answers = {step.path: step for step in steps if spent(step) is not None}
     for path in sorted(answers.keys() | rows.keys()):
         step, row = answers.get(path), rows.get(path)
         if step is None or row is None:
             said = "was counted, but never given" if row else "is not counted"
-            yield Problem(step.id if step else 0, f"the answer at {path} of {prompt} {said}")
+            yield LedgerProblem(step.id if step else 0, f"the answer at {path} of {prompt} {said}")
             continue
         used = spent(step) or {}
         expected = {name: used.get(name, 0) for name in USAGE} | {
@@ -222,16 +227,18 @@ def _usage(conversation: Conversation, prompt: Prompt, steps: list[Entry], rows:
             "conversation_id": conversation.pk,
         }
         if wrong := [name for name, value in expected.items() if getattr(row, name) != value]:
-            yield Problem(step.id, f"what the answer at {path} used is counted wrongly: {', '.join(sorted(wrong))}")
+            yield LedgerProblem(
+                step.id, f"what the answer at {path} used is counted wrongly: {', '.join(sorted(wrong))}"
+            )
 
 
-def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Problem]:
+def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
     """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
     if step.type == "action_start" and (name := step.payload.get("snapshot")):
         text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
         gone = text is None and step.payload.get(MARK)
         if not gone and (text is None or sha256(text) != name):
-            yield Problem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
+            yield LedgerProblem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
     elif step.payload.get(MARK):
         yield from _left(step)
     elif step.type == "file":
@@ -240,42 +247,42 @@ def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Pr
         yield from _given(conversation, step, alive)
 
 
-def _left(step: Entry) -> Iterator[Problem]:
+def _left(step: Entry) -> Iterator[LedgerProblem]:
     """Of the files that a redacted step names, none is left."""
     named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
     for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
         if File.objects.filter(pk=pk).exists():
-            yield Problem(step.id, f"was redacted, and the file {pk} is there all the same")
+            yield LedgerProblem(step.id, f"was redacted, and the file {pk} is there all the same")
 
 
-def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Problem]:
+def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
     """The files that came with what was said."""
     try:
         given = Attached.of(step.payload["payload"])
     except (TypeError, KeyError):
-        yield Problem(step.id, "what it says of its files cannot be read")
+        yield LedgerProblem(step.id, "what it says of its files cannot be read")
         return
     for file in given:
         named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
         yield from _file(conversation, step, named, alive, "name", "size", "path")
 
 
-def _file(conversation: Conversation, step: Entry, named: File, alive: Alive, *told: str) -> Iterator[Problem]:
+def _file(conversation: Conversation, step: Entry, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
     """The file that a step names is there, with its content; what the step tells of it is true."""
     row = File.objects.filter(conversation=conversation, pk=named.pk).first()
     if row is None:
-        yield Problem(step.id, f"the file {named.pk} is missing")
+        yield LedgerProblem(step.id, f"the file {named.pk} is missing")
         return
     if wrong := [name for name in told if getattr(row, name) != getattr(named, name)]:
-        yield Problem(step.id, f"the file {row.pk} differs from what was said of it: {', '.join(wrong)}")
+        yield LedgerProblem(step.id, f"the file {row.pk} differs from what was said of it: {', '.join(wrong)}")
     try:
         with row.content.open() as content:
             digest = _sha256_of(content, alive)
     except OSError:
-        yield Problem(step.id, f"the content of the file {row.pk} is missing")
+        yield LedgerProblem(step.id, f"the content of the file {row.pk} is missing")
         return
     if digest != row.sha256:
-        yield Problem(step.id, f"the content of the file {row.pk} is not what was stored")
+        yield LedgerProblem(step.id, f"the content of the file {row.pk} is not what was stored")
 
 
 def _sha256_of(content: FieldFile, alive: Alive) -> str:

@@ -36,7 +36,7 @@ ROWS_MOST = 1000
 """Drafts in one statement; SQLite takes 32,766 parameters."""
 
 
-class Row(NamedTuple):
+class DraftRow(NamedTuple):
     """What is written of one draft: the piece that is new, and the characters of the whole with it."""
 
     prompt: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Growing:
+class GrowingDraft:
     """One draft of a claim: how much of it is stored, and the pieces that are not.
 
     `held` is the end of what came, where that could be the beginning of a secret: it waits for the next piece.
@@ -85,7 +85,7 @@ class PromptDrafts:
     def __init__(self, claim: Claim, lock: threading.Lock) -> None:
         self.claim = claim
         self._lock = lock
-        self._growing: dict[str, Growing] = {}
+        self._growing: dict[str, GrowingDraft] = {}
         self._stored: set[str] = set()
         self._closed: set[str] = set()
 
@@ -99,7 +99,7 @@ class PromptDrafts:
             growing = self._growing.get(path)
             if growing is None or growing.attempt < attempt:
                 # "" is a piece too: it empties what an earlier attempt has stored.
-                growing = self._growing[path] = Growing(attempt, [""] if path in self._stored else [])
+                growing = self._growing[path] = GrowingDraft(attempt, [""] if path in self._stored else [])
             if growing.attempt == attempt:
                 growing.add(text)
 
@@ -111,7 +111,7 @@ class PromptDrafts:
                 self._growing.pop(path, None)
             return [path for path in paths if path in self._stored]
 
-    def take(self) -> list[tuple[Growing, Row]]:
+    def take(self) -> list[tuple[GrowingDraft, DraftRow]]:
         """What grew since the last time. The caller holds the lock."""
         grown = []
         for path, growing in self._growing.items():
@@ -119,7 +119,9 @@ class PromptDrafts:
                 text = growing.take()
                 self._stored.add(path)
                 size = growing.stored + len(text)
-                grown.append((growing, Row(self.claim.prompt, path, growing.attempt, self.claim.fence, text, size)))
+                grown.append(
+                    (growing, DraftRow(self.claim.prompt, path, growing.attempt, self.claim.fence, text, size))
+                )
         return grown
 
 
@@ -174,7 +176,7 @@ class Drafts:
         return True
 
 
-def store(rows: Sequence[Row]) -> None:
+def store(rows: Sequence[DraftRow]) -> None:
     """Append these pieces to their drafts, for those claims that still hold; one transaction for each ROWS_MOST.
 
     Each goes to its own place in the text: written twice it changes nothing, and one at 0 begins the draft anew.

@@ -47,7 +47,7 @@ CLOSE_SECONDS = 1.0
 """What is left on a loop may take to end: tools were told to before, and had their time for it."""
 
 
-class Drain:
+class DrainLoop:
     """The prompts that this process runs."""
 
     def __init__(self, host: str) -> None:
@@ -249,7 +249,7 @@ def drain() -> int:
     """Run this host's prompts; returns how many. 0 at once where another process of the host does."""
     host, ran = hosts.this_host(), 0
     while True:
-        drain = Drain(host)
+        drain = DrainLoop(host)
         if not hosts.take_drain(host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
             return ran
         connection.close()  # the loop's thread makes its own

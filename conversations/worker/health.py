@@ -15,7 +15,7 @@ from django.http import HttpRequest, JsonResponse
 from conversations.database.disk import is_short
 from conversations.database.sql import database_time
 from conversations.ledger.claims import claimable
-from conversations.models import Prompt, Step, Worker
+from conversations.models import Prompt, State, Step, Worker
 from conversations.prompts.killswitch import standing
 
 QUEUE_MOST = 1000
@@ -40,7 +40,7 @@ class Host:
 def hosts() -> list[Host]:
     """All hosts that ever had a worker, by name. Three queries."""
     time = database_time()
-    held = Prompt.objects.filter(state="running", lease_until__gt=time).values_list("worker", flat=True)
+    held = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=time).values_list("worker", flat=True)
     running = Counter(worker.removeprefix("worker:").rpartition("/")[0] for worker in held)
     return [
         Host(row.host, max(time - row.beat_at, 0.0), running[row.host], row.stopping)

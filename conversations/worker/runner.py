@@ -20,7 +20,7 @@ from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import patiently
 from conversations.ledger.claims import STRIKES, Claim, release, spare
-from conversations.ledger.journal import Place, PromptJournal, read_steps
+from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
 from conversations.prompts import killswitch
@@ -36,7 +36,7 @@ class Loaded:
     """What a prompt's run starts from."""
 
     prompt: Prompt
-    place: Place
+    place: LedgerPlace
     steps: list[Step]
     states: dict[str, dict[str, JSON]]
 
@@ -50,7 +50,7 @@ def load(prompt_id: int) -> Loaded:
     earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
     contents = map(json.loads, earlier.values_list("payload", flat=True))
     states = {content["plugin"]: content["value"] for content in contents}
-    return Loaded(prompt, Place(conversation.pk, prompt.pk, conversation.seq, conversation.head), steps, states)
+    return Loaded(prompt, LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head), steps, states)
 
 
 def limits() -> Limits:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from conversations.models import Gate, Output, State
+from conversations.models import GateState, Output, State
 from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt
 from tests.api.client import Api, error_of, said, with_key
@@ -47,7 +47,7 @@ def test_the_list_is_a_query_by_state(api: Api, ann: User) -> None:
     api.post(address(gates[1], "reject"), {"digest": gates[1].digest})
     listed = {
         state: [each["id"] for each in api.get(f"{LIST}?state={state}").json()["results"]]
-        for state in (*Gate.values, "all")
+        for state in (*GateState.values, "all")
     }
     first, second, third = (gate.pk for gate in gates)
     assert listed == {

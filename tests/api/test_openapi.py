@@ -18,7 +18,8 @@ from django.urls import URLPattern, get_resolver
 from agents.engine.decisions import PEOPLE_MAY, STATES
 from agents.registry import policies
 from conversations.api import urls
-from conversations.api.views import View
+from conversations.api.views import ApiView
+from conversations.models import State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.telling import Telling
 from tests.api.client import JSON, Api, said
@@ -85,6 +86,11 @@ def test_every_address_is_described(schema: dict[str, Any]) -> None:
     }
     assert ours == set(schema["paths"])
     assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
+
+
+@pytest.mark.parametrize("component", ["PromptHead", "Prompt", "Moment"])
+def test_every_state_of_a_prompt_is_described(schema: dict[str, Any], component: str) -> None:
+    assert schema["components"]["schemas"][component]["properties"]["state"]["enum"] == State.values
 
 
 def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
@@ -209,7 +215,7 @@ def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -
 def test_no_view_of_the_api_is_left_without_our_rules() -> None:
     """Each one is a view of ours, with its limits and its one shape of errors, or one of those that stream."""
     patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
-    others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), View)}
+    others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), ApiView)}
     assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}
     assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"
 

@@ -21,7 +21,7 @@ from agents.engine.outputs.outputs import Outputs
 from conversations.approvals.decisions import decide
 from conversations.erasure.conversations import erase
 from conversations.ledger.claims import Claim, claim, claimable
-from conversations.ledger.journal import Place, read_steps
+from conversations.ledger.journal import LedgerPlace, read_steps
 from conversations.models import Conversation, Erasure, Output, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts
@@ -105,13 +105,13 @@ def pending(prompt: Prompt) -> list[Output]:
     return list(Output.objects.pending().filter(prompt=prompt).order_by("position"))
 
 
-def place(prompt: Prompt) -> Place:
+def place(prompt: Prompt) -> LedgerPlace:
     """Where a writer stands that has seen everything."""
     conversation = Conversation.objects.get(pk=prompt.conversation_id)
-    return Place(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+    return LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
 
 
-def record(prompt: Prompt, at: Place, *steps: Step) -> Record:
+def record(prompt: Prompt, at: LedgerPlace, *steps: Step) -> Record:
     """A record of these steps, numbered from where the writer stands, with the outputs they change."""
     time = datetime.now(UTC).isoformat()
     placed = [Step(s.actor, s.type, s.payload, s.path, at.seq + n, time) for n, s in enumerate(steps, 1)]

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPException
 import pytest
 
 from conversations.accounts.keys import make_key
-from conversations.models import Gate, Output, Prompt, Scope, Step
+from conversations.models import GateState, Output, Prompt, Scope, Step
 from conversations.prompts.start import cancel_prompt, start_conversation
 from tests.crash.acting import MARKS, Start, asks, began, both, doing, ended, killed_at, payloads, served
 from tests.crash.processes import wait_for
@@ -63,7 +63,7 @@ def test_a_decision_whose_process_dies_before_its_commit_was_never_made(site: Si
     gate = asks(site, prompt)
     assert doing(site, "approve", gate.pk, point="before_decision") == -signal.SIGKILL
     gate.refresh_from_db()
-    assert gate.gate == Gate.PENDING
+    assert gate.gate == GateState.PENDING
     assert payloads(prompt, "action_result", gate.gate_path) == []
     assert ended(site, prompt).state == "completed"
     assert site.effects() == {"1/0": 1, "2/0": 1}
@@ -88,7 +88,7 @@ def test_a_rejection_beside_an_approval_that_dies_is_the_one_decision(site: Site
     assert approves != 0  # killed, or told that it is decided
     assert ended(site, prompt).state == "completed"
     assert [decision["decision"] for decision in payloads(prompt, "action_result", gate.gate_path)] == ["reject"]
-    assert Output.objects.get(pk=gate.pk).gate == Gate.REJECTED
+    assert Output.objects.get(pk=gate.pk).gate == GateState.REJECTED
     assert not site.effects()
 
 

@@ -186,6 +186,6 @@ async def test_no_descriptor_and_no_process_is_left(desk: Desk) -> None:
 
 
 def test_what_was_cut_and_why_it_ended_are_both_said() -> None:
-    report: supervise.Report = {"exit": 143, "seconds": 5.0, "stopped": "time", "left_out": 1000}
+    report: supervise.ExitReport = {"exit": 143, "seconds": 5.0, "stopped": "time", "left_out": 1000}
     said = process._note(report, 5)
     assert said == "Ended after 5 seconds, its time limit. 1,000 bytes of its output were left out."

@@ -12,7 +12,7 @@ PAGE_MOST = 16_000
 """Characters of a page. Where a model is shown less of any result, it is shown less of a page."""
 
 
-class Page(BaseModel):
+class ResultPage(BaseModel):
     """What `results.read` takes."""
 
     result: str = Field(
@@ -29,7 +29,7 @@ class Page(BaseModel):
     title="Read on in a result",
     says=lambda asked: f"read on in the result {asked.result}",
 )
-async def read_on(call: ToolCall[Page]) -> str:
+async def read_on(call: ToolCall[ResultPage]) -> str:
     """Read on in a result of this conversation that was truncated, from one character on."""
     prompt, _, path = call.input.result.partition(":")
     text = await call.services.result_of(int(prompt), path)

@@ -21,7 +21,7 @@ from typing import cast
 from agents.engine.errors import ToolError
 from agents.plugins.shell import sandbox
 from agents.plugins.shell.limits import MEMORY, PROCESSES
-from agents.plugins.shell.supervise import HEADER, Order, Report
+from agents.plugins.shell.supervise import HEADER, ExitReport, Order
 
 _CODE = Path(__file__).parents[3]
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -98,7 +98,7 @@ async def _listen(hears: asyncio.StreamReader, seconds: int, show: Callable[[str
     decoders = {letter: codecs.getincrementaldecoder("utf-8")("replace") for letter in output}
     async for letter, content in _frames(hears):
         if letter == b"r":
-            report: Report = json.loads(content)
+            report: ExitReport = json.loads(content)
             out, err = (_text(bytes(stream)) for stream in output.values())
             return Ended(out, err, report["exit"], report["seconds"], _note(report, seconds))
         output[letter] += content
@@ -121,7 +121,7 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace").translate(_PRINTABLE)
 
 
-def _note(report: Report, seconds: int) -> str:
+def _note(report: ExitReport, seconds: int) -> str:
     ended = {
         "": "",
         "time": f"Ended after {seconds} seconds, its time limit.",

@@ -46,7 +46,7 @@ class Order(TypedDict):
     boxed: bool
 
 
-class Report(TypedDict):
+class ExitReport(TypedDict):
     """How it ended. `exit` as a shell says it; `stopped`: why early, if so: time, memory, processes, or left."""
 
     exit: int
@@ -191,7 +191,7 @@ class Supervisor:
     def _last_words(self, code: int, seconds: float) -> None:
         for kept in self.kept:
             self._say(kept.letter, kept.rest())
-        report: Report = {
+        report: ExitReport = {
             "exit": code if code >= 0 else 128 - code,
             "seconds": seconds,
             "stopped": self.stopped,
@@ -220,7 +220,7 @@ def main() -> int:
     try:
         supervisor = Supervisor(json.loads(line))
     except (OSError, subprocess.SubprocessError) as error:
-        report: Report = {"exit": 127, "seconds": 0.0, "stopped": "", "left_out": 0}
+        report: ExitReport = {"exit": 127, "seconds": 0.0, "stopped": "", "left_out": 0}
         for letter, content in ((b"e", str(error).encode()), (b"r", json.dumps(report).encode())):
             sys.stdout.buffer.write(HEADER.pack(letter, len(content)) + content)
         return 0

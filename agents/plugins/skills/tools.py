@@ -11,7 +11,7 @@ from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
 from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, Skills, enabled_skills
 
 
-class Named(BaseModel):
+class SkillName(BaseModel):
     """What both take."""
 
     name: str = Field(min_length=1, max_length=64, description="The skill's name, as it is listed.")
@@ -25,7 +25,7 @@ class Named(BaseModel):
     title="Take up a skill",
     says=lambda asked: f"took up the skill {asked.name}",
 )
-async def activate(call: ToolCall[Named]) -> str:
+async def activate(call: ToolCall[SkillName]) -> str:
     """Take up a skill: from your next answer on you are told all of it, and have its tools."""
     skills = await enabled_skills(call.services)
     name = call.input.name
@@ -46,7 +46,7 @@ async def activate(call: ToolCall[Named]) -> str:
     title="Put a skill away",
     says=lambda asked: f"put the skill {asked.name} away",
 )
-def deactivate(call: ToolCall[Named]) -> str:
+def deactivate(call: ToolCall[SkillName]) -> str:
     """Put a skill away whose work is done: you are no longer told its text, and its tools go."""
     active, name = call.state.active, call.input.name
     if name not in active:

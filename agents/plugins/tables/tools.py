@@ -30,7 +30,7 @@ PLAIN_MOST = Decimal("1e15")
 """From here on a number is told by its first digits."""
 
 
-class Named(BaseModel):
+class CsvFile(BaseModel):
     """What `csv.summary` takes."""
 
     path: str = Field(min_length=1, description="A CSV file, relative to the workspace.")
@@ -58,7 +58,7 @@ class Summary:
     title="Sum up a CSV file",
     says=lambda asked: f"summed up {asked.path}",
 )
-def summarize(call: ToolCall[Named]) -> str:
+def summarize(call: ToolCall[CsvFile]) -> str:
     """Tell of each column of a CSV file: its kind, how much of it is filled, smallest, largest, mean and total.
 
     The person sees the same as a table.

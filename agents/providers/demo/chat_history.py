@@ -43,7 +43,7 @@ PARTS = {
 def check(messages: list[JSON], *, strict_turns: bool = True) -> None:
     """Raise RequestError for the first thing in `messages` that the API would refuse."""
     not_empty(messages, "messages")
-    calls, roles = _Calls(), list[str]()
+    calls, roles = _ChatCalls(), list[str]()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         role = _check_message(message, where)
@@ -73,7 +73,7 @@ def _check_turns(roles: list[str]) -> None:
         raise RequestError("Expected last role User or Tool for serving but got assistant", "messages")
 
 
-class _Calls:
+class _ChatCalls:
     """The ids of all calls so far, and of the last message's calls: where each was answered, if it was."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ of that answer, in which calls may stand, comes after it only.
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedAnswer:
     """What an answer says. `call` and `problem` are never both there; `text` is what stands around the call.
 
     `problem` is the whole message for the model; see `for_people`.
@@ -85,13 +85,13 @@ def for_people(message: str) -> str:
     return message.partition(TRY)[0].strip()
 
 
-def read(raw: str) -> Read:
+def read(raw: str) -> ParsedAnswer:
     """What this whole answer says."""
     blocks = list(_blocks(raw))
     blocks += _lines(raw, blocks)
     attempts = [block for block in blocks if block.error or "tool" in block.value]
     if not attempts:
-        return Read(raw)
+        return ParsedAnswer(raw)
     if len(attempts) > 1:
         return _unreadable(raw, _Wrong(f"There are {len(attempts)} calls in the answer; one is allowed."))
     (block,) = attempts
@@ -100,11 +100,13 @@ def read(raw: str) -> Read:
         return _unreadable(raw, problem)
     call = ToolRequest(block.value["tool"], block.value["parameters"], terminate=block.value["terminate"])
     around = [raw[: block.start].rstrip(), raw[block.end :].strip()]
-    return Read(BETWEEN.join(filter(str.strip, around)), call)
+    return ParsedAnswer(BETWEEN.join(filter(str.strip, around)), call)
 
 
-def _unreadable(raw: str, wrong: _Wrong) -> Read:
-    return Read(raw, problem=f"Your answer is no tool call that can be read. {wrong.told} {TRY} {wrong.near}".rstrip())
+def _unreadable(raw: str, wrong: _Wrong) -> ParsedAnswer:
+    return ParsedAnswer(
+        raw, problem=f"Your answer is no tool call that can be read. {wrong.told} {TRY} {wrong.near}".rstrip()
+    )
 
 
 def _blocks(raw: str) -> Iterator[_Block]:

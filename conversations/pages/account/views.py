@@ -17,13 +17,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.accounts import throttle
+from conversations.accounts.http import PersonRequest
 from conversations.accounts.keys import by_public_id, make_key, public_id
 from conversations.accounts.sessions import end_sessions, forget_expired
 from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import written
 from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
-from conversations.pages.chat.views import PersonRequest
 from conversations.pages.sidebar import sidebar
 from conversations.usage import quotas
 from conversations.usage.totals import DAY, MONTH, of_person

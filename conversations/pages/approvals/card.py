@@ -10,14 +10,15 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
+from conversations.accounts.http import PersonRequest
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.decision_form import decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
-from conversations.pages.chat.views import PersonRequest
-from conversations.pages.live import fragment, stands_at
+from conversations.pages.chat.live import fragment, stands_at
 from conversations.pages.posting import posted
-from conversations.pages.timeline.turns import Block, turns
+from conversations.pages.timeline.blocks import Block
+from conversations.pages.timeline.turns import turns
 
 
 @require_GET

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest
@@ -13,55 +11,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from conversations.approvals.many import TOGETHER_MOST, MixedRisk, Verdict, Wanted, decide_many
+from conversations.accounts.http import PersonRequest
+from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
+from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
-from conversations.display.gate import Card, called_risk, cards
+from conversations.display.gate import Card, cards
 from conversations.models import Conversation
-from conversations.pages.chat.views import PersonRequest
-
-
-@dataclass(frozen=True)
-class Row:
-    """One action of the sheet. `picked` is the verdict that is marked, `reason` what was typed with it."""
-
-    card: Card
-    picked: str = "leave"
-    reason: str = ""
-    problem: str = ""
-
-    @property
-    def open(self) -> bool:
-        """Whether it gets a verdict here."""
-        return self.card.may and self.card.decidable
-
-
-@dataclass(frozen=True)
-class Risk:
-    """The rows of one risk that can be approved together. `name` is the risk's, `words` what it is called."""
-
-    name: str
-    words: str
-    count: int
-
-
-def risks(cards: Iterable[Card]) -> list[Risk]:
-    """The risks of those that the reader can approve, in their order: calls of one are approved together (C14)."""
-    found = Counter(card.row.risk for card in cards if _approvable(card))
-    return [Risk(name, called_risk(name), count) for name, count in found.items()]
-
-
-def _approvable(card: Card) -> bool:
-    return card.pending and card.allow and card.row.ask == "approve"
-
-
-def mixed(refused: MixedRisk) -> str:
-    """What is said on a page where calls of several risks were marked to be approved."""
-    words = [called_risk(name).lower() for name in refused.details["risks"]]
-    return (
-        f"Nothing was decided: what you marked to approve carries different risks ({', '.join(words)})."
-        " Approve the actions of one risk, and leave the others for the next time."
-    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -77,8 +33,8 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         shown = _waiting(mine, request)
         found, risk = risks(shown), request.GET.get("risk")
-        marks = Marks(request.GET.get("all", "leave"), found[0].name if len(found) == 1 else risk)
-        rows = [Row(card, marks.of(card)) for card in shown]
+        marks = BulkMarks(request.GET.get("all", "leave"), found[0].name if len(found) == 1 else risk)
+        rows = [BulkRow(card, marks.of(card)) for card in shown]
         return _page(request, mine, rows, more=_left_out(mine, rows))
     shown = _cards(mine, request)
     try:
@@ -97,7 +53,7 @@ def _waiting(conversation: Conversation, request: PersonRequest) -> list[Card]:
     return cards(list(waits.order_by("prompt_id", "position")[:TOGETHER_MOST]), request.user)
 
 
-def _left_out(conversation: Conversation, rows: Sequence[Row]) -> int:
+def _left_out(conversation: Conversation, rows: Sequence[BulkRow]) -> int:
     return conversation.outputs.pending().count() - len(rows)
 
 
@@ -110,25 +66,13 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 
 
-@dataclass(frozen=True)
-class Marks:
-    """What is marked at first: `word` (approve, reject), to approve only what is of this `risk`."""
-
-    word: str
-    risk: str | None
-
-    def of(self, card: Card) -> str:
-        """A question, and what became of an interrupted call, are not answered with the others."""
-        if self.word == "approve":
-            return "approve" if _approvable(card) and card.row.risk == self.risk else "leave"
-        return "reject" if self.word == "reject" and card.row.ask == "approve" else "leave"
-
-
-def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[Wanted]:
+def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[WantedDecision]:
     """The verdicts that were marked, in the order shown."""
     marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", "leave")) for card in shown]
     return [
-        Wanted(key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == "reject" else "")
+        WantedDecision(
+            key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == "reject" else ""
+        )
         for key, decision in marked
         if decision != "leave"
     ]
@@ -138,16 +82,16 @@ def _reason(posted: QueryDict, key: int) -> str:
     return posted.get(f"reason_{key}", "").replace("\r\n", "\n")[:TEXT_MOST]
 
 
-def _after(card: Card, posted: QueryDict, verdict: Verdict | None) -> Row:
+def _after(card: Card, posted: QueryDict, verdict: DecisionOutcome | None) -> BulkRow:
     key = card.row.pk
     problem = str(verdict.refused) if verdict else ""
-    return Row(card, posted.get(f"decision_{key}", "leave"), _reason(posted, key), problem)
+    return BulkRow(card, posted.get(f"decision_{key}", "leave"), _reason(posted, key), problem)
 
 
 def _page(
     request: PersonRequest,
     conversation: Conversation,
-    rows: Sequence[Row],
+    rows: Sequence[BulkRow],
     status: int = 200,
     *,
     more: int = 0,

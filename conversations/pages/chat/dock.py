@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from conversations.display.gate import Card
 from conversations.models import Conversation, Prompt, State
-from conversations.pages.timeline.turns import Turn
+from conversations.pages.timeline.turns import TimelineTurn
 from conversations.pages.versions import version
 
 
@@ -63,7 +63,7 @@ class Dock:
     batch: Batch
 
     @classmethod
-    def of(cls, conversation: Conversation, turn: Turn | None, last: Prompt | None) -> Dock:
+    def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
         """That of a conversation, from the turn that is active."""
         return cls(conversation, conversation.active_prompt, last, Batch(turn.gates if turn else []))
 

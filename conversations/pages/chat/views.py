@@ -13,8 +13,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRedirect
-from django_htmx.middleware import HtmxDetails
 
+from conversations.accounts.http import PersonRequest
 from conversations.database.disk import DiskFull
 from conversations.display.decision_form import open_asked
 from conversations.files.uploads import BadFile
@@ -24,7 +24,7 @@ from conversations.pages.chat.dock import Dock
 from conversations.pages.chat.done import done
 from conversations.pages.chat.forms import Message
 from conversations.pages.chat.gone import erased_by, gone
-from conversations.pages.live import answer_html, fragment, list_html, stands_at
+from conversations.pages.chat.live import answer_html, fragment, list_html, stands_at
 from conversations.pages.posting import posted
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
@@ -57,13 +57,6 @@ STARTS_NOTHING: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
 """The same, where a new conversation was to begin."""
 DELETED = "This conversation was deleted: begin a new one."
 ARRIVED = "A message that this page sent before has arrived after all, see its conversation. This one was not sent."
-
-
-class PersonRequest(HttpRequest):
-    """A request of somebody who is logged in."""
-
-    user: User
-    htmx: HtmxDetails
 
 
 @login_required
@@ -158,7 +151,7 @@ def go_on(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def again(request: PersonRequest, pk: int) -> HttpResponse:
-    """Ask the message of a turn again: a new turn, before which the old one is folded. 409 where that cannot be."""
+    """Ask the message of a turn again: a new turn, before which the old one is collapsed. 409 where that cannot be."""
     return _anew(request, pk, again_prompt)
 
 

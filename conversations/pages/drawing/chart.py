@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Row:
+class BarRow:
     """A lying bar with its series's name and its figure."""
 
     bar: Bar
@@ -102,14 +102,14 @@ class Drawing:
     # Lying bars
 
     @property
-    def rows(self) -> Iterator[tuple[str, list[Row]]]:
+    def rows(self) -> Iterator[tuple[str, list[BarRow]]]:
         """Each label with its bars."""
         told = figures(self.values, unit=self.chart.unit)
         for at, label in enumerate(self.chart.labels):
             yield (
                 label,
                 [
-                    Row(self._lying(number, one.values[at]), one.name, told[(number - 1) * self.count + at])
+                    BarRow(self._lying(number, one.values[at]), one.name, told[(number - 1) * self.count + at])
                     for number, one in enumerate(self.chart.series, 1)
                 ],
             )

@@ -21,7 +21,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column's heading, its cells as texts, and whether these are numbers. None: a cell has nothing."""
 
     name: str
@@ -49,13 +49,13 @@ class Sheet:
         return len(self.rows) > LONG
 
 
-def _column(name: str, cells: list[Any]) -> Column:
+def _column(name: str, cells: list[Any]) -> TableColumn:
     there = [cell for cell in cells if cell is not None and cell != ""]
     if there and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in there):
         told = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
-        return Column(name, True, [None if cell in (None, "") else next(told) for cell in cells])
+        return TableColumn(name, True, [None if cell in (None, "") else next(told) for cell in cells])
     texts = [_text(cell) for cell in cells]
-    return Column(name, _are_numbers([text for text in texts if text is not None]), texts)
+    return TableColumn(name, _are_numbers([text for text in texts if text is not None]), texts)
 
 
 def _are_numbers(texts: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Steps: calls that nobody had to decide, and the model's thoughts between them, folded into one line."""
+"""Activity: calls that nobody had to decide, and the model's thoughts between them, collapsed into one line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.conf import settings
 
 from agents.engine.outputs.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
-from conversations.display.call import Call, call_of, phrase, result_text
+from conversations.display.call import DisplayedCall, call_of, phrase, result_text
 from conversations.display.when import took
-from conversations.pages.timeline.drafts import Running
+from conversations.pages.timeline.drafts import RunningCommand
 from conversations.pages.versions import version
 
 SAID_MOST = 4
@@ -21,26 +21,26 @@ THINKING, UNREADABLE = "Thinking", "The model's answer could not be read"
 MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
-class Folded(NamedTuple):
-    """An entry among the steps, the version in which it stands, and what it has said if it runs.
+class ActivityEntry(NamedTuple):
+    """An entry of an activity, the version in which it stands, and what it has said if it runs.
 
     `tries`: of an answer that could not be read, the how many-eth in a row it was.
     """
 
     entry: Output
     version: str
-    running: Running | None
+    running: RunningCommand | None
     tries: int = 0
 
 
 @dataclass(frozen=True)
-class Row:
+class ActivityRow:
     """One row. `mark` is how it stands: ok, bad, run, wait, or note for what is no call."""
 
     id: str
     version: str
     entry: Output
-    running: Running | None
+    running: RunningCommand | None
     tries: int = 0
 
     @property
@@ -71,7 +71,7 @@ class Row:
         return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> DisplayedCall | None:
         """What was asked."""
         return call_of(self.entry) if isinstance(self.entry, ToolOutput) else None
 
@@ -89,26 +89,26 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Activity:
     """Entries that stand side by side, as rows below one line. `working`: the turn is at them."""
 
     id: str
-    folded: Sequence[Folded]
+    entries: Sequence[ActivityEntry]
     working: bool = False
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ActivityRow]:
         """One for each entry."""
         return [
-            Row(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
-            for one in self.folded
+            ActivityRow(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
+            for one in self.entries
         ]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
         """The ids and versions of the closed line and of the rows."""
         yield f"{self.id}-line", self.line_version
-        for one in self.folded:
+        for one in self.entries:
             yield f"{self.id}-{one.entry.position}", one.version
 
     @property
@@ -134,12 +134,12 @@ class Steps:
     @property
     def unread(self) -> bool:
         """Whether all that is here is answers that could not be read."""
-        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.folded)
+        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.entries)
 
     @property
     def since(self) -> str:
         """When the first of them was asked for, as ISO time."""
-        return self.folded[0].entry.created_at
+        return self.entries[0].entry.created_at
 
     @property
     def took(self) -> str:
@@ -170,4 +170,4 @@ class Steps:
 
     @property
     def _calls(self) -> list[ToolOutput]:
-        return [one.entry for one in self.folded if isinstance(one.entry, ToolOutput)]
+        return [one.entry for one in self.entries if isinstance(one.entry, ToolOutput)]

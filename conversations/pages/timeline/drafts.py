@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from conversations.display.faithful import visible
 from conversations.models import Draft, Prompt
-from conversations.pages.timeline.growing import Growing, Piece
+from conversations.pages.timeline.growing import GrowingText, Piece
 from conversations.pages.versions import version
 
 TAIL_MOST = 4_000
@@ -31,7 +31,7 @@ def standing(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningCommand:
     """The end of what a running command has said; "" before it says something."""
 
     id: str
@@ -39,7 +39,7 @@ class Running:
     size: int = 0
 
     @classmethod
-    def of(cls, prompt: int, path: str, draft: Draft | None) -> Running:
+    def of(cls, prompt: int, path: str, draft: Draft | None) -> RunningCommand:
         """That of the call at this path."""
         if draft is None:
             return cls(f"d-{prompt}-{slug(path)}")
@@ -65,7 +65,7 @@ class Prose:
 
     id: str
     era: tuple[int, int]
-    text: Growing = field(default_factory=Growing)
+    text: GrowingText = field(default_factory=GrowingText)
 
     @property
     def version(self) -> str:

@@ -44,7 +44,7 @@ class Piece:
         return version(self.shape, str(self.html))
 
 
-class Growing:
+class GrowingText:
     """A text that grows at its end."""
 
     def __init__(self) -> None:

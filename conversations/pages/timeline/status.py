@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 from agents.engine.outputs.outputs import Output as Entry
 from agents.engine.outputs.outputs import ToolOutput
 from conversations.models import Prompt, State
+from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent
-
-if TYPE_CHECKING:
-    from conversations.pages.timeline.turns import Block
 
 FAILURES = {
     "max_rounds": "It used all the rounds it was given.",
@@ -36,43 +31,6 @@ GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
 """What ends a turn that was doing well: it goes on rather than from the beginning."""
 
 
-@dataclass(frozen=True)
-class Status:
-    """`kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
-
-    `folded`: the number of the block of steps that says that the turn works, so that its end need not. `because` says
-    why it failed, `advice` what to do, `kept` how many calls came to a result, which a failure does not undo. `may`:
-    the reader may decide. If it is the last, `on`: one can go on from where it ended; `again`: its message can be asked
-    again. `first` is the one of these that is the better. `spent` is known once it has ended.
-    """
-
-    kind: str
-    since: datetime
-    folded: int | None = None
-    because: str = ""
-    advice: str = ""
-    kept: int = 0
-    rounds: int = 0
-    tokens: int = 0
-    spent: Spent | None = None
-    answered: bool = False
-    may: bool = False
-    on: bool = False
-    again: bool = False
-    first: str = ""
-
-    @property
-    def words(self) -> str:
-        """The number of tokens as people read it."""
-        return f"{self.tokens:,}"
-
-    @property
-    def shown(self) -> bool:
-        """Whether there is something to say."""
-        quiet = self.kind == State.COMPLETED and not (self.rounds or self.again)
-        return self.folded is None and self.kind != "speaking" and not quiet
-
-
 def status_of(
     prompt: Prompt, entries: Sequence[Entry], blocks: Sequence[Block], because: str = "", spent: Spent | None = None
 ) -> Status:
@@ -83,11 +41,11 @@ def status_of(
     if waiting:
         return Status("waiting", prompt.created_at, may=any(card.allow for card in waiting))
     if prompt.state == State.QUEUED:
-        return Status("queued", prompt.created_at)
+        return Status(prompt.state, prompt.created_at)
     if any(block.card and block.card.entry.result.type == "deferred" for block in blocks):
         return Status("continuing", prompt.created_at)
     kind = "speaking" if any(block.prose for block in blocks) else "working"
-    return Status(kind, prompt.created_at, folded=_last_steps(blocks))
+    return Status(kind, prompt.created_at, activity=_last_activity(blocks))
 
 
 def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent | None) -> Status:
@@ -112,11 +70,11 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
     )
 
 
-def _last_steps(blocks: Sequence[Block]) -> int | None:
-    """The last block of steps, unless a decision came after it."""
+def _last_activity(blocks: Sequence[Block]) -> int | None:
+    """The last block of activity, unless a decision came after it."""
     for number in range(len(blocks) - 1, -1, -1):
         if blocks[number].card:
             return None
-        if blocks[number].steps:
+        if blocks[number].activity:
             return number
     return None

@@ -16,15 +16,16 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
 from agents.engine.outputs.outputs import Output as Entry
-from conversations.display.call import Call, call_of, result_text
+from conversations.display.call import call_of, result_text
 from conversations.display.gate import Card, cards
 from conversations.display.json import files_of
 from conversations.display.when import day
-from conversations.erasure.steps import message_gone
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
-from conversations.pages.timeline.activity import Folded, Steps
-from conversations.pages.timeline.drafts import Prose, Running, prose, standing
-from conversations.pages.timeline.status import Status, status_of
+from conversations.models.erasure import message_gone
+from conversations.pages.timeline.activity import Activity, ActivityEntry
+from conversations.pages.timeline.blocks import Block, Status
+from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, standing
+from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
@@ -42,12 +43,12 @@ EARLIER = {
     State.CANCELLED: "An earlier answer, stopped",
 }
 """What a turn is called whose message was asked again, by how it ended."""
-FOLDED = ("tool", "reasoning", "retry")
-"""Kinds of output that are folded into steps, unless somebody was asked about them."""
+COLLAPSED = ("tool", "reasoning", "retry")
+"""Kinds of output that are collapsed into an activity, unless somebody was asked about them."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownOutput:
     """A stored output, read once: with its gate, or with the file that it names. `redacted`: a widget that was."""
 
     row: Output
@@ -58,47 +59,8 @@ class Shown:
     redacted: bool = False
 
 
-@dataclass(frozen=True)
-class Block:
-    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
-
-    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
-    `words` what stands there as it is, of the `call` that it came of.
-    """
-
-    kind: str
-    id: str
-    version: str
-    entry: Entry | None = None
-    card: Card | None = None
-    file: File | None = None
-    widget: Widget | None = None
-    running: Running | None = None
-    number: int = 0
-    of: int = 0
-    steps: Steps | None = None
-    prose: Prose | None = None
-    status: Status | None = None
-    words: str = ""
-    call: Call | None = None
-
-    @property
-    def templates(self) -> list[str]:
-        """The template, and the one to take where there is none."""
-        return [f"conversations/timeline/{self.kind}.html", "conversations/timeline/other.html"]
-
-    @property
-    def parts(self) -> Iterator[tuple[str, str]]:
-        """The ids and versions of the block and of what can be sent of it by itself."""
-        yield self.id, self.version
-        if self.steps:
-            yield from self.steps.parts
-        if self.prose:
-            yield from self.prose.parts
-
-
 @dataclass
-class Turn:
+class TimelineTurn:
     """A prompt with what is shown of it."""
 
     prompt: Prompt
@@ -116,7 +78,7 @@ class Turn:
 
     @property
     def earlier(self) -> Block | None:
-        """All of it folded into one line, where its message was asked again."""
+        """All of it collapsed into one line, where its message was asked again."""
         if not getattr(self.prompt, "repeated", False):
             return None
         words = EARLIER.get(State(self.prompt.state), EARLIER[State.COMPLETED])
@@ -152,10 +114,10 @@ class Turn:
         return list(chain.from_iterable(block.parts for block in blocks))
 
     @property
-    def running(self) -> list[Running]:
+    def running(self) -> list[RunningCommand]:
         """What its running commands have said so far."""
         running = [block.running for block in self.blocks]
-        running += [one.running for block in self.blocks if block.steps for one in block.steps.folded]
+        running += [one.running for block in self.blocks if block.activity for one in block.activity.entries]
         return [one for one in running if one]
 
     @property
@@ -176,7 +138,7 @@ class Turn:
         return [block.card for block in self.blocks if block.card and block.card.pending]
 
 
-def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[Turn]:
+def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
     """The last turns of a conversation, oldest first, as this reader sees them."""
     return turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
 
@@ -196,10 +158,10 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     return known.annotate(before=before, repeated=repeated, gone=message_gone())
 
 
-def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[Turn]:
+def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """These prompts with all that is shown of them."""
     rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
-    by_prompt: dict[int, list[Shown]] = {prompt.pk: [] for prompt in prompts}
+    by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
     drafts, spent = standing(prompts), spent_by(prompts)
@@ -213,7 +175,7 @@ def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
     return of_prompts([prompt.pk for prompt in prompts if prompt.ended and prompt.rounds])
 
 
-def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Shown]:
+def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
     """These outputs as this reader sees them; names and files are looked up once for all."""
     gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
     entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
@@ -237,19 +199,19 @@ def _redacted(rows: Sequence[Output]) -> set[int]:
     return {row.pk for row in rows if (row.conversation_id, row.position) in places}
 
 
-def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File], redacted: bool) -> Shown:
+def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File], redacted: bool) -> ShownOutput:
     file = files.get(entry.file) if isinstance(entry, FileOutput) else None
     seen = (card.by, card.may, card.allow, list(card.deciders)) if card else ()
-    return Shown(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
+    return ShownOutput(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
 
 
 def turn(
     prompt: Prompt,
-    shown: Iterable[Shown],
+    shown: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
     kept: dict[str, Prose],
     spent: Spent | None = None,
-) -> Turn:
+) -> TimelineTurn:
     """A turn from its outputs, in whatever order, and its drafts by path. `kept`: the prose that grows on, by id.
 
     Of one that is not visible only what somebody was asked is shown, before and after it was decided.
@@ -261,16 +223,16 @@ def turn(
     if not prompt.visible:
         blocks = [block for block in blocks if block.card]
         waits = any(block.card.pending for block in blocks if block.card)
-        return Turn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
+        return TimelineTurn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
     if prompt.stop_reason == "terminate" and (came := _came(prompt, entries)):
         blocks.append(came)
     if not prompt.ended:
         calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
         blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
-    if status.folded is not None and (steps := blocks[status.folded].steps):
-        blocks[status.folded] = _folded(Steps(steps.id, steps.folded, working=True))
-    return Turn(prompt, blocks, status)
+    if status.activity is not None and (activity := blocks[status.activity].activity):
+        blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
+    return TimelineTurn(prompt, blocks, status)
 
 
 def _last_words(entries: Sequence[Entry]) -> TextOutput | None:
@@ -287,23 +249,23 @@ def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
     return Block("came", f"b-{prompt.pk}-came", version(words), words=words, call=call_of(last))
 
 
-def _blocks(prompt: Prompt, shown: Sequence[Shown], drafts: Mapping[str, Draft]) -> Iterator[Block]:
-    """A gate, a text, a file stand by themselves; calls and thoughts side by side are folded into steps."""
+def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
+    """A gate, a text, a file stand by themselves; calls and thoughts side by side are collapsed into an activity."""
     places, tries = _places(shown), _tries(shown)
-    folded: list[Shown] = []
+    collapsed: list[ShownOutput] = []
     for one in shown:
-        if one.card is None and one.entry.type in FOLDED:
-            folded.append(one)
+        if one.card is None and one.entry.type in COLLAPSED:
+            collapsed.append(one)
             continue
-        if folded:
-            yield _steps(prompt, folded, drafts, tries)
-            folded = []
+        if collapsed:
+            yield _collapsed(prompt, collapsed, drafts, tries)
+            collapsed = []
         yield _block(prompt, one, drafts, *places.get(one.entry.position, (0, 0)))
-    if folded:
-        yield _steps(prompt, folded, drafts, tries)
+    if collapsed:
+        yield _collapsed(prompt, collapsed, drafts, tries)
 
 
-def _places(shown: Iterable[Shown]) -> dict[int, tuple[int, int]]:
+def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
     """Of each gate its number among those of the same answer, and how many these are."""
     batches: dict[str, list[int]] = {}
     for one in shown:
@@ -312,7 +274,7 @@ def _places(shown: Iterable[Shown]) -> dict[int, tuple[int, int]]:
     return {at: (n, len(batch)) for batch in batches.values() for n, at in enumerate(batch, 1)}
 
 
-def _tries(shown: Iterable[Shown]) -> dict[int, int]:
+def _tries(shown: Iterable[ShownOutput]) -> dict[int, int]:
     """Of each answer that could not be read, the how many-eth in a row it was."""
     found: dict[int, int] = {}
     row = 0
@@ -328,7 +290,7 @@ def _batch(entry: Entry) -> str:
     return entry.path.rpartition("/")[0]
 
 
-def _block(prompt: Prompt, one: Shown, drafts: Mapping[str, Draft], number: int, of: int) -> Block:
+def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number: int, of: int) -> Block:
     kind, entry = one.entry.type, one.entry
     if one.card:
         kind = "ask" if one.card.pending else "done"
@@ -346,24 +308,26 @@ def _block(prompt: Prompt, one: Shown, drafts: Mapping[str, Draft], number: int,
     )
 
 
-def _steps(prompt: Prompt, folded: Sequence[Shown], drafts: Mapping[str, Draft], tries: Mapping[int, int]) -> Block:
+def _collapsed(
+    prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
+) -> Block:
     rows = [
-        Folded(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
-        for one in folded
+        ActivityEntry(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
+        for one in shown
     ]
-    return _folded(Steps(f"b-{prompt.pk}-{folded[0].entry.position}", rows))
+    return _activity_block(Activity(f"b-{prompt.pk}-{shown[0].entry.position}", rows))
 
 
-def _folded(steps: Steps) -> Block:
-    return Block("steps", steps.id, steps.version, steps=steps)
+def _activity_block(activity: Activity) -> Block:
+    return Block("activity", activity.id, activity.version, activity=activity)
 
 
 def _prose(draft: Prose) -> Block:
     return Block("prose", draft.id, draft.version, prose=draft)
 
 
-def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> Running | None:
+def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> RunningCommand | None:
     """What a call that runs has said so far."""
     if not isinstance(entry, ToolOutput) or entry.result.type != "running":
         return None
-    return Running.of(prompt.pk, entry.path, drafts.get(entry.path))
+    return RunningCommand.of(prompt.pk, entry.path, drafts.get(entry.path))

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from conversations.approvals.decisions import decide
-from conversations.models import Gate, Output, State, Step
+from conversations.models import GateState, Output, State, Step
 from tests.conversations.support import Story, asking, interrupted, person
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +50,7 @@ def test_only_staff_comes_in(client: Client, owner: User) -> None:
             for response in (client.get(page), client.post(page, {"decision": "approve", "digest": output.digest})):
                 assert response.status_code == 302
                 assert response["Location"].startswith("/admin/login/")
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_the_list_begins_with_what_waits(client: Client, owner: User, chief: User) -> None:
@@ -121,7 +121,7 @@ def test_a_page_shows_the_call_whole(client: Client, owner: User, chief: User) -
     assert f'name="digest" value="{output.digest}"' in html
 
 
-@pytest.mark.parametrize(("decision", "gate"), [("approve", Gate.APPROVED), ("reject", Gate.REJECTED)])
+@pytest.mark.parametrize(("decision", "gate"), [("approve", GateState.APPROVED), ("reject", GateState.REJECTED)])
 def test_an_approval_is_decided(client: Client, owner: User, chief: User, decision: str, gate: str) -> None:
     story, output = asking(owner)
     said = {"decision": decision, "digest": output.digest, "reason": "Because <so>."}
@@ -142,7 +142,7 @@ def test_what_was_not_shown_is_not_decided(client: Client, owner: User, chief: U
         assert response.status_code == 409
         assert "not what you were shown" in response.text
         assert "ls -la" in re.sub("<.*?>", "", response.text)
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
     assert decisions() == 0
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_decided_by_looking(client: Client, owner: User, chief: User)
     for page in (address(output), f"{LIST}together/"):
         client.get(f"{page}?decision=approve&digest={output.digest}&ids={output.pk}&id={output.pk}")
         client.head(page)
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_what_comes_from_elsewhere_is_refused(owner: User, chief: User) -> None:
@@ -174,7 +174,7 @@ def test_what_comes_from_elsewhere_is_refused(owner: User, chief: User) -> None:
     said = {"decision": "approve", "digest": output.digest, "id": output.pk, f"decision_{output.pk}": "approve"}
     for page in (address(output), f"{LIST}together/", LIST):
         assert client.post(page, said).status_code == 403
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_staff_without_the_permission_is_not_shown_what_others_ask(client: Client, owner: User) -> None:
@@ -184,7 +184,7 @@ def test_staff_without_the_permission_is_not_shown_what_others_ask(client: Clien
     assert output.reason not in client.get(LIST).text
     assert client.get(address(output)).status_code == 404
     assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 404
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
     client.force_login(person("other", "decide_approval", is_staff=True))
     assert output.reason in client.get(LIST).text
     assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 302
@@ -206,19 +206,19 @@ def test_staff_decides_its_own_by_the_default_group(client: Client) -> None:
     _, output = asking(staff)
     client.force_login(staff)
     assert client.post(address(output), {"decision": "reject", "digest": output.digest}).status_code == 302
-    assert fresh(output).gate == Gate.REJECTED
+    assert fresh(output).gate == GateState.REJECTED
 
 
 @pytest.mark.parametrize("decision", ["", "it_ran", "nonsense"])
 def test_an_answer_that_is_none_decides_nothing(client: Client, owner: User, chief: User, decision: str) -> None:
     _, output = asking(owner)
     assert client.post(address(output), {"decision": decision, "digest": output.digest}).status_code == 400
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 @pytest.mark.parametrize(
     ("decision", "gate"),
-    [("it_ran", Gate.ANSWERED), ("it_did_not", Gate.ANSWERED), ("run_again", Gate.APPROVED)],
+    [("it_ran", GateState.ANSWERED), ("it_did_not", GateState.ANSWERED), ("run_again", GateState.APPROVED)],
 )
 def test_an_interrupted_call_is_answered(client: Client, owner: User, chief: User, decision: str, gate: str) -> None:
     _, output = interrupted(owner)

@@ -6,7 +6,7 @@ from django.test import Client
 
 from conversations.approvals.decisions import decide
 from conversations.approvals.many import TOGETHER_MOST
-from conversations.models import Gate, Output
+from conversations.models import GateState, Output
 from tests.conversations.support import asking, interrupted, person
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_the_action_leads_to_a_page_and_decides_nothing(client: Client, owner: U
     for words in (one.digest, two.digest, "U+202E", "Run it now.", f"decision_{one.pk}", f"decision_{two.pk}"):
         assert words in html or words == "Run it now."
     assert html.count('value="leave" checked') == 2
-    assert gates(one, two) == [Gate.PENDING, Gate.PENDING]
+    assert gates(one, two) == [GateState.PENDING, GateState.PENDING]
 
 
 def test_each_gets_its_own_verdict(client: Client, owner: User, chief: User) -> None:
@@ -65,12 +65,12 @@ def test_each_gets_its_own_verdict(client: Client, owner: User, chief: User) -> 
     assert response.status_code == 409
     html = response.text
     assert gates(yes, no, later, gone, changed, cut) == [
-        Gate.APPROVED,
-        Gate.REJECTED,
-        Gate.PENDING,
-        Gate.REJECTED,
-        Gate.PENDING,
-        Gate.ANSWERED,
+        GateState.APPROVED,
+        GateState.REJECTED,
+        GateState.PENDING,
+        GateState.REJECTED,
+        GateState.PENDING,
+        GateState.ANSWERED,
     ]
     assert Output.objects.get(pk=no.pk).note == "Not now."
     assert Output.objects.get(pk=yes.pk).note == ""
@@ -97,7 +97,7 @@ def test_two_gates_of_one_turn_are_decided_together(client: Client, owner: User,
     story.pauses()
     client.post(TOGETHER, form(*outputs, d0="approve", d1="reject"))
     story.prompt.refresh_from_db()
-    assert (gates(*outputs), story.prompt.state) == ([Gate.APPROVED, Gate.REJECTED], State.RUNNING)
+    assert (gates(*outputs), story.prompt.state) == ([GateState.APPROVED, GateState.REJECTED], State.RUNNING)
 
 
 def test_no_more_than_can_be_read(client: Client, owner: User, chief: User) -> None:
@@ -106,7 +106,7 @@ def test_no_more_than_can_be_read(client: Client, owner: User, chief: User) -> N
     assert "At most 20" in client.post(LIST, said, follow=True).text
     everything = form(*outputs, **{f"d{place}": "approve" for place in range(len(outputs))})
     assert "Select between one and 20" in client.post(TOGETHER, everything, follow=True).text
-    assert set(gates(*outputs)) == {Gate.PENDING}
+    assert set(gates(*outputs)) == {GateState.PENDING}
 
 
 @pytest.mark.parametrize("ids", ["", "x", "1;2", "99999999999999999999"])
@@ -124,7 +124,7 @@ def test_what_one_may_not_decide_is_not_shown_and_refused(client: Client, owner:
     assert f"decision_{own.pk}" in html
     html = client.post(TOGETHER, form(output, own, d0="approve", d1="approve"), follow=True).text
     assert f"Approval {output.pk}: You may not decide this" in html
-    assert gates(output, own) == [Gate.PENDING, Gate.APPROVED]
+    assert gates(output, own) == [GateState.PENDING, GateState.APPROVED]
 
 
 def test_what_was_marked_and_typed_stays_where_one_is_refused(client: Client, owner: User, chief: User) -> None:
@@ -133,7 +133,7 @@ def test_what_was_marked_and_typed_stays_where_one_is_refused(client: Client, ow
     sent = form(no, yes, later, d0="reject", d1="approve") | {"reason": "Not\r\n<now>.", f"digest_{no.pk}": "0" * 64}
     response = client.post(TOGETHER, sent)
     assert response.status_code == 409
-    assert gates(no, yes, later) == [Gate.PENDING, Gate.APPROVED, Gate.PENDING]
+    assert gates(no, yes, later) == [GateState.PENDING, GateState.APPROVED, GateState.PENDING]
     html = response.text
     assert "\nNot\n&lt;now&gt;.</textarea>" in html
     assert f'name="decision_{no.pk}" value="reject" checked' in html

@@ -22,7 +22,7 @@ from conversations.display.json import outputs_json
 from conversations.files.workspaces import folder_of
 from conversations.models import Output, Prompt, State
 from conversations.models import Step as Row
-from conversations.pages.live import catch_up
+from conversations.pages.chat.live import catch_up
 from conversations.prompts.start import start_conversation
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, pending

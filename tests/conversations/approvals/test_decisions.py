@@ -8,7 +8,7 @@ from agents.engine.ledger import Step
 from agents.engine.outputs.outputs import ToolOutput
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.ledger.journal import append
-from conversations.models import Gate, Output, Prompt, State
+from conversations.models import GateState, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt
 from conversations.verification.stored import verify
@@ -237,4 +237,4 @@ def test_a_turn_that_was_stopped_is_decided_no_more(ann: User, site: Site) -> No
 
 
 def test_the_database_knows_every_state_of_the_table() -> None:
-    assert Gate.values == ["pending", *STATES]
+    assert GateState.values == ["pending", *STATES]

@@ -22,7 +22,7 @@ from conversations.approvals import decisions as module
 from conversations.approvals.decisions import Conflict, decide
 from conversations.approvals.expiry import expire_due
 from conversations.ledger.journal import append
-from conversations.models import Gate, Origin, Output, Prompt, State
+from conversations.models import GateState, Origin, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.verification.stored import verify
@@ -233,7 +233,7 @@ def test_a_message_while_a_turn_waits_is_kept_and_not_sent(
     told = error_of(with_key(chief).post(f"/api/conversations/{story.conversation.pk}/prompts/", {"input": "x"}), 409)
     assert (told["code"], told["prompt"]) == ("turn_in_progress", story.prompt.pk)
     gate.refresh_from_db()
-    assert (gate.gate, Prompt.objects.count()) == (Gate.PENDING, 1)
+    assert (gate.gate, Prompt.objects.count()) == (GateState.PENDING, 1)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_form_of_the_chat_decides_nothing_by_what_else_is_in_it(
     for talk in (story.conversation, other):
         client.post(reverse("say", args=[talk.pk]), forged | {"id": gate.pk, "file": BytesIO(b"x")})
     gate.refresh_from_db()
-    assert gate.gate == Gate.PENDING
+    assert gate.gate == GateState.PENDING
     assert Prompt.objects.get(conversation=other).input == forged["input"]
 
 

@@ -12,9 +12,9 @@ from agents import discovery
 from agents.engine.outputs.outputs import ToolOutput
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.many import TOGETHER_MOST, Wanted, decide_many
+from conversations.approvals.many import TOGETHER_MOST, WantedDecision, decide_many
 from conversations.display.gate import card
-from conversations.models import Gate, Output, Prompt, State
+from conversations.models import GateState, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, meddle, pending
@@ -93,7 +93,7 @@ def test_an_edited_call_is_what_runs_and_both_are_kept(ann: User, post: Site) ->
     (gate,) = pending(prompt)
     changed = {"to": ["bob"], "copies": 2, "text": " Hello,\n  Bob \n"}
     after = edit(gate, ann, changed, reason="Bob, not Ann.")
-    assert after.gate == Gate.APPROVED
+    assert after.gate == GateState.APPROVED
     assert decided(prompt) == [
         {
             "decision": "approve",
@@ -265,7 +265,7 @@ def test_the_same_edit_again_gets_the_first_result_and_another_is_a_conflict(ann
 def test_a_plain_approval_is_not_edited_afterwards(ann: User, post: Site) -> None:
     (gate,) = pending(post.runs(ann, *LETTER))
     edit(gate, ann, None)
-    assert edit(gate, ann, ASKED).gate == Gate.APPROVED
+    assert edit(gate, ann, ASKED).gate == GateState.APPROVED
     with pytest.raises(Conflict, match="approved already"):
         edit(gate, ann, {"to": ["bob"]})
 
@@ -285,7 +285,7 @@ def test_a_call_whose_schema_is_recorded_nowhere_cannot_be_edited(ann: User) -> 
     with pytest.raises(DecisionRefused) as caught:
         edit(gate, ann, {"command": "ls -l"})
     assert caught.value.code == "not_editable"
-    assert edit(gate, ann, {"command": "ls -la"}).gate == Gate.APPROVED
+    assert edit(gate, ann, {"command": "ls -la"}).gate == GateState.APPROVED
 
 
 def test_after_an_edit_the_same_call_asks_anew(ann: User, post: Site) -> None:
@@ -323,13 +323,13 @@ def test_many_are_decided_each_for_itself_in_order(ann: User, bob: User, post: S
     (other,) = pending(post.runs(bob, *ONE_GATE))
     verdicts = decide_many(
         [
-            Wanted(third.pk, "approve", third.digest, input={"to": ["zoe"]}),
-            Wanted(10**6, "approve", ""),
-            Wanted(second.pk, "approve", "0" * 64),
-            Wanted(other.pk, "approve", other.digest),
-            Wanted(first.pk, "reject", first.digest, reason="No."),
-            Wanted(first.pk, "approve", first.digest),
-            Wanted(second.pk, "approve", second.digest, input={"to": []}),
+            WantedDecision(third.pk, "approve", third.digest, input={"to": ["zoe"]}),
+            WantedDecision(10**6, "approve", ""),
+            WantedDecision(second.pk, "approve", "0" * 64),
+            WantedDecision(other.pk, "approve", other.digest),
+            WantedDecision(first.pk, "reject", first.digest, reason="No."),
+            WantedDecision(first.pk, "approve", first.digest),
+            WantedDecision(second.pk, "approve", second.digest, input={"to": []}),
         ],
         ann,
         "api",
@@ -344,7 +344,7 @@ def test_many_are_decided_each_for_itself_in_order(ann: User, bob: User, post: S
 
 def test_no_more_than_can_be_read_are_decided_together(ann: User) -> None:
     with pytest.raises(ValueError, match="20"):
-        decide_many([Wanted(1, "approve", "")] * (TOGETHER_MOST + 1), ann, "api")
+        decide_many([WantedDecision(1, "approve", "")] * (TOGETHER_MOST + 1), ann, "api")
 
 
 def test_a_question_is_answered_in_words(ann: User) -> None:
@@ -357,7 +357,7 @@ def test_a_question_is_answered_in_words(ann: User) -> None:
     with pytest.raises(DecisionRefused, match="There are: answer"):
         decide(gate.pk, ann, "approve", digest=gate.digest, via="page")
     after = decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="The second.")
-    assert after.gate == Gate.ANSWERED
+    assert after.gate == GateState.ANSWERED
     assert decided(story.prompt)[0]["answer"] == "The second."
     with pytest.raises(Conflict):
         decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="The third.")

@@ -14,8 +14,8 @@ from conversations.approvals.decisions import Conflict, decide
 from conversations.approvals.expiry import expire_due
 from conversations.erasure.conversations import erase
 from conversations.ledger.journal import read_steps
-from conversations.ledger.locked import Turn, locked_turn
-from conversations.models import Conversation, Gate, Output, State
+from conversations.ledger.locked import LockedTurn, locked_turn
+from conversations.models import Conversation, GateState, Output, State
 from conversations.verification import problems_of
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, pending
 from tests.engine.support import call, says
@@ -59,7 +59,7 @@ def test_an_expired_gate_cannot_be_approved(site: Site, ann: User) -> None:
     expire_due()
     with pytest.raises(Conflict) as refused:
         decide(gate.pk, ann, "approve", digest=gate.digest, via="page")
-    assert refused.value.output.gate == Gate.EXPIRED
+    assert refused.value.output.gate == GateState.EXPIRED
 
 
 @pytest.mark.usefixtures("due")
@@ -70,7 +70,7 @@ def test_a_gate_that_cannot_be_expired_does_not_keep_the_others(
     first, second = site.runs(ann, *TWO_GATES), site.runs(ann, *TWO_GATES)
     real = locked_turn
 
-    def fails(prompt: int) -> AbstractContextManager[Turn]:
+    def fails(prompt: int) -> AbstractContextManager[LockedTurn]:
         if prompt == first.pk:
             raise ValueError("poisoned")
         return real(prompt)
@@ -89,7 +89,7 @@ def test_a_gate_whose_conversation_was_erased_meanwhile_is_nobodys(
     prompt = site.runs(ann, *ONE_GATE)
     real = locked_turn
 
-    def erased(number: int) -> AbstractContextManager[Turn]:
+    def erased(number: int) -> AbstractContextManager[LockedTurn]:
         erase(Conversation.objects.get(pk=prompt.conversation_id), ann)
         return real(number)
 

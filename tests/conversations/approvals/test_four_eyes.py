@@ -15,7 +15,7 @@ from agents.engine.schema import schema_digest
 from agents.engine.tools.tool import Tool, ToolCall, tool
 from agents.plugins.shell.tools import run
 from conversations.approvals.decisions import DecisionRefused, decide
-from conversations.models import Gate, Output, State
+from conversations.models import GateState, Output, State
 from conversations.models import Step as Row
 from conversations.notifications.mail import Teller
 from tests.api.client import error_of, with_key
@@ -71,7 +71,7 @@ def test_who_asked_may_say_no(four_eyes: Site, ann: User) -> None:
     """To reject is the safe choice, and lets the turn go on where a stop would end it."""
     prompt = four_eyes.runs(ann, *ONE_GATE)
     (gate,) = pending(prompt)
-    assert decide(gate.pk, ann, "reject", digest=gate.digest, via="page").gate == Gate.REJECTED
+    assert decide(gate.pk, ann, "reject", digest=gate.digest, via="page").gate == GateState.REJECTED
     four_eyes.works()
     assert four_eyes.world.done == []
 
@@ -83,7 +83,7 @@ def test_who_asked_for_a_turn_in_anothers_conversation_is_kept_out_too(four_eyes
     for by in (ann, kim):
         with pytest.raises(DecisionRefused, match=ELSE):
             decide(gate.pk, by, "approve", digest=gate.digest, via="api")
-    assert decide(gate.pk, chief(), "approve", digest=gate.digest, via="api").gate == Gate.APPROVED
+    assert decide(gate.pk, chief(), "approve", digest=gate.digest, via="api").gate == GateState.APPROVED
 
 
 def test_to_run_again_what_was_interrupted_is_an_approval(ann: User, kim: User) -> None:
@@ -91,7 +91,7 @@ def test_to_run_again_what_was_interrupted_is_an_approval(ann: User, kim: User) 
     Output.objects.filter(pk=card.pk).update(who=ANOTHER)
     with pytest.raises(DecisionRefused, match=ELSE):
         decide(card.pk, ann, "run_again", digest=card.digest, via="page")
-    assert decide(card.pk, ann, "it_did_not", digest=card.digest, via="page").gate == Gate.ANSWERED
+    assert decide(card.pk, ann, "it_did_not", digest=card.digest, via="page").gate == GateState.ANSWERED
 
 
 def test_the_card_says_who_may_and_has_no_button_to_approve(client: Client) -> None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.admin.fatigue import MOST
-from conversations.models import Conversation, Gate, Output
+from conversations.models import Conversation, GateState, Output
 from tests.api.client import error_of, with_key
 from tests.conversations.support import Story, person
 
@@ -56,17 +56,17 @@ def test_pages_decide_nothing_of_a_mixed_selection_and_keep_it(client: Client, a
         assert "different risks (writes, high risk)" in answer.text
         assert answer.text.count('value="approve" data-says="approve" checked') in (2, 0)
         assert answer.text.count("checked") == 3
-        assert stands(outputs) == [Gate.PENDING] * 3
+        assert stands(outputs) == [GateState.PENDING] * 3
 
 
 def test_those_of_one_risk_are_approved_and_any_are_rejected(client: Client, anna: User) -> None:
     conversation, outputs = batch(anna, "write", "high", "write")
     page = reverse("sheet", args=[conversation.pk])
     assert client.post(page, form(outputs, "approve", "reject", "approve")).status_code == 302
-    assert stands(outputs) == [Gate.APPROVED, Gate.REJECTED, Gate.APPROVED]
+    assert stands(outputs) == [GateState.APPROVED, GateState.REJECTED, GateState.APPROVED]
     _, outputs = batch(anna, "write", "high", "destructive")
     assert client.post(TOGETHER, form(outputs, "reject", "reject", "reject")).status_code == 302
-    assert stands(outputs) == [Gate.REJECTED] * 3
+    assert stands(outputs) == [GateState.REJECTED] * 3
 
 
 def test_pages_mark_the_actions_of_one_risk(client: Client, anna: User) -> None:
@@ -91,7 +91,7 @@ def test_programs_are_told_which_is_which(anna: User) -> None:
     wanted = [{"id": o.pk, "digest": o.digest, "decision": "approve"} for o in outputs]
     api = with_key(anna)
     error = error_of(api.post("/api/approvals/decide/", wanted), 400)
-    assert (error["code"], stands(outputs)) == ("mixed_risk", [Gate.PENDING] * 3)
+    assert (error["code"], stands(outputs)) == ("mixed_risk", [GateState.PENDING] * 3)
     assert error["risks"] == {"write": [outputs[0].pk, outputs[2].pk], "high": [outputs[1].pk]}
     wanted[1]["decision"] = "reject"
     answer = api.post("/api/approvals/decide/", wanted)
@@ -113,7 +113,7 @@ def test_the_first_page_warns_where_somebody_decides_more_than_is_read(client: C
     rows = [(anna, MOST + 1, 1), (bob, MOST, 1), (bob, 5, 61)]
     for by, count, minutes in rows:
         at = timezone.now() - timedelta(minutes=minutes)
-        decided = {"decided_by": f"user:{by.pk}", "decided_at": at, "gate": Gate.APPROVED}
+        decided = {"decided_by": f"user:{by.pk}", "decided_at": at, "gate": GateState.APPROVED}
         copies = [Output.objects.get(pk=gate.pk) for _ in range(count)]
         last = Output.objects.order_by("-position")[0].position
         for number, copy in enumerate(copies, last + 1):

@@ -32,7 +32,7 @@ from conversations.erasure.people import erase_user
 from conversations.erasure.steps import redact
 from conversations.files.workspaces import remove_tree
 from conversations.ledger.claims import claimable
-from conversations.models import Conversation, Drain, File, Gate, Output, Prompt, Step, Worker
+from conversations.models import Conversation, Drain, File, GateState, Output, Prompt, Step, Worker
 from conversations.worker import hosts
 from tests.agentsite.processes import free_port
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, pending, taken
@@ -595,7 +595,7 @@ def test_half_an_archive_changes_nothing(site: Site, ann: User, archive: Path) -
     archive.write_bytes(archive.read_bytes()[:-200])
     with pytest.raises(CommandError, match="cannot be read to its end"):
         told("restore", archive, replace=True)
-    assert pending(prompt)[0].gate == Gate.PENDING
+    assert pending(prompt)[0].gate == GateState.PENDING
 
 
 def test_a_backup_that_fails_leaves_no_file(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.engine.outputs.change import LINES_MOST, Change
-from conversations.display.diff import Diff, Row, diff
+from conversations.display.diff import Diff, DiffRow, diff
 
 ROWS = re.compile(
     r'<tr(?: class="(add|del|end|hunk)")?>(?:<td class="l">(\d+)</td><td class="g">(.?)</td><td class="t">(.*?)</td>'
@@ -33,7 +33,7 @@ def html(before: str | None, after: str, path: str = "a.txt") -> str:
     return render_to_string("conversations/diff.html", {"diff": of(before, after, path)})
 
 
-def ended(row: Row) -> str:
+def ended(row: DiffRow) -> str:
     return row.text + ("" if row.unended else "\n")
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from agents.engine.outputs.outputs import Outputs
 from conversations.accounts.keys import make_key
 from conversations.display.json import outputs_json, usage_json
-from conversations.display.moments import Moment
+from conversations.display.moments import TurnMoment
 from conversations.erasure.steps import redact
 from conversations.ledger.journal import read_steps
 from conversations.models import Prompt, Step
@@ -106,7 +106,7 @@ def test_a_long_turn_is_listed_in_part(client: Client, ann: User, site: Site) ->
     many = [call("fx.read", a=n) for n in range(120)]
     client.force_login(ann)
     prompt = site.ended(ann, says("x", *many), says("Done."))
-    middle = Moment.of(prompt, 100).at
+    middle = TurnMoment.of(prompt, 100).at
     page = client.get(f"/prompts/{prompt.pk}/", {"at": middle}).text
     assert page.count('class="seq num"') == 100
     assert 'aria-current="step"' in page

@@ -16,8 +16,8 @@ from agents.plugins.shell.tools import run
 from conversations.approvals.decisions import decide
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.display.json import outputs_json
-from conversations.models import Conversation, Gate, Output, State, Step
-from conversations.pages.live import catch_up
+from conversations.models import Conversation, GateState, Output, State, Step
+from conversations.pages.chat.live import catch_up
 from tests.conversations.support import Story, asking, interrupted, person
 from tests.engine.support import digest_of, shown_of
 
@@ -94,7 +94,7 @@ def test_a_card_shows_the_call_whole_and_its_owner_decides_it(client: Client, ow
     assert "decide in the admin" not in html.lower()
 
 
-@pytest.mark.parametrize(("decision", "gate"), [("approve", Gate.APPROVED), ("reject", Gate.REJECTED)])
+@pytest.mark.parametrize(("decision", "gate"), [("approve", GateState.APPROVED), ("reject", GateState.REJECTED)])
 @pytest.mark.parametrize("htmx", [False, True])
 def test_a_decision_is_one_step_and_the_page_tells(
     client: Client, owner: User, decision: str, gate: str, htmx: bool
@@ -170,7 +170,7 @@ def test_other_facts_are_shown_before_the_edit_is_approved(client: Client, owner
     assert "\nls</textarea>" in response.text
     found = re.search('name="seen" value="([0-9a-f]{64})"', response.text)
     assert found
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
     again = client.post(at("decide", output), sent | {"number-1": "91", "seen": found[1]}, headers=HTMX)
     assert again.status_code == 409
     assert client.post(at("decide", output), sent | {"seen": found[1]}).status_code == 302
@@ -230,7 +230,7 @@ def test_what_cannot_be_taken_is_kept_and_said_at_its_field(
     assert "Nothing was decided" in response.text
     assert (typed.get("number-1", "") or "Approve as edited") in response.text
     assert "\u202e" not in response.text
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 @pytest.mark.parametrize("htmx", [False, True])
@@ -245,7 +245,7 @@ def test_what_was_not_shown_is_not_decided(client: Client, owner: User, htmx: bo
             assert "not what you were shown" in response.text
             assert sent.get("reason", sent.get("text-0", "Approve")) in response.text
             assert f'name="digest" value="{output.digest}"' in response.text
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 @pytest.mark.parametrize("htmx", [False, True])
@@ -274,7 +274,7 @@ def test_who_may_not_decide_sees_who_may(client: Client, owner: User) -> None:
         response = client.post(at("decide", output), sent)
         assert response.status_code == 403
         assert 'name="decision"' not in response.text
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 @pytest.mark.parametrize("name", ["decide", "card"])
@@ -292,7 +292,7 @@ def test_others_find_nothing(client: Client, owner: User, name: str) -> None:
     text = Story(owner)
     assert client.post(reverse("decide", args=[10**6]), said(output)).status_code == 404
     assert text.prompt.pk
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_nothing_is_decided_by_looking(client: Client, owner: User) -> None:
@@ -305,7 +305,7 @@ def test_nothing_is_decided_by_looking(client: Client, owner: User) -> None:
     assert client.get(f"{reverse('sheet', args=[story.conversation.pk])}{query}&all=approve").status_code == 200
     client.head(f"{reverse('sheet', args=[story.conversation.pk])}{query}")
     client.get(f"{page(story.conversation)}{query}")
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_what_comes_from_elsewhere_is_refused(owner: User) -> None:
@@ -317,7 +317,7 @@ def test_what_comes_from_elsewhere_is_refused(owner: User) -> None:
     assert client.post(at("decide", output), said(output)).status_code == 403
     assert client.post(at("decide", output), said(output), headers=HTMX).status_code == 403
     assert client.post(reverse("sheet", args=[story.conversation.pk]), sheet).status_code == 403
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 def test_strangers_are_sent_to_the_login(client: Client, owner: User) -> None:
@@ -329,17 +329,17 @@ def test_strangers_are_sent_to_the_login(client: Client, owner: User) -> None:
         client.get(reverse("sheet", args=[story.conversation.pk])),
     ):
         assert response["Location"].startswith("/login/")
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
 @pytest.mark.parametrize("decision", ["", "it_ran", "answer", "cancelled"])
 def test_a_word_that_is_no_answer_decides_nothing(client: Client, owner: User, decision: str) -> None:
     _, output = command(owner)
     assert client.post(at("decide", output), said(output, decision)).status_code == 400
-    assert fresh(output).gate == Gate.PENDING
+    assert fresh(output).gate == GateState.PENDING
 
 
-@pytest.mark.parametrize(("decision", "gate"), [("it_ran", Gate.ANSWERED), ("run_again", Gate.APPROVED)])
+@pytest.mark.parametrize(("decision", "gate"), [("it_ran", GateState.ANSWERED), ("run_again", GateState.APPROVED)])
 def test_an_interrupted_call_is_answered_with_one_of_three(
     client: Client, owner: User, decision: str, gate: str
 ) -> None:
@@ -398,7 +398,7 @@ def test_the_sheet_shows_each_whole_and_gives_each_its_verdict(client: Client, o
     assert "\u202e" not in html
     response = client.post(address, sheet_of(*outputs, d0="approve", d1="reject", d2="approve"))
     assert response["Location"] == f"{story.conversation.get_absolute_url()}#now"
-    assert [fresh(output).gate for output in outputs] == [Gate.APPROVED, Gate.REJECTED, Gate.APPROVED]
+    assert [fresh(output).gate for output in outputs] == [GateState.APPROVED, GateState.REJECTED, GateState.APPROVED]
     assert [fresh(output).note for output in outputs] == ["", "Reason 1.", ""]
     story.prompt.refresh_from_db()
     assert story.prompt.state == State.RUNNING
@@ -419,7 +419,7 @@ def test_one_that_is_refused_stops_no_other_on_the_sheet(client: Client, owner: 
         "Rejected by you",
     ):
         assert text in shown
-    assert [fresh(output).gate for output in outputs] == [Gate.REJECTED, Gate.PENDING, Gate.REJECTED]
+    assert [fresh(output).gate for output in outputs] == [GateState.REJECTED, GateState.PENDING, GateState.REJECTED]
 
 
 def test_the_sheet_decides_only_what_its_conversation_asks(client: Client, owner: User) -> None:
@@ -427,7 +427,7 @@ def test_the_sheet_decides_only_what_its_conversation_asks(client: Client, owner
     _, elsewhere = command(owner)
     response = client.post(reverse("sheet", args=[story.conversation.pk]), sheet_of(elsewhere, d0="approve"))
     assert response.status_code == 302
-    assert fresh(elsewhere).gate == Gate.PENDING
+    assert fresh(elsewhere).gate == GateState.PENDING
     many = {"id": list(range(1, TOGETHER_MOST + 2))} | {"x": "1"}
     assert client.post(reverse("sheet", args=[story.conversation.pk]), many).status_code == 400
     for odd in ("x", "9" * 30, "-1", ""):

@@ -16,8 +16,8 @@ from conversations.display.export import exported
 from conversations.display.search import search
 from conversations.erasure.conversations import erase
 from conversations.models import Conversation, Draft, Output, Prompt
-from conversations.pages.live import LivePage, catch_up
-from conversations.pages.sidebar import Row, sidebar
+from conversations.pages.chat.live import LivePage, catch_up
+from conversations.pages.sidebar import SidebarRow, sidebar
 from conversations.prompts.start import again_prompt, start_prompt
 from tests.conversations.live_page import Page
 from tests.conversations.support import Story, person, says
@@ -55,7 +55,7 @@ def shown(client: Client, conversation: Conversation) -> str:
     return client.get(f"/c/{conversation.pk}/").text
 
 
-def row(owner: User) -> Row:
+def row(owner: User) -> SidebarRow:
     return sidebar(owner).rows[0]
 
 

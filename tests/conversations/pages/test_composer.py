@@ -15,7 +15,7 @@ from django.test import Client
 from conversations.database.disk import freed
 from conversations.files.uploads import MB, Upload
 from conversations.models import Conversation, File, Prompt
-from conversations.pages.live import catch_up
+from conversations.pages.chat.live import catch_up
 from conversations.prompts.start import start_prompt
 from tests.conversations.live_page import parsed
 from tests.conversations.support import Story, asking, person

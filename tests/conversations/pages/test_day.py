@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from conversations.models import Prompt
-from conversations.pages.live import catch_up
+from conversations.pages.chat.live import catch_up
 from tests.conversations.support import Story, person
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conversations.pages.timeline import growing, markdown
-from conversations.pages.timeline.growing import Growing
+from conversations.pages.timeline.growing import GrowingText
 from tests.conversations.pages.test_hostile import HOSTILE
 
 FRAGMENTS = [
@@ -59,7 +59,7 @@ def assert_inert(html: str) -> None:
 @given(MARKDOWN, st.integers(1, 7))
 def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) -> None:
     """Whatever a model writes, however it is cut: sanitised, and a finished piece never changes (T-51)."""
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     before: list[str] = []
     for end in [*range(0, len(text), step), len(text)]:
         text_so_far.grow(text[:end])
@@ -76,7 +76,7 @@ def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) 
 @example("~~~\n\n\r\n\r\n")
 def test_the_same_pieces_however_it_grew(text: str) -> None:
     """A page that was loaded late has the pieces that the others were sent, under the same numbers."""
-    slow, at_once = Growing(), Growing()
+    slow, at_once = GrowingText(), GrowingText()
     for end in range(len(text) + 1):
         slow.grow(text[:end])
     at_once.grow(text)
@@ -88,7 +88,7 @@ def test_the_pieces_are_the_whole() -> None:
     text = "\n\n".join(
         part for part in FRAGMENTS if "half" not in part and "no\n" not in part and part.isascii() and part.strip()
     )
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     for end in range(0, len(text), 3):
         text_so_far.grow(text[:end])
     text_so_far.grow(text + "\n\nEnd")
@@ -102,7 +102,7 @@ def test_the_pieces_are_the_whole() -> None:
 def test_long_code_is_cut_where_it_cannot_be_seen() -> None:
     lines = [f"line {n}" for n in range(3 * CODE_LINES + 2)]
     text = "Code:\n\n```py\n" + "\n".join(lines) + "\n```\n\nAfter.\n"
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     for end in range(0, len(text), 11):
         text_so_far.grow(text[:end])
     text_so_far.grow(text)
@@ -126,7 +126,7 @@ def test_long_code_is_cut_where_it_cannot_be_seen() -> None:
     ],
 )
 def test_what_is_half_written_does_not_flicker(text: str, shown: str) -> None:
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     text_so_far.grow(text)
     assert "".join(piece.html.strip() for piece in text_so_far.pieces) == shown
 
@@ -143,13 +143,13 @@ def test_growing_costs_the_same_at_any_length(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(markdown, "parse", counted)
     code = "```\n" + "x = 1\n" * 4_000 + "```\n\n"
     text = "A paragraph of some length, with **bold** words in it, as they come.\n\n" * 1_000 + code
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     for end in range(0, len(text), 50):
         text_so_far.grow(text[:end])
     assert max(parsed) < 1_000
     long = "- an item of a list that has no end\n" * 1_000
     parsed.clear()
-    text_so_far = Growing()
+    text_so_far = GrowingText()
     for end in range(0, len(long), 50):
         text_so_far.grow(long[:end])
     ticks = len(long) // 50

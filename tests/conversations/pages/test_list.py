@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.engine.execution.gates import ANOTHER
 from conversations.accounts.presence import looked
 from conversations.models import Conversation, Erasure, File, Output, Prompt, State
-from conversations.pages.sidebar import Row, Waits, sidebar
+from conversations.pages.sidebar import SidebarRow, Waits, sidebar
 from conversations.prompts.listing import archive, put_back, rename, saw
 from conversations.prompts.start import cancel_prompt, continue_prompt, start_prompt
 from tests.conversations.live_page import Element, parsed
@@ -46,7 +46,7 @@ def fresh(conversation: Conversation) -> Conversation:
     return Conversation.objects.get(pk=conversation.pk)
 
 
-def row(owner: User, conversation: Conversation) -> Row:
+def row(owner: User, conversation: Conversation) -> SidebarRow:
     return next(row for row in sidebar(owner).rows if row.conversation == conversation)
 
 

@@ -16,7 +16,7 @@ from conversations.approvals.decisions import decide
 from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft, Prompt
 from conversations.models import Step as Row
-from conversations.pages.live import LivePage, catch_up, fragment, list_html
+from conversations.pages.chat.live import LivePage, catch_up, fragment, list_html
 from conversations.pages.timeline.turns import timeline
 from tests.conversations.live_page import Lacks, Page, parsed
 from tests.conversations.support import Story, asking, person, says
@@ -357,7 +357,7 @@ def test_only_a_page_that_was_away_is_told_again_what_was_redacted(
     assert f"t-{old.conversation.prompts.latest('number').pk}" in answer.text
     seq = Conversation.objects.get(pk=old.conversation.pk).seq
     assert name in catch_up(old.conversation.pk, seq)[0]
-    monkeypatch.setattr("conversations.pages.live.TURNS_MOST", 2)
+    monkeypatch.setattr("conversations.pages.chat.live.TURNS_MOST", 2)
     assert name not in catch_up(old.conversation.pk, seq)[0]
 
 

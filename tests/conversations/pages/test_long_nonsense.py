@@ -11,7 +11,7 @@ from agents.providers.common import reasoning
 from agents.providers.json import answer
 from agents.providers.json.stream import Held
 from conversations.pages.timeline import markdown
-from conversations.pages.timeline.growing import Growing
+from conversations.pages.timeline.growing import GrowingText
 from conversations.prompts.titles import titled
 
 SECONDS_MOST = 3.0
@@ -28,7 +28,7 @@ def streamed(text: str) -> None:
 
 def grown(text: str) -> None:
     """Markdown on its way, of which much has come at once."""
-    Growing().grow(text)
+    GrowingText().grow(text)
 
 
 CASES: dict[Callable[[str], object], tuple[str, ...]] = {

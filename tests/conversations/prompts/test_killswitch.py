@@ -24,7 +24,7 @@ from conversations.prompts.killswitch import SiteStopped, enforce, standing, tur
 from conversations.prompts.start import continue_prompt, start_conversation, start_prompt, start_unsaid
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
-from conversations.worker.drain import Drain
+from conversations.worker.drain import DrainLoop
 from conversations.worker.hosts import take_drain
 from conversations.worker.runner import Runner
 from tests.api.client import error_of, with_key
@@ -122,7 +122,7 @@ def test_what_runs_ends_also_where_that_cannot_be_written_yet(
     prompt = site.starts(ann)
     registry, _ = cast_site(Streaming([says("Slow and long.")], between=waits), site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
-    drain = Drain("test")
+    drain = DrainLoop("test")
     assert take_drain(drain.host, drain.token, LEASE)
     assert async_to_sync(drain)() == 1
     prompt.refresh_from_db()

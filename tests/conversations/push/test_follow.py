@@ -27,7 +27,7 @@ from conversations.push import access, feed, hub, list_state, share, tailer, top
 from conversations.push.access import Pass
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
-from conversations.push.list_state import Listed, Standing
+from conversations.push.list_state import ListedConversation, ListStanding
 from conversations.push.tailer import Tailer
 from conversations.push.topics import Events, Look, Moved, PersonalApprovals
 from tests.conversations.listening import (
@@ -217,7 +217,7 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
 
 def moved_of(conversation: int, owner: User) -> Look:
     """A look that found steps in one conversation."""
-    moved = Moved(owner.pk, 9, drafted=False, listed=Listed("", None, 0))
+    moved = Moved(owner.pk, 9, drafted=False, listed=ListedConversation("", None, 0))
     return Look({conversation: moved}, frozenset({conversation}))
 
 
@@ -226,7 +226,7 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
 ) -> None:
     """A window is opened while something is so that passes before anybody looks."""
     said = ["before"]
-    standing = Standing("", (0, False))
+    standing = ListStanding("", (0, False))
     monkeypatch.setattr(topics, "list_now", lambda person: (standing, said[0]))
     monkeypatch.setattr(feed, "list_now", lambda person: (standing, said[0]))
     topic, moved = topics.PersonalList(ann.pk), moved_of(1, ann)
@@ -249,13 +249,13 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
     """The switch was turned, and the list fails: once, until who follows has read for themselves."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     topic, turned = topics.PersonalList(ann.pk), Look({}, notices=(1, False))
-    topic.begun_at(Standing("", (0, False)))
+    topic.begun_at(ListStanding("", (0, False)))
     monkeypatch.setattr(topics, "list_now", lambda person: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         topic.look(turned)
     assert topic.look(turned) is None
-    topic.begun_at(Standing("", (0, False)))
-    monkeypatch.setattr(topics, "list_now", lambda person: (Standing("", (1, False)), "stopped"))
+    topic.begun_at(ListStanding("", (0, False)))
+    monkeypatch.setattr(topics, "list_now", lambda person: (ListStanding("", (1, False)), "stopped"))
     assert topic.look(turned) == {"html": "stopped"}
     assert topic.look(turned) is None
 
@@ -264,7 +264,7 @@ def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatc
     """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
     moment = iter([False, True])
     monkeypatch.setattr(list_state, "is_short", lambda: next(moment))
-    monkeypatch.setattr("conversations.pages.live.is_short", lambda: next(moment))
+    monkeypatch.setattr("conversations.pages.chat.live.is_short", lambda: next(moment))
     standing, html = topics.list_now(ann.pk)
     assert not standing.notices[1]
     assert "disk is full" not in html
@@ -277,12 +277,12 @@ def test_what_all_must_know_is_read_once_for_all_people(
     tailer = Tailer(lambda group, number, body: None)
     lists = [topics.PersonalList(person.pk) for person in (ann, bob, kim)]
     for each in lists:
-        each.begun_at(Standing("", (0, False)))
+        each.begun_at(ListStanding("", (0, False)))
     with django_assert_num_queries(2):
-        look = tailer._looked([*lists], watch.Change(everything=True), frozenset())
+        look = tailer._looked([*lists], watch.ChangeNotice(everything=True), frozenset())
         assert [each.look(look) for each in lists] == [None] * len(lists)
     with django_assert_num_queries(0):
-        look = tailer._looked([*lists], watch.Change(), frozenset())
+        look = tailer._looked([*lists], watch.ChangeNotice(), frozenset())
         assert [each.look(look) for each in lists] == [None] * len(lists)
 
 
@@ -501,10 +501,10 @@ def test_a_watch_that_hears_nothing_looks_at_everything(monkeypatch: pytest.Monk
     monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
     monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
     with closing(watch.open_watch()) as deaf:
-        assert deaf.wait(PATIENCE_SECONDS) == watch.Change(everything=True)
+        assert deaf.wait(PATIENCE_SECONDS) == watch.ChangeNotice(everything=True)
         assert deaf.wait(0.05) is None
         for _ in range(2):
-            assert deaf.wait(PATIENCE_SECONDS) == watch.Change(everything=True)
+            assert deaf.wait(PATIENCE_SECONDS) == watch.ChangeNotice(everything=True)
 
 
 @pytest.mark.postgres

@@ -16,10 +16,10 @@ from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft
 from conversations.prompts.listing import archive, put_back, rename, saw
 from conversations.push import tailer, topics
-from conversations.push.list_state import Standing, listed_now
+from conversations.push.list_state import ListStanding, listed_now
 from conversations.push.tailer import Tailer
-from conversations.push.topics import Look, Page, PersonalApprovals, PersonalList
-from conversations.push.watch import Change, Watch
+from conversations.push.topics import Look, PageTopic, PersonalApprovals, PersonalList
+from conversations.push.watch import ChangeNotice, Watch
 from tests.conversations.listening import Listener, aside, cookie, opened
 from tests.conversations.support import Story, asking, says
 
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 class Deaf(Watch):
     """Hears of nothing, as behind a pooler that hands connections on, and looks at everything all the time."""
 
-    def wait(self, seconds: float) -> Change:
+    def wait(self, seconds: float) -> ChangeNotice:
         time.sleep(0.05)
-        return Change(everything=True)
+        return ChangeNotice(everything=True)
 
 
 @pytest.fixture
@@ -163,22 +163,22 @@ def test_everything_is_looked_at_by_few_queries(ann: User, bob: User, django_ass
     """However many pages and lists are followed: one for all pages, and for all lists what all must know and one."""
     tailing = Tailer(lambda group, number, body: None)
     talks = [spoken(owner, "It is done.").conversation for owner in (ann, ann, bob)]
-    pages, lists = [Page(talk.pk) for talk in talks], [PersonalList(owner.pk) for owner in (ann, bob)]
+    pages, lists = [PageTopic(talk.pk) for talk in talks], [PersonalList(owner.pk) for owner in (ann, bob)]
     for page, talk in zip(pages, talks, strict=True):
         assert page.begun_at(listed_now(talk.pk))
         page.begin(Conversation.objects.get(pk=talk.pk).seq)
-    first = tailing._looked([*pages, *lists], Change(everything=True), frozenset())
+    first = tailing._looked([*pages, *lists], ChangeNotice(everything=True), frozenset())
     for each in lists:
-        each.begun_at(Standing(first.owned[each.person], (0, False)))
+        each.begun_at(ListStanding(first.owned[each.person], (0, False)))
     with django_assert_num_queries(3):
-        look = tailing._looked([*pages, *lists], Change(everything=True), frozenset())
+        look = tailing._looked([*pages, *lists], ChangeNotice(everything=True), frozenset())
         assert [each.look(look) for each in [*pages, *lists]] == [None] * 5
     running = Story(ann, conversation=talks[0])
-    pages[0].look(tailing._looked([*pages], Change(everything=True), frozenset()))
+    pages[0].look(tailing._looked([*pages], ChangeNotice(everything=True), frozenset()))
     draft = {"conversation": talks[0], "prompt": running.prompt, "path": "1", "attempt": 1, "fence": 1}
     running.asks_model()
     Draft.objects.create(**draft, text="Half of it", size=10)
-    told = [each.look(tailing._looked([*pages], Change(everything=True), frozenset())) for each in pages]
+    told = [each.look(tailing._looked([*pages], ChangeNotice(everything=True), frozenset())) for each in pages]
     assert told[0]
     assert "Half of it" in told[0]["html"]
     assert told[1:] == [None, None]

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.push import watch
-from conversations.push.watch import Change, open_watch
+from conversations.push.watch import ChangeNotice, open_watch
 from tests.conversations.recorded import meddle
 
 
@@ -18,8 +18,8 @@ def test_a_commit_that_nobody_is_told_of_is_found(ann: User, monkeypatch: pytest
     prompt = start_prompt(start_conversation(ann), ann, "Go.")
     opened = open_watch()
     try:
-        assert opened.wait(5) == Change(everything=True)
+        assert opened.wait(5) == ChangeNotice(everything=True)
         meddle("UPDATE conversations_conversation SET updated_at = updated_at WHERE id = %s", [prompt.conversation_id])
-        assert opened.wait(5) == Change(everything=True)
+        assert opened.wait(5) == ChangeNotice(everything=True)
     finally:
         opened.close()

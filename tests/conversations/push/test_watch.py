@@ -21,8 +21,8 @@ from conversations.models import Conversation, Draft, Prompt
 from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.prompts.listing import archive, rename, saw
 from conversations.prompts.start import start_conversation, start_prompt
-from conversations.push.watch import Change, Watch, open_watch
-from conversations.worker.drafts import Row, store
+from conversations.push.watch import ChangeNotice, Watch, open_watch
+from conversations.worker.drafts import DraftRow, store
 from tests.conversations.recorded import at_once, meddle, said, taken
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ MOMENT = 0.1
 def watch() -> Iterator[Watch]:
     """A watch that has said `everything`."""
     opened = open_watch()
-    assert opened.wait(SOON) == Change(everything=True)
+    assert opened.wait(SOON) == ChangeNotice(everything=True)
     yield opened
     opened.close()
 
@@ -53,20 +53,20 @@ def says(prompt: Prompt) -> None:
 
 def draws(held: Claim, text: str, size: int) -> None:
     """A worker writes a piece of a draft."""
-    store([Row(held.prompt, "1", 1, held.fence, text, size)])
+    store([DraftRow(held.prompt, "1", 1, held.fence, text, size)])
 
 
-def of(*prompts: Prompt) -> Change:
-    return Change(frozenset(prompt.conversation_id for prompt in prompts))
+def of(*prompts: Prompt) -> ChangeNotice:
+    return ChangeNotice(frozenset(prompt.conversation_id for prompt in prompts))
 
 
 def test_it_begins_with_everything(prompt: Prompt) -> None:
     """What was committed before it is told by nobody: the caller looks for itself."""
     opened = open_watch()
-    assert opened.wait(0) == Change(everything=True)
+    assert opened.wait(0) == ChangeNotice(everything=True)
     assert opened.wait(0) is None
     opened.close()
-    assert opened.wait(0) == Change(everything=True)
+    assert opened.wait(0) == ChangeNotice(everything=True)
     opened.close()
 
 
@@ -141,7 +141,7 @@ def test_a_draft_that_grows_begins_anew_or_goes_is_noticed(ann: User, prompt: Pr
     assert watch.wait(SOON) == of(prompt)
     draws(held, "two.", 8)
     assert watch.wait(SOON) == of(prompt)
-    store([Row(held.prompt, "1", 2, held.fence, "One two.", 8)])
+    store([DraftRow(held.prompt, "1", 2, held.fence, "One two.", 8)])
     assert watch.wait(SOON) == of(prompt)
     assert Draft.objects.get(prompt=prompt).text == "One two."
     with locked_turn(prompt.pk) as turn:
@@ -163,7 +163,7 @@ def test_what_stands_in_the_list_otherwise_is_noticed(ann: User, prompt: Prompt,
     for change in (partial(rename, talk, "Other"), partial(archive, talk), partial(saw, talk.pk, 1)):
         Conversation.objects.update(seen_seq=0)
         change()
-        assert watch.wait(SOON) == Change(relisted=frozenset({(talk.pk, ann.pk)}))
+        assert watch.wait(SOON) == ChangeNotice(relisted=frozenset({(talk.pk, ann.pk)}))
         change()
         told = watch.wait(MOMENT)
         assert told is None or change.func is rename  # which takes the same title again
@@ -262,7 +262,7 @@ def test_a_database_that_does_not_answer_is_asked_again(monkeypatch: pytest.Monk
     with monkeypatch.context() as context:
         context.setitem(connection.settings_dict, "NAME", "/no/such/folder/and/database")
         assert opened.wait(0.05) is None
-    assert opened.wait(SOON) == Change(everything=True)
+    assert opened.wait(SOON) == ChangeNotice(everything=True)
     opened.close()
 
 
@@ -275,7 +275,7 @@ def test_a_lost_connection_means_everything(prompt: Prompt, watch: Watch) -> Non
     )
     says(prompt)
     assert watch.wait(0.05) is None
-    assert watch.wait(SOON) == Change(everything=True)
+    assert watch.wait(SOON) == ChangeNotice(everything=True)
     says(prompt)
     assert watch.wait(SOON) == of(prompt)
 
@@ -283,6 +283,6 @@ def test_a_lost_connection_means_everything(prompt: Prompt, watch: Watch) -> Non
 def test_the_kill_switch_concerns_everything(watch: Watch) -> None:
     """Turned on and off, by whatever process, and told at once."""
     turn_on(None, "A leak.")
-    assert watch.wait(SOON) == Change(everything=True)
+    assert watch.wait(SOON) == ChangeNotice(everything=True)
     assert turn_off(None)
-    assert watch.wait(SOON) == Change(everything=True)
+    assert watch.wait(SOON) == ChangeNotice(everything=True)

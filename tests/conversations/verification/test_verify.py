@@ -27,7 +27,7 @@ from conversations.prompts.start import (
     start_prompt,
     start_unsaid,
 )
-from conversations.verification import Problem, stored
+from conversations.verification import LedgerProblem, stored
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
 
@@ -263,7 +263,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     def happens(act: Callable[[], object]) -> None:
         acts = [act]
 
-        def late(*read: Any) -> Iterator[Problem]:
+        def late(*read: Any) -> Iterator[LedgerProblem]:
             while acts:
                 acts.pop()()
             yield from named(*read)

@@ -24,7 +24,7 @@ from conversations.prompts.start import cancel_prompt, start_conversation, start
 from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from conversations.worker.drafts import DRAFT_MOST, Drafts, PromptDrafts
-from conversations.worker.drain import Drain
+from conversations.worker.drain import DrainLoop
 from conversations.worker.hosts import take_drain
 from conversations.worker.runner import Runner
 from tests.conversations.recorded import LEASE, Site, in_this_thread, meddle, place, record, said, taken
@@ -620,7 +620,7 @@ def test_the_drain_writes_them_while_it_works(ann: User, site: Site, monkeypatch
 
     registry, _ = cast_site(Streaming([says("Slow.")], between=waits), site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
-    drain = Drain("test")
+    drain = DrainLoop("test")
     assert take_drain(drain.host, drain.token, LEASE)
     assert async_to_sync(drain)() == 1
     assert seen == ["Slow. "]

@@ -97,7 +97,7 @@ def test_what_a_tool_left_on_the_loop_is_told_to_end(ann: User, site: Site) -> N
 
 def drained() -> int:
     """How many turns a drain runs until it finds nothing that it can claim."""
-    drain = drains.Drain("test")
+    drain = drains.DrainLoop("test")
     assert hosts.take_drain(drain.host, drain.token, LEASE)
     return async_to_sync(drain)()
 

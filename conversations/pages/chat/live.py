@@ -19,8 +19,17 @@ from conversations.models import Conversation, Draft, Output, Prompt, Redaction,
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.drafts import Prose, Running, prose, slug, standing
-from conversations.pages.timeline.turns import TURNS_MOST, Shown, Turn, read, shown_prompts, spent_by, turn, turns
+from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, slug, standing
+from conversations.pages.timeline.turns import (
+    TURNS_MOST,
+    ShownOutput,
+    TimelineTurn,
+    read,
+    shown_prompts,
+    spent_by,
+    turn,
+    turns,
+)
 from conversations.usage.totals import Spent
 
 PATHS_MOST = 200
@@ -28,11 +37,11 @@ PATHS_MOST = 200
 
 
 @dataclass
-class Kept:
+class KeptTurn:
     """A turn that changes: its outputs by position, up to a step."""
 
     seq: int
-    shown: dict[int, Shown] = field(default_factory=dict)
+    shown: dict[int, ShownOutput] = field(default_factory=dict)
 
 
 class LivePage:
@@ -41,12 +50,12 @@ class LivePage:
     def __init__(self, conversation_id: int) -> None:
         self._id = conversation_id
         self._seq: int | None = None
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, KeptTurn] = {}
         self._has: dict[int, dict[str, str]] = {}  # the versions sent: by prompt and id, under 0 those of the dock
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
         self._shapeless: set[tuple[int, str]] = set()  # drafts that stand nowhere on the page
-        self._folded: set[int | None] = set()  # turns that were sent folded: another asks their message again
+        self._collapsed: set[int | None] = set()  # turns that were sent collapsed: another asks their message again
 
     def changed(self, prompts: Collection[int]) -> str:
         """What changed in these turns since the last call, as HTML; "" for nothing."""
@@ -80,7 +89,7 @@ class LivePage:
         name, has = f"d-{draft.prompt_id}-{slug(draft.path)}", self._has.get(draft.prompt_id, {})
         slots = self._slots.get(draft.prompt_id, {})
         if name in slots:
-            running = Running.of(draft.prompt_id, draft.path, draft)
+            running = RunningCommand.of(draft.prompt_id, draft.path, draft)
             if slots[name] == running.version:
                 return ""
             slots[name] = running.version
@@ -99,10 +108,10 @@ class LivePage:
         active = conversation.active_prompt_id
         shown = wanted | ({active} if active else set())
         prompts = _prompts(conversation, shown)
-        if folded := {prompt.repeats_id for prompt in prompts if prompt.repeats_id} - self._folded:
-            self._folded |= folded
-            wanted = wanted | folded
-            prompts = _prompts(conversation, shown | folded)
+        if collapsed := {prompt.repeats_id for prompt in prompts if prompt.repeats_id} - self._collapsed:
+            self._collapsed |= collapsed
+            wanted = wanted | collapsed
+            prompts = _prompts(conversation, shown | collapsed)
         drafts, spent = standing(prompts), spent_by(prompts)
         made = {
             prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))
@@ -120,7 +129,7 @@ class LivePage:
 
     def _turn(
         self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
-    ) -> Turn:
+    ) -> TimelineTurn:
         kept = self._kept.get(prompt.pk)
         rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
         if kept is not None:
@@ -129,12 +138,12 @@ class LivePage:
             paths = {path for _, path in steps} | {parent(path) for _, path in steps if path}
             rows = rows.filter(path__in=paths) if len(paths) <= PATHS_MOST else rows
         found = read(list(rows), conversation.owner)
-        kept = self._kept.setdefault(prompt.pk, Kept(seq))
+        kept = self._kept.setdefault(prompt.pk, KeptTurn(seq))
         kept.seq = seq  # only now: what could not be read is read at the next look
         kept.shown |= {one.entry.position: one for one in found}
         return turn(prompt, kept.shown.values(), drafts, self._prose, spent)
 
-    def _sent(self, turn: Turn) -> None:
+    def _sent(self, turn: TimelineTurn) -> None:
         """Note what pages have now; of a turn that has ended nothing more is to come."""
         number = turn.prompt.pk
         if not turn.prompt.ended:
@@ -239,7 +248,7 @@ def _last(conversation: Conversation) -> Prompt | None:
     return conversation.prompts.filter(visible=True).order_by("-number").first()
 
 
-def _recorded(turn: Turn) -> dict[str, str]:
+def _recorded(turn: TimelineTurn) -> dict[str, str]:
     """The parts that steps made, which a page that has seen these has: all but the drafts."""
     drafts = {name for block in turn.blocks if block.prose for name, _ in block.parts}
     return {name: version for name, version in turn.parts.items() if name not in drafts}
@@ -247,7 +256,7 @@ def _recorded(turn: Turn) -> dict[str, str]:
 
 def _html(
     conversation: Conversation,
-    shown: Sequence[Turn],
+    shown: Sequence[TimelineTurn],
     dock: Dock,
     has: Mapping[str, str],
     after: int | None = None,

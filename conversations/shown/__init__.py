@@ -1,1 +1,0 @@
-"""How what is recorded is shown to people: the same on the pages and in the admin."""
