@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.engine.outputs.outputs import TextOutput
+from agents.engine.outputs.kinds import TextOutput
 from conversations.accounts.names import names_of
 from conversations.admin.fatigue import rates
 from conversations.admin.sidebar import waiting

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from agents.engine.outputs import events, outputs
+from agents.engine.outputs import events, kinds
 
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
@@ -74,7 +74,7 @@ class Gate(Shape):
     by_rule: str | None = None
 
 
-class TextOutput(outputs.TextOutput):
+class TextOutput(kinds.TextOutput):
     """Something said by the model, or by the system about the turn (`role_hint` is "system")."""
 
     model_config = WHOLE
@@ -82,7 +82,7 @@ class TextOutput(outputs.TextOutput):
     id: Id
 
 
-class ToolOutput(outputs.ToolOutput):
+class ToolOutput(kinds.ToolOutput):
     """A call and what became of it. `proposed` is what the agent asked for, if a person edited `input`."""
 
     model_config = WHOLE
@@ -91,7 +91,7 @@ class ToolOutput(outputs.ToolOutput):
     approval: Gate | None  # type: ignore[assignment]
 
 
-class FileOutput(outputs.Output):
+class FileOutput(kinds.Output):
     """A file that a tool made; null where it was lost."""
 
     model_config = WHOLE
@@ -102,7 +102,7 @@ class FileOutput(outputs.Output):
     summary: str
 
 
-class WidgetOutput(outputs.WidgetOutput):
+class WidgetOutput(kinds.WidgetOutput):
     """Something to look at; `fallback` says it in words."""
 
     model_config = WHOLE
@@ -110,7 +110,7 @@ class WidgetOutput(outputs.WidgetOutput):
     id: Id
 
 
-class ReasoningOutput(outputs.ReasoningOutput):
+class ReasoningOutput(kinds.ReasoningOutput):
     """A summary of the model's reasoning."""
 
     model_config = WHOLE
@@ -118,7 +118,7 @@ class ReasoningOutput(outputs.ReasoningOutput):
     id: Id
 
 
-class RetryOutput(outputs.RetryOutput):
+class RetryOutput(kinds.RetryOutput):
     """An answer of the model that could not be read."""
 
     model_config = WHOLE
@@ -126,7 +126,7 @@ class RetryOutput(outputs.RetryOutput):
     id: Id
 
 
-class OtherOutput(outputs.Output):
+class OtherOutput(kinds.Output):
     """A kind that the site's own apps add, with fields of its own."""
 
     model_config = WHOLE | ConfigDict(extra="allow")

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Approval, ToolOutput
+from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import ALLOWS, may_allow, may_decide

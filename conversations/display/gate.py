@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.accounts.names import called, deciders, names_of
 from conversations.approvals.permissions import ALLOWS, kept_out, may_allow, may_decide
 from conversations.display.call import Call, call_of, result_text, shown_call

@@ -12,7 +12,9 @@ from django.db import OperationalError
 from agents.engine.closing import spent, usage_of
 from agents.engine.execution.gates import ANOTHER, shown_digest
 from agents.engine.ledger import JSON, Step, digest
-from agents.engine.outputs.outputs import DECIDED, Output, Outputs
+from agents.engine.outputs.fold import DECIDED
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View, join, parent
 from conversations.ledger.prompt_row import Standing
 from conversations.ledger.redacted import MARK

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import check_kind
+from agents.engine.outputs.registry import check_kind
 from agents.engine.schema import problem, schema_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agents.engine.outputs.outputs import Output as Entry
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.models import Prompt, State
 from conversations.usage.totals import Spent
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
-from agents.engine.outputs.outputs import Output as Entry
+from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.registry import kind_of
+from agents.engine.outputs.timeline import reading_order
 from conversations.display.call import Call, call_of, result_text
 from conversations.display.gate import Card, cards
 from conversations.display.json import files_of
@@ -42,6 +44,8 @@ EARLIER = {
     State.CANCELLED: "An earlier answer, stopped",
 }
 """What a turn is called whose message was asked again, by how it ended."""
+OTHER = "conversations/timeline/other.html"
+"""Shows an output whose kind has no template, or is gone."""
 FOLDED = ("tool", "reasoning", "retry")
 """Kinds of output that are folded into steps, unless somebody was asked about them."""
 
@@ -60,7 +64,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
+    """One block of a turn. `kind` names the template of what is no output; an output's own kind names it in `registry`.
 
     `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
     `words` what stands there as it is, of the `call` that it came of.
@@ -84,8 +88,11 @@ class Block:
 
     @property
     def templates(self) -> list[str]:
-        """The template, and the one to take where there is none."""
-        return [f"conversations/timeline/{self.kind}.html", "conversations/timeline/other.html"]
+        """The template, and the one to take where there is none: an output names its own, unless somebody was asked."""
+        if self.entry is None or self.card:
+            return [f"conversations/timeline/{self.kind}.html"]
+        kind = kind_of(self.entry)
+        return [*([kind.template] if kind and kind.template else []), OTHER]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:

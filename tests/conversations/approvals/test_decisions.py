@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.ledger.journal import append
 from conversations.models import Output, Prompt, State

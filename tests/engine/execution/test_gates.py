@@ -6,7 +6,8 @@ import pytest
 
 from agents.engine.execution.gates import AskEverybody, Verdict
 from agents.engine.ledger import Ledger
-from agents.engine.outputs.outputs import Outputs, ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Amount, Command, World, site
