@@ -48,7 +48,7 @@ class Kind:
         """What `step` makes of an output of this kind: the one it opens, or `output` changed; None for neither.
 
         Where the payload does not fit the model, because the kind has become another since, or where its rule fails,
-        `output` stays as it is, and a bare Output stands for one that would have been opened.
+        the step opens a bare Output.
         """
         if self.fold is not None and step.type != self.name:
             return self.fold(output, step)  # the record's own step: one that cannot be folded is for the check to find
@@ -56,14 +56,11 @@ class Kind:
             after = self.fold(output, step) if self.fold else self.model.opened_by(step)
             self._check(after, output, step)
         except ValidationError:
-            return output or self._bare(step)
+            return Output(type=self.name, **place_of(step))
         except Exception:
             logger.warning("the fold of the output kind %r failed at step %d", self.name, step.id, exc_info=True)
-            return output or self._bare(step)
+            return Output(type=self.name, **place_of(step))
         return after
-
-    def _bare(self, step: Step) -> Output:
-        return Output(type=self.name, **place_of(step))
 
     def _check(self, after: Output | None, output: Output | None, step: Step) -> None:
         """Raise ValueError for what is no output of this kind, or would stand in the place of another output."""

@@ -132,6 +132,12 @@ def elsewhere(chart: Chart | None, step: Step) -> Chart:
     return Chart(type="chart", path=step.path, position=1, points=[])
 
 
+def test_a_text_that_does_not_fit_stands_beside_the_one_before_it() -> None:
+    said = [Step("model", "text", {"text": text}, path="1") for text in ("Hello.", 7)]
+    first, second = Outputs(numbered(EMPTY, said)).in_order()
+    assert (type(first), type(second)) == (TextOutput, Output)
+
+
 @pytest.mark.parametrize("rule", [lambda chart, step: 1 / 0, elsewhere, lambda chart, step: "a chart"])
 def test_a_rule_that_fails_does_not_make_the_fold_raise(
     register: Callable[..., None], rule: object, caplog: pytest.LogCaptureFixture
