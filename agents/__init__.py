@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents.engine.errors import ToolError
-    from agents.engine.outputs.outputs import Output
-    from agents.engine.outputs.outputs import register_kind as register_output
+    from agents.engine.outputs.kinds import Output
+    from agents.engine.outputs.registry import register_output
     from agents.engine.tools.plugin import Plugin, Round
     from agents.engine.tools.tool import Risk, ToolCall, tool
 
 __all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
 
 _HOMES = {
-    "Output": ("agents.engine.outputs.outputs", "Output"),
+    "Output": ("agents.engine.outputs.kinds", "Output"),
     "Plugin": ("agents.engine.tools.plugin", "Plugin"),
     "Risk": ("agents.engine.tools.tool", "Risk"),
     "Round": ("agents.engine.tools.plugin", "Round"),
     "ToolCall": ("agents.engine.tools.tool", "ToolCall"),
     "ToolError": ("agents.engine.errors", "ToolError"),
-    "register_output": ("agents.engine.outputs.outputs", "register_kind"),
+    "register_output": ("agents.engine.outputs.registry", "register_output"),
     "tool": ("agents.engine.tools.tool", "tool"),
 }
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.engine.decisions import DECISIONS, PEOPLE_MAY
-from agents.engine.outputs.outputs import TextOutput
+from agents.engine.outputs.kinds import TextOutput
 from conversations.accounts.names import names_of
 from conversations.admin.fatigue import rates
 from conversations.admin.sidebar import waiting

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Uni
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from agents.engine.decisions import STATES
-from agents.engine.outputs import events, outputs
+from agents.engine.outputs import events, kinds
 from conversations.models import State
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Gate(Shape):
     by_rule: str | None = None
 
 
-class TextOutput(outputs.TextOutput):
+class TextOutput(kinds.TextOutput):
     """Something said by the model, or by the system about the turn (`role_hint` is "system")."""
 
     model_config = WHOLE
@@ -92,7 +92,7 @@ class TextOutput(outputs.TextOutput):
     id: Id
 
 
-class ToolOutput(outputs.ToolOutput):
+class ToolOutput(kinds.ToolOutput):
     """A call and what became of it. `proposed` is what the agent asked for, if a person edited `input`."""
 
     model_config = WHOLE
@@ -101,7 +101,7 @@ class ToolOutput(outputs.ToolOutput):
     approval: Gate | None  # type: ignore[assignment]
 
 
-class FileOutput(outputs.Output):
+class FileOutput(kinds.Output):
     """A file that a tool made; null where it was lost."""
 
     model_config = WHOLE
@@ -112,7 +112,7 @@ class FileOutput(outputs.Output):
     summary: str
 
 
-class WidgetOutput(outputs.WidgetOutput):
+class WidgetOutput(kinds.WidgetOutput):
     """Something to look at; `fallback` says it in words."""
 
     model_config = WHOLE
@@ -120,7 +120,7 @@ class WidgetOutput(outputs.WidgetOutput):
     id: Id
 
 
-class ReasoningOutput(outputs.ReasoningOutput):
+class ReasoningOutput(kinds.ReasoningOutput):
     """A summary of the model's reasoning."""
 
     model_config = WHOLE
@@ -128,7 +128,7 @@ class ReasoningOutput(outputs.ReasoningOutput):
     id: Id
 
 
-class RetryOutput(outputs.RetryOutput):
+class RetryOutput(kinds.RetryOutput):
     """An answer of the model that could not be read."""
 
     model_config = WHOLE
@@ -136,7 +136,7 @@ class RetryOutput(outputs.RetryOutput):
     id: Id
 
 
-class OtherOutput(outputs.Output):
+class OtherOutput(kinds.Output):
     """A kind that the site's own apps add, with fields of its own."""
 
     model_config = WHOLE | ConfigDict(extra="allow")

@@ -13,7 +13,7 @@ from agents.engine import actors
 from agents.engine.decisions import RUNS, Decision, answers_to
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Approval, ToolOutput
+from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
 from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
 from conversations.approvals.permissions import may_allow, may_decide

@@ -9,7 +9,7 @@ from agents.discovery import installed_tool
 from agents.engine.agent.projection import render, shorten
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.value import ANY, kinds_of, told

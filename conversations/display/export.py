@@ -17,8 +17,9 @@ from django.template.defaultfilters import filesizeformat
 
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import JSON
-from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
-from agents.engine.outputs.outputs import Output as Entry
+from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import called, names_of
 from conversations.display.call import result_text, shown_call
 from conversations.display.faithful import inert, spelled_out

@@ -11,7 +11,7 @@ from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, RUNS, Ask, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.paths import HUMAN
 from conversations.accounts.names import called, deciders, names_of
 from conversations.approvals.permissions import kept_out, may_allow, may_decide

@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON
-from agents.engine.outputs.outputs import Approval, FileOutput, Output, ToolOutput, reading_order
+from agents.engine.outputs.kinds import Approval, FileOutput, Output, ToolOutput
+from agents.engine.outputs.timeline import reading_order
 from conversations.models import Conversation, File, Prompt, Step
 from conversations.models import Output as OutputRow
 from conversations.usage.totals import NOTHING, Spent, of_conversations, of_prompts, spent_json

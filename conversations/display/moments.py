@@ -9,7 +9,8 @@ from typing import Any
 
 from agents.engine.closing import USAGE, usage_of
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Output, Outputs
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from conversations.display.json import files_of, output_json
 from conversations.ledger.journal import output_columns, read_steps

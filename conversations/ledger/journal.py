@@ -24,7 +24,7 @@ from agents.engine.closing import USAGE, spent
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
-from agents.engine.outputs.outputs import Output, ToolOutput
+from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
 from conversations.database.sql import drop_drafts, held, listed, marks, notifying, now

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.secrets import hide_in
 from agents.engine.view import View
 from conversations.ledger.journal import LedgerPlace, append, read_steps

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Protocol
 
 from agents.engine.ledger import JSON, canonical
+from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
 
 GONE = "[redacted]"
@@ -30,17 +31,13 @@ STAYS: Mapping[str, frozenset[str]] = {
             "state", "stop_reason", "returns",
         }
     ),
-    "text": frozenset({"role_hint", "partial"}),
-    "reasoning": frozenset(),
-    "file": frozenset({"file"}),
-    "widget": frozenset({"widget"}),
     "state": frozenset({"plugin"}),
     "pause": frozenset({"pending_action_count", "steps_used", "steps_remaining"}),
     "resume": frozenset({"resumed_reason", "steps_remaining"}),
     "cancel": frozenset(),
     "note": frozenset({"code"}),
 }  # fmt: skip
-"""What stays of each step's payload. Of a step type that an app added nothing does."""
+"""What stays of the payload of each step of the record itself. Of an output stays what its kind says, else nothing."""
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"tier", "continues", "repeats"}),
     "model": frozenset({"round"}),
@@ -88,11 +85,22 @@ def redacted(step: Recorded) -> str:
         payload = None
     if not isinstance(payload, dict):
         return canonical({MARK: True})
-    stays = STAYS.get(step.type, frozenset())
+    stays = _stays(step.type)
     left = {name: value if name in stays else _without(name, value) for name, value in _unmarked(payload)}
     if step.type == "action_call" and isinstance(asked := payload.get("payload"), dict):
         left["payload"] = _asked(step, str(payload.get("policy")), asked)
     return canonical(left | {MARK: True})
+
+
+def still_holds(step: Recorded) -> bool:
+    """Whether a step that was redacted holds content all the same.
+
+    Of a kind from outside only its app knew what stays, and that app may be gone or have changed since: of such a step
+    no more is asked than that it says that it was redacted.
+    """
+    if step.type in STAYS or step.type in BUILT_IN:
+        return redacted(step) != step.payload
+    return not is_redacted(step.payload)
 
 
 def has_content(step: Recorded) -> bool:
@@ -135,6 +143,13 @@ def one_of(searched: Set[str]) -> Callable[[str], bool]:
         return any(each in text for each in set[str]().union(*(pieces[piece] for piece in found)))
 
     return holds
+
+
+def _stays(type: str) -> frozenset[str]:
+    if type in STAYS:
+        return STAYS[type]
+    kind = find_kind(type)
+    return kind.stays if kind else frozenset()
 
 
 def _unmarked(payload: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.engine.outputs.outputs import Output as Entry
-from agents.engine.outputs.outputs import load_output
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.registry import load_output
 from conversations.models.conversation import Conversation
 from conversations.models.prompt import Prompt
 

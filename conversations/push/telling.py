@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.events import Event, EventFold
-from agents.engine.outputs.outputs import load_output
+from agents.engine.outputs.registry import load_output
 from conversations.display.json import files_of, output_json
 from conversations.models import Conversation
 from conversations.models import Output as OutputRow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agents.engine.ledger import Step, canonical
 from conversations.ledger.journal import link_to_content
-from conversations.ledger.redacted import redacted, sha256
+from conversations.ledger.redacted import sha256, still_holds
 from conversations.verification.rules import LedgerProblem, guarded
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Chain:
             yield LedgerProblem(row.seq, "the payload is no canonical JSON")
         if was:
             self.missing.discard(row.seq)
-            if redacted(row) != row.payload:
+            if still_holds(row):
                 yield LedgerProblem(row.seq, "was redacted, and holds content all the same")
             if was.left not in (None, now):
                 yield LedgerProblem(row.seq, "was redacted, and is not what was left of it")

@@ -15,7 +15,8 @@ from agents.engine.closing import spent, usage_of
 from agents.engine.decisions import DECISIONS, RUNS, Decision
 from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Output, Outputs
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import parent
 from agents.engine.view import View
 from conversations.ledger.prompt_row import PromptStanding

@@ -16,7 +16,7 @@ from django.db import DataError, Error
 from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import noticed
 from conversations.files import storage

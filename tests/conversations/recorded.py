@@ -17,7 +17,7 @@ from django.db.models.fields.files import FieldFile
 from agents.engine.interfaces.journal import Record
 from agents.engine.interfaces.provider import Answer, ToolRequest
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from conversations.approvals.decisions import decide
 from conversations.erasure.conversations import erase
 from conversations.ledger.claims import Claim, claim, claimable

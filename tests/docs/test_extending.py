@@ -27,7 +27,7 @@ def test_its_own_tests_pass_on_a_site_that_has_it(tmp_path: Path) -> None:
     environment = variables(tmp_path / "data", **build(tmp_path), DJANGO_SETTINGS_MODULE="agentsite.settings")
     file = str(tmp_path / "stock" / "tests.py")
     own = run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", file, environment=environment)
-    assert "4 passed" in own.stdout, own.stdout + own.stderr
+    assert "5 passed" in own.stdout, own.stdout + own.stderr
 
 
 def test_the_site_lists_what_it_brings(tmp_path: Path) -> None:

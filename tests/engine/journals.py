@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from agents.engine.errors import Behind
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import EMPTY, Ledger, Step
-from agents.engine.outputs.outputs import Output, Outputs
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

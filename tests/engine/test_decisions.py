@@ -9,18 +9,18 @@ from agents.engine.execution.effect import refusal
 from agents.engine.execution.gates import GateDecision
 from agents.engine.execution.starting import answered_card
 from agents.engine.ledger import Step
-from agents.engine.outputs.fold import fold
 from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.timeline import Outputs
 
 
 def decided(decision: Decision, ask: Ask) -> ToolOutput:
     """A tool's entry whose gate was decided so."""
-    entry = ToolOutput(path="1/0", position=1, tool="shell.run", input={})
-    asked = Step("runtime", "action_call", {"policy": "human", "payload": {"ask": ask.value}}, path="1/0/human")
-    answer = Step("user:1", "action_result", {"decision": decision.value}, path="1/0/human")
-    folded = fold(fold(entry, asked), answer)
-    assert isinstance(folded, ToolOutput)
-    return folded
+    called = Step("model", "action_call", {"policy": "shell.run", "payload": {}}, path="1/0", id=1)
+    asked = Step("runtime", "action_call", {"policy": "human", "payload": {"ask": ask.value}}, path="1/0/human", id=2)
+    answer = Step("user:1", "action_result", {"decision": decision.value}, path="1/0/human", id=3)
+    entry = Outputs([called, asked, answer]).entry("1/0")
+    assert entry is not None
+    return entry
 
 
 def test_every_decision_has_a_row() -> None:

@@ -13,7 +13,7 @@ from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint, kept_outputs

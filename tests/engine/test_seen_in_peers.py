@@ -15,7 +15,7 @@ from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRe
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import ToolCall, tool
 from agents.engine.view import View
 from tests.engine.cast import Command, World, site

@@ -46,7 +46,7 @@ def record(name: str, turn: object) -> None:
     import pytest
     from django.db import transaction
 
-    from agents.engine.outputs.outputs import Outputs
+    from agents.engine.outputs.timeline import Outputs
     from conversations.ledger.journal import read_steps
     from conversations.verification.ledger_file import exported_ledger
     from conversations.verification.stored import verify

@@ -14,7 +14,7 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.journal import MemoryJournal
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.run import Run
 from agents.engine.schema import parse
 from agents.engine.tools.tool import Risk, ToolCall, tool

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.engine.outputs.outputs import check_kind
+from agents.engine.outputs.registry import check_kind
 from agents.engine.schema import parse
 from agents.engine.tools.tool import Risk, Tool, ToolCall
 from agents.plugins.reports.tools import file_name, write_report

@@ -13,7 +13,7 @@ from agents.engine.agent.turn import agent
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from agents.providers.demo.script import Call, Refusal, Reply

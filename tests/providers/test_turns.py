@@ -18,7 +18,8 @@ from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Mes
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step, text
-from agents.engine.outputs.outputs import Outputs, TextOutput
+from agents.engine.outputs.kinds import TextOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from agents.providers.chat.role_alternation import WENT_ON, in_turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,21 +11,16 @@ from dataclasses import replace
 from agents.engine.interfaces.attached import said_messages
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
-from agents.engine.ledger import JSON, Step
+from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import (
-    Failure,
-    FileOutput,
-    Output,
-    Outputs,
-    RetryOutput,
-    Success,
-    TextOutput,
-    ToolOutput,
-)
+from agents.engine.outputs.kinds import Failure, Output, RetryOutput, Success, TextOutput, ToolOutput
+from agents.engine.outputs.registry import kind_of
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import parent
 from agents.engine.tools.tool import wire_name
 from agents.engine.view import asked_for
+
+logger = logging.getLogger(__name__)
 
 NOBODY_SPOKE = "(Nobody said anything: this turn began without a message.)"
 """Stands where a person's words would: many model servers insist that the two take turns."""
@@ -56,30 +52,29 @@ class CallIds:
 def round_messages(
     outputs: Outputs, path: str, ids: CallIds, *, prompt: int, limits: Limits, items: tuple[JSON, ...] = ()
 ) -> list[Message]:
-    """What one finished round said and did: the answer, its calls' results in call order, then the files they made.
+    """What one finished round said and did: the answer, its calls' results in call order, then what else they made.
 
-    A call that never got a result gets one here that says so (R23). File summaries stand at the end of the last result:
-    nothing may stand between calls and results (R21), and a message of the model after them would be taken for the
-    beginning of its next answer.
+    A call that never got a result gets one here that says so (R23). What is told of files, and of outputs of kinds from
+    outside, stands at the end of the last result: nothing may stand between calls and results (R21), and a message of
+    the model after them would be taken for the beginning of its next answer.
     """
     said = [o for o in outputs.at(path) if isinstance(o, TextOutput)]
     requests: list[CallRequest] = []
     results: list[ResultMessage] = []
-    files: list[FileOutput] = []
+    made: list[str] = []
     for entry in outputs.entries_of(path):
         call_id, name = ids.of(prompt, entry), wire_name(entry.tool)
         requests.append(CallRequest(call_id, name, entry.input))
         results.append(
             ResultMessage(call_id, name, result_text(entry, limits.result_characters, f"{prompt}:{entry.path}"))
         )
-        files += [o for o in outputs.at(entry.path) if isinstance(o, FileOutput)]
+        made += [words for o in outputs.at(entry.path) if (words := in_words(o))]
     messages: list[Message] = []
     text = "\n\n".join(spoken(o.text, o.partial) for o in said if o.text)
     if text or requests:
         messages.append(AssistantMessage(text, tuple(requests), items))
-    if files:
-        told = [results[-1].content, *(f"[file {o.name}] {o.summary}" for o in files)]
-        results[-1] = replace(results[-1], content="\n\n".join(told))
+    if made:
+        results[-1] = replace(results[-1], content="\n\n".join([results[-1].content, *made]))
     messages += results
     for output in outputs.at(path):
         if isinstance(output, RetryOutput):
@@ -88,6 +83,18 @@ def round_messages(
                 UserMessage(f"[error] {output.message} Try again."),
             ]
     return messages
+
+
+def in_words(output: Output) -> str:
+    """What the model is told of an output, in the words of its kind; "" where it is told nothing."""
+    kind = kind_of(output)
+    if kind is None or kind.told is None:
+        return ""
+    try:
+        return valid_text(kind.told(output) or "")
+    except Exception:
+        logger.warning("the model is told nothing of the output %r at %s", output.type, output.path, exc_info=True)
+        return ""
 
 
 def spoken(text: str, partial: bool) -> str:

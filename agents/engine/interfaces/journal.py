@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.engine.ledger import EMPTY, Ledger, Step
-from agents.engine.outputs.outputs import Output
+from agents.engine.outputs.kinds import Output
 
 
 @dataclass(frozen=True)

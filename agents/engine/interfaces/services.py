@@ -12,7 +12,7 @@ from agents.engine.errors import ToolError
 
 if TYPE_CHECKING:
     from agents.engine.interfaces.attached import Attached
-    from agents.engine.outputs.outputs import Output
+    from agents.engine.outputs.kinds import Output
 
 T = TypeVar("T")
 

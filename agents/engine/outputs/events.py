@@ -8,7 +8,8 @@ from typing import Any, Literal, Union
 from pydantic import Field
 
 from agents.engine.ledger import Step
-from agents.engine.outputs.outputs import Frozen, Output, Outputs
+from agents.engine.outputs.kinds import Frozen, Output
+from agents.engine.outputs.timeline import Outputs
 
 
 class Event(Frozen):

@@ -1,4 +1,7 @@
-"""The fold: what a step makes of the output that it touches. It never raises, whatever a ledger holds."""
+"""The fold: how a step changes an output of the built-in kinds. It never raises, whatever a ledger holds.
+
+Each kind that has a rule of its own names it in `registry`; `timeline` finds the output that a step touches.
+"""
 
 from __future__ import annotations
 
@@ -15,64 +18,58 @@ from agents.engine.outputs.kinds import (
     Approval,
     Deferred,
     Failure,
-    Output,
     Pending,
     RetryOutput,
     Running,
     Success,
+    TextOutput,
     ToolOutput,
-    kind_of,
+    place_of,
 )
-from agents.engine.paths import HUMAN, is_gate
+from agents.engine.paths import HUMAN
 from agents.engine.view import asked_for
 
 
-def fold(output: Output | None, step: Step, parent: str = "") -> Output | None:
-    """`output` after `step`: a new one where the step opens one (below `parent`), itself where it says nothing."""
-    if isinstance(output, ToolOutput):
-        if is_gate(step.path) and step.path != output.path:
-            return _fold_gate(output, step)
+def call(entry: ToolOutput | None, step: Step) -> ToolOutput | None:
+    """A call's entry after `step`: opened when it is asked for, changed by its gates, its start and its result."""
+    if entry is not None:
+        if step.path != entry.path:
+            return _fold_gate(entry, step)
         if rule := _ENTRY_RULES.get(step.type):
-            return rule(output, step)
-    return _opened(step, parent) or output
+            return rule(entry, step)
+    return _opened_entry(step) if _opens_entry(step) else entry
 
 
-def _opened(step: Step, parent: str) -> Output | None:
-    place: dict[str, Any] = {"path": step.path, "position": step.id, "parent": parent, "created_at": step.time}
+def text(output: TextOutput | None, step: Step) -> TextOutput:
+    """Each text is an output of its own, whatever was said before; one by the system says that it is."""
+    return TextOutput.opened_by(step, role_hint="system" if step.actor == "system" else "")
+
+
+def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
+    """The result of a round whose answer could not be read; no other step opens one."""
     data = step.payload
-    if step.type == "action_call":
-        return _opened_entry(step, place) if _opens_entry(step) else None
-    if step.type == "action_result":
-        if data.get("code") != "parse_failure":
-            return None
-        return RetryOutput(raw=str(data.get("raw", "")), message=str(data.get("message", "")), **place)
-    model = kind_of(step.type)
-    if model is None:
+    if step.type != "action_result" or data.get("code") != "parse_failure":
         return None
-    fields = {name: value for name, value in data.items() if name in model.model_fields and name not in place}
-    if step.type == "text" and step.actor == "system":
-        fields.setdefault("role_hint", "system")
-    try:
-        return model.model_validate({**fields, **place, "type": step.type})
-    except ValidationError:
-        return Output(type=step.type, **place)  # the kind has become another since
+    return RetryOutput(raw=str(data.get("raw", "")), message=str(data.get("message", "")), **place_of(step))
 
 
 def _opens_entry(step: Step) -> bool:
     """A model's call of anything, a policy's call of a tool, and a question that a policy asks a person."""
+    if step.type != "action_call":
+        return False
     if step.payload.get("policy") == HUMAN:
         return True  # below a tool's entry it never comes here: there it is that entry's gate. A model's is only a call
     return step.actor == "model" or bool(step.payload.get("tool"))
 
 
-def _opened_entry(step: Step, place: dict[str, Any]) -> ToolOutput:
+def _opened_entry(step: Step) -> ToolOutput:
     data = step.payload
     entry = ToolOutput(
         tool=data.get("policy", ""),
         call_id=data.get("call_id", ""),
         input=data.get("payload", {}),
         raw=data.get("raw"),
-        **place,
+        **place_of(step),
     )
     return _ask(entry, step) if entry.tool == HUMAN and not asked_for(step) else entry
 

@@ -1,14 +1,13 @@
-"""The kinds of outputs: what an entry of the timeline can be, and where a new kind is registered."""
+"""The models of outputs: what an entry of the timeline can be. `registry` has the kinds, one registration each."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal, Self, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.engine.decisions import Ask
-from agents.engine.errors import RegistryError, ToolError
-from agents.engine.ledger import JSON
+from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
 
 
@@ -92,6 +91,20 @@ class Output(Frozen):
     parent: str = ""
     created_at: str = ""
 
+    @classmethod
+    def opened_by(cls, step: Step, **defaults: JSON) -> Self:
+        """The output that a step opens: its payload as the fields, `defaults` for those it leaves out.
+
+        What the payload says that is no field of this model is left out. Raises pydantic's ValidationError.
+        """
+        said = {k: value for k, value in step.payload.items() if k in cls.model_fields and k not in Output.model_fields}
+        return cls.model_validate({**defaults, **said, **place_of(step), "type": step.type})
+
+
+def place_of(step: Step) -> dict[str, Any]:
+    """Where an output stands that this step opens, as its fields; the timeline adds the parent."""
+    return {"path": step.path, "position": step.id, "created_at": step.time}
+
 
 class TextOutput(Output):
     """Something said by the model, or by the system about the turn (`role_hint` is "system").
@@ -156,52 +169,3 @@ class RetryOutput(Output):
     type: Literal["retry"] = "retry"
     raw: str
     message: str
-
-
-_KINDS: dict[str, type[Output]] = {
-    "text": TextOutput,
-    "tool": ToolOutput,
-    "file": FileOutput,
-    "widget": WidgetOutput,
-    "reasoning": ReasoningOutput,
-    "retry": RetryOutput,
-}
-
-
-def register_kind(kind: str, model: type[Output]) -> None:
-    """Make steps of type `kind` open outputs of this model, their payload its fields. Raises RegistryError if taken."""
-    if kind in _KINDS:
-        raise RegistryError(f"the output kind {kind!r} is registered twice: {_KINDS[kind].__name__}, {model.__name__}")
-    _KINDS[kind] = model
-
-
-def check_kind(kind: str, data: dict[str, JSON]) -> None:
-    """Raise RegistryError for a kind that nobody registered, ToolError where its model refuses these fields."""
-    model = _KINDS.get(kind)
-    if model is None:
-        raise RegistryError(f"no output kind {kind!r} is registered")
-    try:
-        model.model_validate({**data, "type": kind, "path": "", "position": 0})
-    except ValidationError as error:
-        raise ToolError(f"the output {kind!r} does not take these fields: {error}", code="invalid_output") from error
-
-
-def forget_kind(kind: str) -> None:
-    """Undo `register_kind`."""
-    del _KINDS[kind]
-
-
-def kind_of(type: str) -> type[Output] | None:
-    """The model of the outputs that steps of this type open; None where they open none by themselves."""
-    return None if type in ("tool", "retry") else _KINDS.get(type)
-
-
-def load_output(data: dict[str, JSON]) -> Output:
-    """An output from its stored JSON.
-
-    A bare Output where its kind is no longer registered, or has become another since.
-    """
-    try:
-        return _KINDS.get(data["type"], Output).model_validate(data)
-    except ValidationError:
-        return Output.model_validate(data)

@@ -17,7 +17,7 @@ from agents.engine.errors import Halt, Suspended
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Ledger, Step, copy_json
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder

@@ -10,7 +10,8 @@ from agents.engine.errors import Behind, Cancelled, Halt
 from agents.engine.interfaces.journal import Journal, Record
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Output, Outputs
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.secrets import hide_in
 from agents.engine.view import View
 

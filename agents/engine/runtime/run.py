@@ -16,7 +16,7 @@ from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import HUMAN, join, parent
 from agents.engine.runtime.policy import Action, Context, Decorator, Policy, Registered, records_itself
 from agents.engine.runtime.recorder import Recorder

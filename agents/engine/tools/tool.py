@@ -18,7 +18,7 @@ from agents.engine.errors import RegistryError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.outputs import check_kind
+from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
 from agents.engine.schema import problem, schema_of
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from agents.engine.outputs.outputs import Output, ReasoningOutput, RetryOutput, ToolOutput
+from agents.engine.outputs.kinds import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
 from conversations.display.call import DisplayedCall, call_of, phrase, result_text
 from conversations.display.when import took

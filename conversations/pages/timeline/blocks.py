@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.engine.outputs.outputs import Output as Entry
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.registry import kind_of
 from conversations.display.call import DisplayedCall
 from conversations.display.gate import Card
 from conversations.models import File, State
@@ -14,6 +15,9 @@ from conversations.pages.timeline.activity import Activity
 from conversations.pages.timeline.drafts import Prose, RunningCommand
 from conversations.pages.timeline.widgets import Widget
 from conversations.usage.totals import Spent
+
+OTHER = "conversations/timeline/other.html"
+"""Shows an output whose kind has no template, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a turn. A kind of output that has no template of its own is shown by `other.html`.
+    """One block of a turn. `kind` names the template of what is no output; an output's own kind has its template.
 
     `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
     `words` what stands there as it is, of the `call` that it came of.
@@ -79,8 +83,11 @@ class Block:
 
     @property
     def templates(self) -> list[str]:
-        """The template, and the one to take where there is none."""
-        return [f"conversations/timeline/{self.kind}.html", "conversations/timeline/other.html"]
+        """The template, and the one to take where there is none: an output names its own, unless somebody was asked."""
+        if self.entry is None or self.card:
+            return [f"conversations/timeline/{self.kind}.html"]
+        kind = kind_of(self.entry)
+        return [*([kind.template] if kind and kind.template else []), OTHER]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.engine.outputs.outputs import Output as Entry
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.models import Prompt, State
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent

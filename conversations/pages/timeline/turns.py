@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from agents.engine.outputs.outputs import FileOutput, TextOutput, ToolOutput, WidgetOutput, reading_order
-from agents.engine.outputs.outputs import Output as Entry
+from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import Output as Entry
+from agents.engine.outputs.timeline import reading_order
 from conversations.display.call import call_of, result_text
 from conversations.display.gate import Card, cards
 from conversations.display.json import files_of

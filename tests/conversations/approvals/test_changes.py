@@ -14,7 +14,7 @@ from django.urls import reverse
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import CHANGE_MOST, Change
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from agents.plugins.files.tools import edit_file, write_file
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.display.gate import card

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from agents.engine.decisions import STATES
 from agents.engine.ledger import Step
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.ledger.journal import append
 from conversations.models import GateState, Output, Prompt, State

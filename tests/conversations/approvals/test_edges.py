@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.engine.execution.gates import requirement
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import Step
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.tools.tool import ToolCall
 from agents.plugins.shell.tools import run
 from conversations.approvals import decisions as module

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from pydantic import BaseModel, Field
 
 from agents import discovery
-from agents.engine.outputs.outputs import ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.many import TOGETHER_MOST, WantedDecision, decide_many

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from conversations.accounts.keys import make_key
 from conversations.display.json import outputs_json, usage_json
 from conversations.display.moments import TurnMoment

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoDbBlocker
 
 from agents.engine.ledger import JSON, canonical
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from conversations.erasure.steps import redact
 from conversations.management.commands import export_ledger
 from conversations.models import Conversation, Output, Prompt, Step

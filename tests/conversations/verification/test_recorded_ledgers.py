@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.engine.ledger import JSON, Ledger, Step
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from conversations.verification.exported import Exported, verify_file
 from conversations.verification.rules import problems_of

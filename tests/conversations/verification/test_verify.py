@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
 from agents.engine.ledger import JSON, canonical
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from conversations.database import guard
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact

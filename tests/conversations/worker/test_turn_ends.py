@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from agents.engine.errors import ProviderError, ToolError
 from agents.engine.interfaces.provider import Answer
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import TextOutput
+from agents.engine.outputs.kinds import TextOutput
 from agents.engine.tools.tool import ToolCall
 from conversations.ledger.claims import Claim
 from conversations.models import Output, Prompt, Usage

@@ -6,7 +6,7 @@ import pytest
 
 from agents.engine.ledger import Ledger
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import ToolCall, tool
 from tests.engine.cast import Amount, Command, Name, World, site
 from tests.engine.execution.test_gates import ONE

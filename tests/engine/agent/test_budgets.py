@@ -9,7 +9,8 @@ from agents.engine.agent.model import model
 from agents.engine.agent.turn import ONCE_MORE, agent
 from agents.engine.errors import RegistryError
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs, TextOutput
+from agents.engine.outputs.kinds import TextOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from tests.engine.cast import World, site

@@ -9,7 +9,8 @@ from agents.engine.interfaces.provider import Request
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Output, Outputs, TextOutput
+from agents.engine.outputs.kinds import Output, TextOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.results.tools import read_on
 from tests.engine.cast import Number, World, site

@@ -11,7 +11,8 @@ from agents.engine import Ledger
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage, problems
 from agents.engine.interfaces.provider import Answer
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs, RetryOutput, TextOutput
+from agents.engine.outputs.kinds import RetryOutput, TextOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint

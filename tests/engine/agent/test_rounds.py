@@ -11,7 +11,7 @@ from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import text
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from tests.engine.cast import World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint

@@ -12,7 +12,8 @@ from agents.engine.execution.gates import shown_digest
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.outputs.change import CHANGE_MOST, LINES_MOST, SPELLED_MOST, Change
-from agents.engine.outputs.outputs import Approval, Outputs
+from agents.engine.outputs.kinds import Approval
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.gatekeeper import AskEverybody, GateVerdict
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View

@@ -6,7 +6,7 @@ from agents.engine.agent.projection import CallIds, turn_messages
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Tool
 from agents.engine.view import View
 from tests.engine.cast import World, site

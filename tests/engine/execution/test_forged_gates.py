@@ -6,7 +6,8 @@ import pytest
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, Step
-from agents.engine.outputs.outputs import Outputs, ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import tool
 from agents.engine.view import View
 from tests.engine.cast import World, site

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agents.engine.ledger import Ledger
-from agents.engine.outputs.outputs import Outputs, ToolOutput
+from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.gatekeeper import AskEverybody, GateVerdict
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View

@@ -9,7 +9,7 @@ from agents.engine.errors import Cancelled, ToolError
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import Ledger, Step
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime import run as runtime
 from agents.engine.runtime.run import Run
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool

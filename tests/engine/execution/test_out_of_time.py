@@ -12,7 +12,8 @@ from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, Request, TextDelta
 from agents.engine.ledger import Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs, TextOutput
+from agents.engine.outputs.kinds import TextOutput
+from agents.engine.outputs.timeline import Outputs
 from tests.engine.cast import World, site
 from tests.engine.support import ScriptedProvider, Site, carry_on, end_of, says
 

@@ -1,16 +1,15 @@
 """The fold: what people see of a ledger, from any part of it, whatever stands in it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agents.engine.agent.projection import NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
-from agents.engine.errors import RegistryError
 from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage, problems
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Step, action_call, action_error, action_result, text
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Output, Outputs, ToolOutput, forget_kind, load_output, register_kind
+from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.registry import load_output
+from agents.engine.outputs.timeline import Outputs
 from tests.engine.journals import numbered
 
 
@@ -84,35 +83,6 @@ def test_outputs_survive_json() -> None:
 def test_steps_of_an_unknown_type_touch_nothing() -> None:
     """Old ledgers and new kinds: what nobody registered is skipped."""
     assert len(folded(Step("x", "hologram", {"a": 1}), at("1/0", Step("x", "hologram")), CALL)) == 1
-
-
-class Chart(Output):
-    points: list[int]
-
-
-@pytest.fixture
-def chart() -> Iterator[None]:
-    register_kind("chart", Chart)
-    yield
-    forget_kind("chart")
-
-
-@pytest.mark.usefixtures("chart")
-def test_a_registered_kind_opens_outputs_of_its_own() -> None:
-    """A variant and nothing else: the loop does not change for it (S5)."""
-    (output,) = folded(Step("tool:x", "chart", {"points": [1, 2], "more": "ignored"})).in_order()
-    assert output == Chart(type="chart", path="", position=1, created_at=output.created_at, points=[1, 2])
-    assert load_output(output.model_dump(mode="json")) == output
-    with pytest.raises(RegistryError):
-        register_kind("chart", Chart)
-
-
-@pytest.mark.usefixtures("chart")
-def test_a_payload_that_no_longer_fits_its_kind_does_not_raise() -> None:
-    """The kind became another since: a bare output stands at its place, in the fold and from the store alike."""
-    (output,) = folded(Step("tool:x", "chart", {"points": "old"})).in_order()
-    assert type(output) is Output
-    assert load_output({**output.model_dump(mode="json"), "points": "old"}) == output
 
 
 @pytest.mark.parametrize("key", ["cards", "card", "cardinal", "humans", "human", "card1"])

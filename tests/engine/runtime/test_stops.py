@@ -9,7 +9,7 @@ from agents.engine.errors import Cancelled, Draining, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.interfaces.provider import Answer, Request
 from agents.engine.ledger import Ledger, Step
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.run import Run
 from agents.engine.view import View
 from tests.engine.cast import World, site

@@ -13,7 +13,7 @@ from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.messages import AssistantMessage
 from agents.engine.ledger import DEEPEST, Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Outputs
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
 from agents.engine.view import View
 from tests.engine.cast import Name, Number, World, site

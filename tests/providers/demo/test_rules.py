@@ -14,7 +14,7 @@ from django.conf import settings
 from agents.engine.agent.projection import NOBODY_SPOKE, result_text
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
-from agents.engine.outputs.outputs import Failure, Success, ToolOutput
+from agents.engine.outputs.kinds import Failure, Success, ToolOutput
 from agents.providers.demo import chat, wire
 from agents.providers.demo.guide import INTRODUCTION
 from agents.providers.demo.rules import answer

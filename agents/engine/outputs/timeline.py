@@ -1,58 +1,13 @@
-"""What people see: the outputs, a fold of the steps. Folding a ledger again gives the same outputs."""
+"""The timeline of a turn: its outputs, a fold of the steps. Folding a ledger again gives the same outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from agents.engine.ledger import Step
-from agents.engine.outputs.fold import fold
-from agents.engine.outputs.kinds import (
-    Approval,
-    Deferred,
-    Failure,
-    FileOutput,
-    Frozen,
-    Output,
-    Pending,
-    ReasoningOutput,
-    RetryOutput,
-    Running,
-    Success,
-    TextOutput,
-    ToolOutput,
-    ToolResult,
-    WidgetOutput,
-    check_kind,
-    forget_kind,
-    load_output,
-    register_kind,
-)
+from agents.engine.outputs.kinds import Output, ToolOutput
+from agents.engine.outputs.registry import Kind, find_kind
 from agents.engine.paths import HUMAN, ancestors, is_gate, parent
-
-__all__ = [
-    "Approval",
-    "Deferred",
-    "Failure",
-    "FileOutput",
-    "Frozen",
-    "Output",
-    "Outputs",
-    "Pending",
-    "ReasoningOutput",
-    "RetryOutput",
-    "Running",
-    "Success",
-    "TextOutput",
-    "ToolOutput",
-    "ToolResult",
-    "WidgetOutput",
-    "check_kind",
-    "fold",
-    "forget_kind",
-    "load_output",
-    "reading_order",
-    "register_kind",
-]
 
 
 class Outputs:
@@ -68,10 +23,16 @@ class Outputs:
 
     def add(self, step: Step) -> Output | None:
         """Fold one step in. Returns the output it opened or changed; None if it touches none (never raises)."""
-        before = self._touched(step)
-        after = fold(before, step, self._parent(step))
+        entry = self._touched(step)
+        kind = find_kind(_kind_touched(step, entry))
+        if kind is None:
+            return None
+        before = entry if kind.name == "tool" else self._latest(kind, step.path)
+        after = kind.after(before, step)
         if after is None or after is before:
             return None
+        if (before is None or after.position != before.position) and (above := self._parent(step)):
+            after = after.model_copy(update={"parent": above})
         self.put(after)
         return after
 
@@ -106,8 +67,8 @@ class Outputs:
     def __len__(self) -> int:
         return len(self._by_position)
 
-    def _touched(self, step: Step) -> Output | None:
-        """An entry is found by its call's path; the gates of a call stand one step below it."""
+    def _touched(self, step: Step) -> ToolOutput | None:
+        """The entry of the call that the step belongs to; the gates of a call stand one step below it."""
         found = self.entry(step.path)
         if found or not is_gate(step.path):
             return found
@@ -116,11 +77,33 @@ class Outputs:
             return above if step.payload.get("policy") == HUMAN else None
         return above if above and above.approval and above.approval.path == step.path else None
 
+    def _latest(self, kind: Kind, path: str) -> Output | None:
+        """The last output of this kind at this very path, which a rule of its own may change."""
+        if kind.fold is None:
+            return None
+        return next((output for output in reversed(self.at(path)) if isinstance(output, kind.model)), None)
+
     def _parent(self, step: Step) -> str:
         """The entry that a new output of this step stands below."""
         opens_entry = step.type == "action_call"
         paths = ancestors(parent(step.path) if opens_entry and step.path else step.path)
         return next((path for path in paths if path in self._entries), "")
+
+
+def _kind_touched(step: Step, entry: ToolOutput | None) -> str:
+    """The name of the kind of output that a step opens or changes; `entry` is that of the call it belongs to.
+
+    The record's own steps make the entries of calls, and of answers that could not be read. Every other step opens an
+    output of the kind of its own name, where there is one.
+    """
+    if entry is not None and step.path != entry.path:
+        return "tool"  # whatever stands at its gate is the gate's
+    match step.type:
+        case "action_call" | "action_start" | "action_deferred":
+            return "tool"
+        case "action_result":
+            return "retry" if entry is None else "tool"
+    return step.type
 
 
 def reading_order(outputs: Iterable[Output]) -> list[Output]:
