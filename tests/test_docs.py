@@ -92,14 +92,23 @@ def test_the_requests_of_the_first_minute_are_understood() -> None:
 
 
 def test_what_the_architecture_names_is_there() -> None:
-    """In "Who owns what" each lower-case name is a module or a folder, in "Where to look first" each path."""
+    """In "The folders" each lower-case name is a module or a folder; so is each path on the whole page."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    owners = text.partition("\n## Who owns what\n")[2].partition("\n## ")[0]
-    look = text.partition("\n## Where to look first\n")[2]
-    named = {*re.findall(r"`([a-z_/.]+)`", owners), *re.findall(r"`(\w+/[\w/.]+)`", look)} - {"openai", "/healthz"}
+    folders = text.partition("\n## The folders\n")[2].partition("\n## ")[0]
+    paths = re.findall(r"`([a-z]\w+/[\w/.]+)`", text)
+    named = {*re.findall(r"`([a-z_/.]+)`", folders), *paths} - {"openai", "/healthz"}
     missing = [name for name in named if not any((room / f"{name}{end}").exists() for room in ROOMS for end in ENDS)]
     assert missing == []
     assert len(named) > 60  # they are found at all
+
+
+def test_the_architecture_lists_every_folder() -> None:
+    """A folder of Python modules in conversations/, agents/ or the engine has its row."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for above in ("conversations", "agents", "agents/engine"):
+        rows = text.partition(f"\n### `{above}/`\n")[2].partition("\n##")[0]
+        there = {folder.parent.name for folder in (ROOT / above).glob("*/__init__.py")}
+        assert {name for name in there if f"| `{name}/` |" not in rows} - {"migrations"} == set(), above
 
 
 def test_what_the_page_of_promises_names_is_there() -> None:
