@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 OWN, OTHERS = "conversations.decide_own_approval", "conversations.decide_approval"
 
 
-Shown = TypeVar("Shown", bound=Output)
+Gated = TypeVar("Gated", bound=Output)
 
 
-def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Shown]) -> QuerySet[Shown]:
+def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Gated]) -> QuerySet[Gated]:
     """Those of the outputs that the admin's approvals show: all to whoever decides for others, else a person's own."""
     if staff.has_perm(OTHERS):
         return outputs

@@ -14,7 +14,7 @@ from conversations.ledger.redacted import sha256, still_holds
 from conversations.verification.rules import LedgerProblem, guarded
 
 if TYPE_CHECKING:
-    from conversations.models import Step as Row
+    from conversations.models import Step as StepRow
 
 BROKEN = "the chain is broken: this step, or the one before it, is not what was recorded"
 
@@ -33,7 +33,7 @@ class KeptStep:
     digest: str
 
     @classmethod
-    def of(cls, row: Row) -> KeptStep:
+    def of(cls, row: StepRow) -> KeptStep:
         """One from the database."""
         time = row.time.astimezone(UTC).isoformat()
         return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)

@@ -14,12 +14,12 @@ from django.db.models.fields.files import FieldFile
 from agents.engine import actors
 from agents.engine.closing import USAGE, spent
 from agents.engine.interfaces.attached import Attached
-from agents.engine.ledger import JSON
-from agents.engine.ledger import Step as Entry
+from agents.engine.ledger import JSON, Step
 from conversations.ledger.journal import CHANGING, output_columns
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK, sha256
-from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
+from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Usage
+from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
 from conversations.verification.chain import Chain, KeptStep, RedactedPayload
 from conversations.verification.rules import LedgerProblem, folded, guarded, problems_of
@@ -94,11 +94,11 @@ def _locked(conversation_id: int) -> Conversation:
     return Conversation.objects.select_for_update(of=("self",)).get(pk=conversation_id)
 
 
-def _next(conversation_id: int, after: int) -> list[Step]:
-    return list(Step.objects.filter(conversation=conversation_id, seq__gt=after).order_by("seq")[:AT_ONCE])
+def _next(conversation_id: int, after: int) -> list[StepRow]:
+    return list(StepRow.objects.filter(conversation=conversation_id, seq__gt=after).order_by("seq")[:AT_ONCE])
 
 
-def _walk(rows: list[Step], chain: Chain, found: Verified, own: set[int]) -> None:
+def _walk(rows: list[StepRow], chain: Chain, found: Verified, own: set[int]) -> None:
     for row in rows:
         found.steps += 1
         with guarded(found.problems, row.seq):
@@ -106,7 +106,7 @@ def _walk(rows: list[Step], chain: Chain, found: Verified, own: set[int]) -> Non
             found.problems += _columns(row, own)
 
 
-def _columns(row: Step, own: set[int]) -> Iterator[LedgerProblem]:
+def _columns(row: StepRow, own: set[int]) -> Iterator[LedgerProblem]:
     """What a step's columns say besides the chain."""
     entry = KeptStep.of(row).step()
     if row.attempt != (entry.payload.get("attempt") if row.type == "action_start" else None):
@@ -123,7 +123,7 @@ def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive
             prompt = Prompt.objects.get(pk=pk)
         except (Conversation.DoesNotExist, Prompt.DoesNotExist):
             return
-        rows = Step.objects.filter(conversation=conversation, prompt=prompt).order_by("seq")
+        rows = StepRow.objects.filter(conversation=conversation, prompt=prompt).order_by("seq")
         steps = [KeptStep.of(row).step() for row in rows]
         outputs = {row.position: row for row in Output.objects.filter(prompt=prompt)}
         usage = {row.path: row for row in Usage.objects.filter(prompt_id=pk)}
@@ -142,7 +142,7 @@ def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive
             problems += _named(conversation, step, alive)
 
 
-def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[LedgerProblem]:
+def _outputs(prompt: Prompt, steps: list[Step], rows: dict[int, Output]) -> Iterator[LedgerProblem]:
     """The outputs of the steps are the rows, column by column."""
     expected = folded(steps)
     for position in sorted(expected.keys() | rows.keys()):
@@ -162,7 +162,7 @@ def _stored(name: str, value: Any) -> Any:
     return datetime.fromisoformat(value) if value and name in CHANGING and name.endswith("_at") else value
 
 
-def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> Iterator[LedgerProblem]:
+def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
     """The prompt's row is what its steps add up to, and the one that runs or waits holds the slot."""
     if not steps:
         yield LedgerProblem(0, f"{prompt} has no steps")
@@ -185,7 +185,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Entry]) -> I
         yield LedgerProblem(last, f"{prompt} has begun and does not hold the slot")
 
 
-def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[LedgerProblem]:
+def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
     """The prompt's row says what the turn's own call does of what was asked, how and by whom.
 
     The values are not told: this goes into logs, and one of them is a message.
@@ -211,7 +211,7 @@ def _asked(prompt: Prompt, steps: list[Entry]) -> Iterator[LedgerProblem]:
 
 
 def _usage(
-    conversation: Conversation, prompt: Prompt, steps: list[Entry], rows: dict[str, Usage]
+    conversation: Conversation, prompt: Prompt, steps: list[Step], rows: dict[str, Usage]
 ) -> Iterator[LedgerProblem]:
     """What was used of models is counted, answer by answer."""
     answers = {step.path: step for step in steps if spent(step) is not None}
@@ -232,7 +232,7 @@ def _usage(
             )
 
 
-def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
+def _named(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
     """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
     if step.type == "action_start" and (name := step.payload.get("snapshot")):
         text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
@@ -247,7 +247,7 @@ def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Le
         yield from _given(conversation, step, alive)
 
 
-def _left(step: Entry) -> Iterator[LedgerProblem]:
+def _left(step: Step) -> Iterator[LedgerProblem]:
     """Of the files that a redacted step names, none is left."""
     named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
     for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
@@ -255,7 +255,7 @@ def _left(step: Entry) -> Iterator[LedgerProblem]:
             yield LedgerProblem(step.id, f"was redacted, and the file {pk} is there all the same")
 
 
-def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
+def _given(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
     """The files that came with what was said."""
     try:
         given = Attached.of(step.payload["payload"])
@@ -267,7 +267,7 @@ def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Le
         yield from _file(conversation, step, named, alive, "name", "size", "path")
 
 
-def _file(conversation: Conversation, step: Entry, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
+def _file(conversation: Conversation, step: Step, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
     """The file that a step names is there, with its content; what the step tells of it is true."""
     row = File.objects.filter(conversation=conversation, pk=named.pk).first()
     if row is None:
