@@ -15,7 +15,7 @@ HAD_BEGUN = "It had begun: some or all of it may have happened, check before you
 """Said of a call that was cut off, so that nobody takes it for one that was never done."""
 
 
-def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
+def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
     """The steps that end the turn as `state`: each open gate and call gets its result, the root last.
 
     `message` is what a person reads, and what the model reads of the calls that were not finished.
@@ -34,17 +34,17 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
             steps.append(replace(action_error("runtime", code, why), path=call.path))
     if state == "failed":
         steps.append(Step("system", "text", {"text": message, "role_hint": "system"}))
-    return [*steps, end(view, state, stop_reason)]
+    return [*steps, turn_result(view, state, stop_reason)]
 
 
-def end(view: View, state: str, stop_reason: str) -> Step:
+def turn_result(view: View, state: str, stop_reason: str) -> Step:
     """The result of the root call: the end of the turn."""
     return Step(
-        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": usage_of(view)}, path=""
+        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": turn_usage(view)}, path=""
     )
 
 
-def usage_of(view: View) -> dict[str, JSON]:
+def turn_usage(view: View) -> dict[str, JSON]:
     """The tokens of all answers of the turn, what they cost, and the models that gave them (S39).
 
     `cost_nano_usd` is None where the price of an answer is not known.
@@ -53,7 +53,7 @@ def usage_of(view: View) -> dict[str, JSON]:
     models: set[str] = set()
     prices: list[int | None] = []
     for step in view.steps:
-        if (used := spent(step)) is not None:
+        if (used := answer_usage(step)) is not None:
             for name in USAGE:
                 totals[name] += used.get(name, 0)
             models.add(str(step.payload["model"]))
@@ -62,7 +62,7 @@ def usage_of(view: View) -> dict[str, JSON]:
     return totals | {"cost_nano_usd": cost, "models": sorted(models)}
 
 
-def spent(step: Step) -> dict[str, int] | None:
+def answer_usage(step: Step) -> dict[str, int] | None:
     """The tokens of this answer of a model; None where the step is none."""
     used = step.payload.get("usage") if step.type == "action_result" and step.path else None
     return used if isinstance(used, dict) and "model" in step.payload else None

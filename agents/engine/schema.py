@@ -22,11 +22,11 @@ def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
     schema: dict[str, JSON] = model.model_json_schema()
     schema.pop("title", None)
     if named := schema.get("$defs"):
-        schema["$defs"] = {name: _closed(each) for name, each in named.items()}
-    return _closed(schema)
+        schema["$defs"] = {name: _forbid_unknown(each) for name, each in named.items()}
+    return _forbid_unknown(schema)
 
 
-def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
+def _forbid_unknown(schema: dict[str, JSON]) -> dict[str, JSON]:
     """An object of named properties takes no others, unless it says so itself."""
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
@@ -53,7 +53,7 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
         return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     found = [(place, "not known") for place in sorted(dropped) if place not in payload]
     if unknown := sorted(place for place in dropped if place in payload):
-        names = {str(_given_as(name, field)[0]) for name, field in model.model_fields.items()}
+        names = {str(_input_names(name, field)[0]) for name, field in model.model_fields.items()}
         found.append((", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}"))
     return found
 
@@ -71,29 +71,29 @@ def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, s
     except ValidationError as error:
         read = model.model_validate_json(said, strict=True)
         unknown = [e["loc"] for e in error.errors() if e["type"] in UNKNOWN]
-        return read, {".".join(map(str, place)) for place in unknown if not _holds(read, place)}
+        return read, {".".join(map(str, place)) for place in unknown if not _contains(read, place)}
 
 
-def _holds(value: Any, place: tuple[int | str, ...]) -> bool:
+def _contains(value: Any, place: tuple[int | str, ...]) -> bool:
     """Whether an input holds what was given at this place: a key that the model there allows, though it has no field.
 
     The input itself is looked at: what it would be dumped as may leave out and rename.
     """
     part, *rest = place
     if not rest:
-        return part in _more(value)
-    inside = list(_inside(value, part)) or [value]  # a part that leads nowhere names the branch of a union
-    return any(_holds(each, tuple(rest)) for each in inside)
+        return part in _extra(value)
+    inside = list(_children(value, part)) or [value]  # a part that leads nowhere names the branch of a union
+    return any(_contains(each, tuple(rest)) for each in inside)
 
 
-def _inside(value: Any, part: int | str) -> Iterator[Any]:
+def _children(value: Any, part: int | str) -> Iterator[Any]:
     """What `part` of a place may stand for in this value. The key of a dict may have been read as a number, a date."""
     if isinstance(value, RootModel):
-        yield from _inside(value.root, part)
+        yield from _children(value.root, part)
     elif isinstance(value, BaseModel):
         named = type(value).model_fields.items()
-        yield from (getattr(value, name) for name, field in named if part in _given_as(name, field))
-        yield from _inside(value.model_extra, part)
+        yield from (getattr(value, name) for name, field in named if part in _input_names(name, field))
+        yield from _children(value.model_extra, part)
     elif isinstance(value, Mapping):
         yield from (each for key, each in value.items() if str(key) == str(part))
     elif isinstance(value, list | tuple) and isinstance(part, int):
@@ -102,16 +102,16 @@ def _inside(value: Any, part: int | str) -> Iterator[Any]:
         yield from (getattr(value, each.name) for each in fields(value) if each.name == part)
 
 
-def _more(value: Any) -> Mapping[Any, Any]:
+def _extra(value: Any) -> Mapping[Any, Any]:
     """What a value holds by keys that its type does not name."""
     if isinstance(value, RootModel):
-        return _more(value.root)
+        return _extra(value.root)
     if isinstance(value, BaseModel):
         return value.model_extra or {}
     return value if isinstance(value, Mapping) else {}
 
 
-def _given_as(name: str, field: FieldInfo) -> list[str | int]:
+def _input_names(name: str, field: FieldInfo) -> list[str | int]:
     """The names under which an input may give a field; the first is the one that its schema shows."""
     alias = field.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []

@@ -18,11 +18,11 @@ _known: list[str] = []
 
 def keep_secret(texts: Iterable[str]) -> None:
     """From now on these are hidden, in the place of what was hidden before. Short ones are not."""
-    forms = {form for text in texts if len(text) >= SHORTEST for form in _forms(text)}
+    forms = {form for text in texts if len(text) >= SHORTEST for form in _encodings(text)}
     _known[:] = sorted(forms, key=len, reverse=True)
 
 
-def _forms(text: str) -> Iterator[str]:
+def _encodings(text: str) -> Iterator[str]:
     """A secret as it is, as it stands within a JSON text, and in an address."""
     yield text
     yield json.dumps(text)[1:-1]
@@ -45,7 +45,7 @@ def hide_in(value: JSON) -> JSON:
 
     Keys too: those of a tool's result may come from anywhere. The engine's own are no secret of anybody.
     """
-    if not _known or not _tells(value):
+    if not _known or not _contains_secret(value):
         return value
     if isinstance(value, str):
         return hide(value)
@@ -54,16 +54,18 @@ def hide_in(value: JSON) -> JSON:
     return {hide(key) if isinstance(key, str) else key: hide_in(item) for key, item in value.items()}
 
 
-def begun(text: str) -> int:
+def partial_secret_length(text: str) -> int:
     """How many characters at the end of a text could be the beginning of a secret that goes on after it."""
     longest = len(_known[0]) - 1 if _known else 0
     ends = (text[start:] for start in range(max(0, len(text) - longest), len(text)))
     return next((len(end) for end in ends if any(secret.startswith(end) for secret in _known)), 0)
 
 
-def _tells(value: JSON) -> bool:
+def _contains_secret(value: JSON) -> bool:
     if isinstance(value, str):
         return any(secret in value for secret in _known)
     if isinstance(value, list):
-        return any(map(_tells, value))
-    return isinstance(value, dict) and any(_tells(key) or _tells(item) for key, item in value.items())
+        return any(map(_contains_secret, value))
+    return isinstance(value, dict) and any(
+        _contains_secret(key) or _contains_secret(item) for key, item in value.items()
+    )

@@ -9,6 +9,6 @@ import re
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
-def unseen(character: str) -> bool:
+def is_unseen(character: str) -> bool:
     """Whether nothing, or something else, is seen of it. A blank is seen; of tabs and line breaks the caller knows."""
     return not character.isprintable() or bool(_BLANK.match(character))

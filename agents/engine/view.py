@@ -81,7 +81,7 @@ class View:
         """The calls that wait for a person."""
         return [call for call in self.open_calls() if opens_gate(call)]
 
-    def own(self, path: str) -> list[Step]:
+    def own_steps(self, path: str) -> list[Step]:
         """The ledger of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
         depth = path.count("/") + 1 if path else 0
         return [step for step in self.steps if self._belongs(step, path, depth)]
@@ -98,11 +98,11 @@ class View:
         """The plugin's state now, or as it was before the step with this id."""
         for step in reversed(self._states):
             if step.payload["plugin"] == plugin and (before is None or step.id < before):
-                return self._copied(step.payload["value"])
-        return self._copied(self.before.get(plugin, {}))
+                return self._copy(step.payload["value"])
+        return self._copy(self.before.get(plugin, {}))
 
     @staticmethod
-    def _copied(value: dict[str, JSON]) -> dict[str, JSON]:
+    def _copy(value: dict[str, JSON]) -> dict[str, JSON]:
         """For whoever changes it in place: what stands in the ledger stays."""
         return {key: copy_json(each) for key, each in value.items()}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.engine.agent.projection import TURN_ENDED
 from agents.engine.errors import ProviderError
-from agents.engine.execution.gates import ShownCall, shown
+from agents.engine.execution.gates import ShownCall, describe_call
 from agents.engine.interfaces.journal import Journal
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
@@ -135,7 +135,7 @@ def digest_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | No
 def shown_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> ShownCall:
     """What a person would be shown of this call now."""
     looked_at = ToolCall(tool.name, parse(tool.input, payload), 1, services or Site(), "1/0")
-    return shown(tool, payload, looked_at)
+    return describe_call(tool, payload, looked_at)
 
 
 def open_gates(ledger: Ledger) -> list[str]:
@@ -218,7 +218,7 @@ async def carry_on(
     journal = journal or CrashingJournal(ledger)
     services = options.pop("services", None) or Site()
     said = {"text": "go"} if payload is None else payload
-    await Run(registry, journal, services, steps=ledger, **options).root(policy, said)
+    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said)
     return journal.ledger  # type: ignore[attr-defined,no-any-return]
 
 

@@ -27,7 +27,7 @@ EMPTY = "empty_answer"
 """The code of an answer that says nothing and asks for nothing: its model is asked once more, not again and again."""
 
 
-async def attempts(
+async def ask_until_answered(
     provider: Provider,
     request: Request,
     ctx: Context,
@@ -42,11 +42,11 @@ async def attempts(
     """
     run = ctx.run
     while True:
-        run.going_on()
-        if (limit := ctx.clock.up()) is not None:
-            return [action_error("runtime", "timeout", out_of_time(limit))]
+        run.raise_if_stopped()
+        if (limit := ctx.clock.expired()) is not None:
+            return [action_error("runtime", "timeout", timeout_message(limit))]
         attempt = len(run.view.at(ctx.path, "action_start")) + 1
-        asked = replace(request, tier=FALLBACK) if fell_back(ctx) else request
+        asked = replace(request, tier=FALLBACK) if fallback_note(ctx) else request
         ran = round(ctx.services.running_seconds(), 3)
         begun = {"attempt": attempt, "fence": run.fence, "tier": asked.tier, "ran": ran, **start}
         run.stage(Step(run.worker, "action_start", begun, path=ctx.path), snapshots=snapshots)
@@ -56,21 +56,21 @@ async def attempts(
             return await run.effect(_collect(provider, asked, ctx, attempt, so_far), ctx.clock.left())
         except Cancelled:
             if not run.view.result(""):  # a person stopped it, and has read this (R9)
-                run.stage(*(replace(said, path=ctx.path) for said in _said(so_far)))
+                run.stage(*(replace(said, path=ctx.path) for said in _partial_text(so_far)))
             raise
         except TimeoutError:
-            return [*_said(so_far), action_error("runtime", "timeout", out_of_time(ctx.clock.limit()))]
+            return [*_partial_text(so_far), action_error("runtime", "timeout", timeout_message(ctx.clock.limit()))]
         except ProviderError as error:
-            further = _further(error, asked.tier, attempt, ctx)
-            if further[-1].type == "action_result":
-                return further
-            run.stage(*further)
+            steps = _after_failure(error, asked.tier, attempt, ctx)
+            if steps[-1].type == "action_result":
+                return steps
+            run.stage(*steps)
             await run.flush()
             ctx.services.draft(ctx.path, "", attempt + 1)  # what it had said is no part of what it will say
-            await run.effect(asyncio.sleep(further[0].payload["wait_seconds"]))
+            await run.effect(asyncio.sleep(steps[0].payload["wait_seconds"]))
 
 
-def _given_up(error: ProviderError, wait: float, limit: float | None) -> Step:
+def _final_error(error: ProviderError, wait: float, limit: float | None) -> Step:
     """The error of a question that is not asked again; `limit`: the running time that would be up before."""
     if wait > WAIT_MOST:
         why = f"The model server wants no question for {wait:.0f} seconds, so it was not asked again: try after that."
@@ -81,18 +81,18 @@ def _given_up(error: ProviderError, wait: float, limit: float | None) -> Step:
     return action_error("runtime", "timeout", f"{why} Its last error: {error.message}")
 
 
-def out_of_time(limit: float) -> str:
+def timeout_message(limit: float) -> str:
     """What is said of an agent whose running time is up."""
     return f"Stopped after {limit:g} seconds of running, its limit."
 
 
-def _said(so_far: list[str]) -> list[Step]:
+def _partial_text(so_far: list[str]) -> list[Step]:
     """The beginning of an answer, which somebody has read; none where nothing is to be read of it yet."""
     words = "".join(so_far)
     return [text("model", words, partial=True)] if words.strip() else []
 
 
-def fell_back(ctx: Context) -> Step | None:
+def fallback_note(ctx: Context) -> Step | None:
     """The note that this question went to the model that stands in; None while its own is asked.
 
     None too where the site has none any more: then its own is asked again.
@@ -103,7 +103,7 @@ def fell_back(ctx: Context) -> Step | None:
     return next((note for note in notes if note.payload.get("code") == FALLBACK), None)
 
 
-def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> list[Step]:
+def _after_failure(error: ProviderError, tier: str, attempt: int, ctx: Context) -> list[Step]:
     """What is recorded before the next attempt; where there is none, the error alone.
 
     The model that stands in is asked where another may well answer: the own one failed in passing once too often, has
@@ -111,7 +111,7 @@ def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> lis
     would go to it whole; and not after a refusal: that is of the request, the key or the settings, which both share,
     and somebody should hear of it.
     """
-    limits, since = ctx.run.limits, fell_back(ctx)
+    limits, since = ctx.run.limits, fallback_note(ctx)
     failed = [
         step.payload for step in ctx.run.view.at(ctx.path, "action_retry") if step.id > (since.id if since else 0)
     ]
@@ -124,7 +124,7 @@ def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> lis
     if again and wait <= WAIT_MOST and wait < time:
         return [Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": wait}, path=ctx.path)]
     if since or time <= 0 or not limits.fallback or not (error.retryable or error.code == "incomplete"):
-        return [_given_up(error, wait, ctx.clock.limit() if again and wait >= time else None)]
+        return [_final_error(error, wait, ctx.clock.limit() if again and wait >= time else None)]
     message = f"The model of tier {tier!r} did not answer ({error.code}), so the fallback model is asked."
     return [
         Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": 0.0}, path=ctx.path),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.engine.agent.projection import CallIds, round_messages, turn_messages
-from agents.engine.interfaces.attached import Attached, said_messages
+from agents.engine.interfaces.attached import Attachment, input_messages
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
@@ -27,10 +27,10 @@ class History:
     """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
 
     def __init__(
-        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attached] = ()
+        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attachment] = ()
     ) -> None:
         self._recorder, self._limits, self._path = recorder, limits, path
-        self._said = said_messages(input, files)
+        self._said = input_messages(input, files)
         self._ids = CallIds()
         self._chunks: list[bytes] = []
         self._opened = False

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agents.engine.interfaces.attached import said_messages
+from agents.engine.interfaces.attached import input_messages
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Step, valid_text
@@ -68,9 +68,9 @@ def round_messages(
         results.append(
             ResultMessage(call_id, name, result_text(entry, limits.result_characters, f"{prompt}:{entry.path}"))
         )
-        made += [words for o in outputs.at(entry.path) if (words := in_words(o))]
+        made += [words for o in outputs.at(entry.path) if (words := model_text(o))]
     messages: list[Message] = []
-    text = "\n\n".join(spoken(o.text, o.partial) for o in said if o.text)
+    text = "\n\n".join(answer_text(o.text, o.partial) for o in said if o.text)
     if text or requests:
         messages.append(AssistantMessage(text, tuple(requests), items))
     if made:
@@ -85,7 +85,7 @@ def round_messages(
     return messages
 
 
-def in_words(output: Output) -> str:
+def model_text(output: Output) -> str:
     """What the model is told of an output, in the words of its kind; "" where it is told nothing."""
     kind = kind_of(output)
     if kind is None or kind.told is None:
@@ -97,7 +97,7 @@ def in_words(output: Output) -> str:
         return ""
 
 
-def spoken(text: str, partial: bool) -> str:
+def answer_text(text: str, partial: bool) -> str:
     """What the model reads of its own words; where it was stopped, by a person or by the time, that it was."""
     return f"{text}\n[This answer was stopped here.]" if partial else text
 
@@ -114,7 +114,7 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
         outputs.put(output)
         if not output.parent and output.type in ("text", "tool", "retry"):
             rounds[_round_of(output)] = None
-    messages: list[Message] = [*said_messages(past.input, past.files)]
+    messages: list[Message] = [*input_messages(past.input, past.files)]
     for path in rounds:
         messages += round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
     if messages and not isinstance(messages[0], UserMessage):
@@ -219,7 +219,7 @@ def ledger_messages(steps: Iterable[Step]) -> list[Message]:
             close()
             messages.append(UserMessage(step.payload["text"]))
         elif step.type == "text":
-            words = spoken(step.payload["text"], step.payload.get("partial", False))
+            words = answer_text(step.payload["text"], step.payload.get("partial", False))
             answers.setdefault(step.path, ([], []))[0].append(words)
         elif asked_for(step) and step.path in results:
             answers.setdefault(parent(step.path), ([], []))[1].append(step)

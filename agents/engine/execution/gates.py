@@ -52,16 +52,16 @@ class ShownCall:
 
     facts: list[str]
     change: Change | None
-    told: dict[str, JSON] | None
+    shown_change: dict[str, JSON] | None
     digest: str
 
     @property
     def recorded(self) -> dict[str, JSON]:
         """As it stands in a gate, or in the decision of one. `change` is there where it is shown."""
-        return {"facts": self.facts, **({"change": self.told} if self.told else {})}
+        return {"facts": self.facts, **({"change": self.shown_change} if self.shown_change else {})}
 
 
-def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
+def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
     """What this call, with this input, looks like now: what is approved is what runs (I6).
 
     Approved as sandboxed, it does not run where the sandbox is gone; approved as a change of one text, not where that
@@ -69,7 +69,7 @@ def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCal
     """
     change, remarks = _change(tool, call)
     call.change = change  # so that what it says of itself need not work it out again
-    holds, told = facts(tool, call) + remarks, _told(change)
+    holds, told = facts(tool, call) + remarks, _shown_change(change)
     return ShownCall(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
 
 
@@ -99,7 +99,7 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
     return change, []
 
 
-def _told(change: Change | None) -> dict[str, JSON] | None:
+def _shown_change(change: Change | None) -> dict[str, JSON] | None:
     return hide_in(change.model_dump()) if change and not change.too_large else None
 
 
@@ -118,7 +118,7 @@ def decision_at(view: View, gate: str) -> GateDecision | None:
     )
 
 
-async def requirement(tool: Tool, call: ToolCall[Any]) -> str | None:
+async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
     """Why a person must decide this call first; None if nobody must (S29, S30).
 
     A rule of the tool's that fails counts as a yes: better asked once too often.
@@ -150,7 +150,7 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
 
 
 def gate_payload(
-    tool: Tool, payload: dict[str, JSON], looks: ShownCall, reason: str, expires_at: str
+    tool: Tool, payload: dict[str, JSON], shown: ShownCall, reason: str, expires_at: str
 ) -> dict[str, JSON]:
     """What a person is asked: the payload of the `human` call."""
     return {
@@ -159,9 +159,9 @@ def gate_payload(
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,
-        "digest": looks.digest,
+        "digest": shown.digest,
         "schema": schema_digest(tool.input),
-        **looks.recorded,
+        **shown.recorded,
         **({"who": ANOTHER} if tool.four_eyes else {}),
         "expires_at": expires_at,
     }
@@ -175,7 +175,7 @@ def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
         return [hide(f"What else holds of this call is unknown: {error}")]
 
 
-def approved_as(view: View, gate: str) -> dict[str, JSON]:
+def approved_details(view: View, gate: str) -> dict[str, JSON]:
     """The facts, and the change if there is one, of the call that was approved at this gate: asked about, or edited."""
     asked, result = view.call(gate), view.result(gate)
     told = {**(asked.payload["payload"] if asked else {}), **(result.payload if result else {})}
@@ -190,9 +190,7 @@ def card_digest(started: str, attempt: int) -> str:
     return digest([started, paths.card("", attempt)])
 
 
-def interrupted_payload(
-    tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str
-) -> dict[str, JSON]:
+def card_payload(tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str) -> dict[str, JSON]:
     """The card of a call that began and whose end nobody saw: *it ran*, *it did not*, *run again*.
 
     `named` is the card's digest, `change` what the call was to change, as it was approved.
@@ -211,11 +209,11 @@ def interrupted_payload(
     }
 
 
-def expires(services: Services, hours: float) -> str:
+def expiry_time(services: Services, hours: float) -> str:
     """When a gate that opens now, and stays open for so many hours, is no longer waited for (ISO 8601)."""
     return (services.now() + timedelta(hours=hours)).isoformat()
 
 
-def ask(gate: str, payload: dict[str, JSON]) -> Step:
+def gate_call(gate: str, payload: dict[str, JSON]) -> Step:
     """The step that opens the gate, or the card, at this path."""
     return Step("runtime", "action_call", {"policy": paths.HUMAN, "payload": payload}, path=gate)

@@ -13,16 +13,16 @@ from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
-MOST = 16
+THREADS_MOST = 16
 """Calls that have a thread at a time. One that is left alone has none any more, so a hung one keeps nobody out."""
 
-_places: WeakValueDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakValueDictionary()
+_slots: WeakValueDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakValueDictionary()
 """Of each loop, for as long as somebody has one or waits for one."""
 
 
-def places() -> asyncio.Semaphore:
-    """The places of this loop: whoever calls `in_thread` has one meanwhile."""
-    return _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MOST))
+def slots() -> asyncio.Semaphore:
+    """The slots of this loop: whoever calls `in_thread` has one meanwhile."""
+    return _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(THREADS_MOST))
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:

@@ -10,7 +10,7 @@ from agents.engine.ledger import JSON
 
 
 @dataclass(frozen=True)
-class Attached:
+class Attachment:
     """One file. `size` is in bytes; `path` is where it lies in the workspace, `name` what the person calls it."""
 
     id: int
@@ -19,7 +19,7 @@ class Attached:
     path: str
 
     @classmethod
-    def of(cls, payload: dict[str, JSON]) -> tuple[Attached, ...]:
+    def recorded_in(cls, payload: dict[str, JSON]) -> tuple[Attachment, ...]:
         """Those that a turn's call records."""
         return tuple(cls(**each) for each in payload.get("files", ()))
 
@@ -33,7 +33,7 @@ class Attached:
         return f"[Attached: {self.name}, {self.size:,} bytes. It lies in the workspace as {self.path}.]"
 
 
-def said_messages(text: str | None, files: Iterable[Attached]) -> list[UserMessage]:
+def input_messages(text: str | None, files: Iterable[Attachment]) -> list[UserMessage]:
     """What a person said and gave, as one message; none where they did neither. The words stay as they were typed."""
     notes = tuple(file.line for file in files)
     return [UserMessage(text or "", notes)] if text or notes else []

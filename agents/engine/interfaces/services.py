@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from agents.engine.errors import ToolError
 
 if TYPE_CHECKING:
-    from agents.engine.interfaces.attached import Attached
+    from agents.engine.interfaces.attached import Attachment
     from agents.engine.outputs.kinds import Output
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class PastTurn:
     prompt: int
     input: str | None
     outputs: Sequence[Output]
-    files: Sequence[Attached] = ()
+    files: Sequence[Attachment] = ()
 
 
 class Services(Protocol):

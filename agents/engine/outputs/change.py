@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.engine.unseen import unseen
+from agents.engine.unseen import is_unseen
 
 CHANGE_MOST = 200_000
 """Characters on either side of a change that is shown and recorded: more than anybody reads."""
@@ -35,6 +35,6 @@ class Change(BaseModel):
         return any(
             len(side) > CHANGE_MOST
             or side.count("\n") > LINES_MOST
-            or sum(map(unseen, _OTHERS.findall(side))) > SPELLED_MOST
+            or sum(map(is_unseen, _OTHERS.findall(side))) > SPELLED_MOST
             for side in sides
         )

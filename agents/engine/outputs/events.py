@@ -119,10 +119,10 @@ class EventFold:
         """The events of the next step; most steps cause one or none. Of several only the last carries the step's id."""
         at: dict[str, Any] = {**self._place, "seq": step.id, "time": step.time}
         output = self._outputs.add(step)
-        events: list[Event] = [] if output is None else _of_output(step, output, at)
-        return events + (self._of_root(step, at) if not step.path else [])
+        events: list[Event] = [] if output is None else _output_events(step, output, at)
+        return events + (self._turn_events(step, at) if not step.path else [])
 
-    def _of_root(self, step: Step, at: dict[str, Any]) -> list[Event]:
+    def _turn_events(self, step: Step, at: dict[str, Any]) -> list[Event]:
         data = step.payload
         match step.type:
             case "action_call":
@@ -131,16 +131,16 @@ class EventFold:
                 self._started = True
                 return [PromptStarted(**at)]
             case "pause":
-                return [PromptPaused(**_known(PromptPaused, data), **at)]
+                return [PromptPaused(**_event_fields(PromptPaused, data), **at)]
             case "resume":
-                return [PromptResumed(**_known(PromptResumed, data), **at)]
+                return [PromptResumed(**_event_fields(PromptResumed, data), **at)]
             case "action_result":
                 ended = f"prompt.{data['state']}"
                 return [PromptEnded(type=ended, stop_reason=data["stop_reason"], usage=data.get("usage", {}), **at)]
         return []
 
 
-def _of_output(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
+def _output_events(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
     shown = output.model_dump(mode="json")
     opened = output.position == step.id
     events: list[Event] = [(OutputCreated if opened else OutputUpdated)(output=shown, **at)]
@@ -153,5 +153,5 @@ def _of_output(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
     return events
 
 
-def _known(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
+def _event_fields(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name in event.model_fields}

@@ -119,11 +119,11 @@ def _decided(approval: Approval, step: Step, decision: str) -> Approval:
         "facts": said.get("facts", approval.facts),  # an edit says what holds of the edited call
     }
     if "change" in said:  # and what that one would change
-        told |= {"change": _change(said["change"]), "proposed": approval.change}
+        told |= {"change": _parse_change(said["change"]), "proposed": approval.change}
     return approval.model_copy(update=told)
 
 
-def _change(said: JSON) -> Change | None:
+def _parse_change(said: JSON) -> Change | None:
     """The change that a decision tells; None where it makes no sense, because a fold never raises."""
     try:
         return Change.model_validate(said)

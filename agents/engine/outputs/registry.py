@@ -98,7 +98,9 @@ def register_output(
     if name in RECORD:
         raise RegistryError(f"{name!r} is a step of the record itself, not a kind of output")
     if other := _KINDS.get(name):
-        raise RegistryError(f"the output kind {name!r} is registered twice: {_full(other.model)} and {_full(model)}")
+        raise RegistryError(
+            f"the output kind {name!r} is registered twice: {_dotted_name(other.model)} and {_dotted_name(model)}"
+        )
     kept = frozenset(stays)
     if unknown := kept - model.model_fields.keys():
         raise RegistryError(f"the output kind {name!r} has no field {sorted(unknown)[0]!r} that could stay")
@@ -144,7 +146,7 @@ def load_output(data: dict[str, JSON]) -> Output:
         return Output.model_validate(data)
 
 
-def _full(model: type[Output]) -> str:
+def _dotted_name(model: type[Output]) -> str:
     return f"{model.__module__}.{model.__qualname__}"
 
 

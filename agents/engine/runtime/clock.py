@@ -33,7 +33,7 @@ class Clock:
         own = self.seconds - self.spent()
         return min(own, self.outer.left()) if self.outer else own
 
-    def up(self) -> float | None:
+    def expired(self) -> float | None:
         """The seconds that were allowed where they are up, its own or its caller's; None while some are left."""
         return self.limit() if self.left() <= 0 else None
 

@@ -8,7 +8,7 @@ from agents.engine.ledger import Ledger, Step
 from agents.engine.runtime.policy import Action, Context, Decorator, Policy, records_itself
 
 
-def calls(steps: list[Step]) -> list[Step]:
+def calls_in(steps: list[Step]) -> list[Step]:
     """The calls that an answer asks for."""
     return [step for step in steps if step.type == "action_call"]
 
@@ -27,7 +27,7 @@ def loop_wrapper(max_turns: int) -> Decorator:
                 ledger = action.payload.get("ledger", Ledger()).extend(seen)
                 steps = await policy(replace(action, payload={**action.payload, "ledger": ledger}), ctx)
                 seen += steps
-                if not calls(steps):
+                if not calls_in(steps):
                     break
             return seen
 
@@ -44,7 +44,7 @@ def invoke_action() -> Decorator:
         async def invoking(action: Action, ctx: Context) -> list[Step]:
             steps = await policy(action, ctx)
             done = {step.path for step in steps if step.type == "action_result"}
-            for call in calls(steps):
+            for call in calls_in(steps):
                 if call.path not in done:
                     steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
             return steps

@@ -127,7 +127,7 @@ class Runtime(Protocol):
         """Record what is staged, in one transaction. Raises what stopped the turn."""
         ...
 
-    def going_on(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises what stopped the turn, where something did: nothing new starts then."""
         ...
 
@@ -223,7 +223,7 @@ class Context:
 
     def get_ledger(self) -> Ledger:
         """This policy's own steps: what it said, its calls, and the calls its rounds asked for."""
-        return Ledger(tuple(self.run.view.own(self.path)))
+        return Ledger(tuple(self.run.view.own_steps(self.path)))
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """A context that has stopped starts nothing more, whatever its policy catches."""

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from agents.engine import actors
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
@@ -69,8 +69,8 @@ class Run:
         self.rounds_granted = self.limits.rounds  # an agent with a budget of its own says so
         self.draining = False
         self._noted: set[str] = set()
-        self._acting: set[asyncio.Task[Any]] = set()
-        self._effects: set[asyncio.Future[None]] = set()  # one for each that goes on, done where it is to end
+        self._calls_running: set[asyncio.Task[Any]] = set()
+        self._stop_signals: set[asyncio.Future[None]] = set()  # one for each that goes on, done where it is to end
 
     @property
     def view(self) -> View:
@@ -100,7 +100,7 @@ class Run:
 
     # The root
 
-    async def root(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
+    async def run_turn(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
         """Run the turn to its end, or to where a person must decide. `opening` is recorded with its first record.
 
         Raises Draining or Fenced where this worker must leave it, and whatever a policy raised that is no data.
@@ -115,27 +115,27 @@ class Run:
             except Suspended:
                 await self._pause()
             except Draining:
-                await self._settled()
+                await self._wait_for_calls()
                 await self.flush()  # an answer waits to be recorded with what comes next: here nothing does
                 raise
         except Cancelled:
-            await self._settled()
+            await self._wait_for_calls()
             if not self.view.result(""):
-                self.stage(*close(self.view, "cancelled", "cancelled", "Stopped before it was done."))
+                self.stage(*close_turn(self.view, "cancelled", "cancelled", "Stopped before it was done."))
             await self.recorder.flush(closing=True)
         finally:
-            await self._settled()
+            await self._wait_for_calls()
 
     async def fail(self, stop_reason: str, message: str) -> None:
         """End the turn as failed, whatever is open. Where its end is staged already, that one stands."""
         if not self.view.result(""):
-            self.stage(*close(self.view, "failed", stop_reason, message))
+            self.stage(*close_turn(self.view, "failed", stop_reason, message))
         await self.recorder.flush(closing=True)
 
     async def _pause(self) -> None:
-        if self._acting:
+        if self._calls_running:
             await self.flush()  # gates show at once; the pause waits for what still runs beside them
-            await self._settled()
+            await self._wait_for_calls()
         while self.view.open_gates() and not self.view.paused():
             self.stage(Step("runtime", "pause", {"pending_action_count": len(self.view.open_gates()), **self.budget()}))
             await self.flush()  # others may decide meanwhile: then the pause gave way, and is counted anew
@@ -160,10 +160,10 @@ class Run:
     ) -> list[Step]:
         """The answer of the call at `path`: from the ledger, else by doing it. See Context.call."""
         if call := self.view.call(path):
-            self._match(call, action)
+            self._check_recorded(call, action)
         if self.view.result(path):
             return self.view.answer(path)
-        self.going_on()
+        self.raise_if_stopped()
         if len(path) > PATH_MOST:
             raise ValueError(f"a path of {len(path)} characters: calls are nested too deep, or keys are too long")
         registered = self.registered(action.policy)
@@ -171,14 +171,16 @@ class Run:
         if not self.view.call(path):
             self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
         if policy is None:
-            return await self._end(path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")])
+            return await self._record_result(
+                path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")]
+            )
         if registered and registered.policy == policy and (why := registered.problem(action.recorded())):
-            return await self._end(path, [action_error("runtime", "invalid_input", why)])
+            return await self._record_result(path, [action_error("runtime", "invalid_input", why)])
         if decorators:
-            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _turn_by_turn)
-        return await self._aside(self._act(path, policy, action, caller, hold))
+            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _inner_call)
+        return await self._run_shielded(self._act(path, policy, action, caller, hold))
 
-    def going_on(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises what stopped the turn, where something did: nothing new starts then."""
         if self.recorder.stopped:
             raise self.recorder.stopped
@@ -198,7 +200,7 @@ class Run:
             payload["decorated"] = True
         return Step(by, "action_call", payload, path=path)
 
-    def _match(self, call: Step, action: Action) -> None:
+    def _check_recorded(self, call: Step, action: Action) -> None:
         """The ledger's call is this one: another policy is a mismatch, another payload is noted once."""
         if call.payload["policy"] != action.policy:
             raise ReplayMismatch(
@@ -226,15 +228,15 @@ class Run:
             raise
         if context.halt:
             raise context.halt
-        return await self._end(path, steps, hold)
+        return await self._record_result(path, steps, hold)
 
-    async def _end(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        self.stage(*self._placed(path, steps))
+    async def _record_result(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
+        self.stage(*self._with_paths(path, steps))
         if not hold:
             await self.flush()
         return self.view.answer(path)
 
-    def _placed(self, path: str, steps: Iterable[Step]) -> list[Step]:
+    def _with_paths(self, path: str, steps: Iterable[Step]) -> list[Step]:
         """What a policy returned, at its place: what it says at the call's path, the calls it asks for below it.
 
         Steps that stand in the ledger already are passed on: the result names the calls they come from.
@@ -265,11 +267,11 @@ class Run:
 
     # Tasks
 
-    async def _aside(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
         """Do it in a task of the runtime: a caller that is torn down does not tear it in two."""
         task = asyncio.ensure_future(work)
-        self._acting.add(task)
-        task.add_done_callback(self._acting.discard)
+        self._calls_running.add(task)
+        task.add_done_callback(self._calls_running.discard)
         return await asyncio.shield(task)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -278,14 +280,14 @@ class Run:
         Work that does not end when it is told to is left alone after GRACE_SECONDS: then the error is Abandoned, and
         whatever it comes to is nobody's any more.
         """
-        task, told = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
-        self._effects.add(told)
+        task, stop_signal = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self._stop_signals.add(stop_signal)
         try:
-            await asyncio.wait({task, told}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, stop_signal}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._effects.discard(told)
-            told.cancel()
-            await _ended(task)
+            self._stop_signals.discard(stop_signal)
+            stop_signal.cancel()
+            await _cancel(task)
         if task.done() and not task.cancelled():
             return task.result()
         if self.recorder.stopped:
@@ -295,21 +297,21 @@ class Run:
     def stop(self, halt: Halt) -> None:
         """Start nothing more, and end what reaches outside now."""
         self.recorder.stopped = self.recorder.stopped or halt
-        for told in self._effects:
-            if not told.done():
-                told.set_result(None)
+        for stop_signal in self._stop_signals:
+            if not stop_signal.done():
+                stop_signal.set_result(None)
 
-    async def _settled(self) -> None:
+    async def _wait_for_calls(self) -> None:
         """Wait until nothing of this turn runs any more, and let its results be recorded."""
         me = asyncio.current_task()
-        while rest := [task for task in self._acting if task is not me]:
+        while rest := [task for task in self._calls_running if task is not me]:
             await asyncio.wait(rest)
             for task in rest:
                 if not task.cancelled():
                     task.exception()  # whoever awaited it has seen it; others end with the turn
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _cancel(task: asyncio.Task[Any]) -> None:
     """End it, if it does so within GRACE_SECONDS; else keep it until it does by itself."""
     if task.done():
         return
@@ -318,10 +320,10 @@ async def _ended(task: asyncio.Task[Any]) -> None:
     if not task.done():
         logger.warning("left alone, as it did not end when it was told to: %s", task.get_coro())
         _abandoned.add(task)
-        task.add_done_callback(_forgotten)
+        task.add_done_callback(_forget)
 
 
-def _forgotten(task: asyncio.Task[Any]) -> None:
+def _forget(task: asyncio.Task[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         task.exception()  # seen, or asyncio would tell the log that nobody cared
@@ -337,7 +339,7 @@ def is_round(step: Step) -> bool:
 
 
 @records_itself
-async def _turn_by_turn(action: Action, ctx: Context) -> list[Step]:
+async def _inner_call(action: Action, ctx: Context) -> list[Step]:
     """The inside of a decorated call: each turn of the inner policy is a recorded call of that run."""
     return await ctx.call(action)
 
@@ -370,5 +372,5 @@ async def run(
     """
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
-    await Run(registry, journal, services, steps=ledger).root(policy_name, payload)
+    await Run(registry, journal, services, steps=ledger).run_turn(policy_name, payload)
     return journal.ledger

@@ -60,7 +60,7 @@ class Round:
             self._states[plugin.name] = plugin.State.model_validate(self._view.state(plugin.name, self._began))
         return self._states[plugin.name]
 
-    async def prepared(self, plugins: Sequence[Plugin]) -> dict[str, Tool]:
+    async def prepare_tools(self, plugins: Sequence[Plugin]) -> dict[str, Tool]:
         """The round's tools by name, after every plugin has prepared it once (S16). Raises RegistryError on a clash."""
         if self._tools_by_name is None:
             for plugin in plugins:

@@ -231,7 +231,7 @@ async def test_a_coroutine_that_does_not_end_holds_up_no_stop(monkeypatch: pytes
     monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
     slow, journal = Stubborn(idempotent=False), SharedJournal()
     run = Run(site([says("", call("slow", name="x"))], [slow.tool])[0], journal, Site())
-    running = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+    running = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
     await slow.begun.wait()
     journal.push(len(journal.records) + 1, lambda _: [Step("user:7", "cancel", {"reason": ""})])
     run.stop(Cancelled())

@@ -57,12 +57,12 @@ class Watched(CrashingJournal):
 
 @pytest.fixture
 def one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "MOST", 1)
+    monkeypatch.setattr(threads, "THREADS_MOST", 1)
 
 
 async def test_a_function_that_hangs_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it is left alone there is a thread for the next, however many hang."""
-    monkeypatch.setattr(threads, "MOST", 2)
+    monkeypatch.setattr(threads, "THREADS_MOST", 2)
     busy, hung, free = Stuck(), Stuck(), Stuck()
     free.released.set()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [busy.tool()])[0]))
@@ -124,7 +124,7 @@ async def test_a_turn_that_is_stopped_waits_for_no_thread() -> None:
     try:
         await asyncio.to_thread(first.begun.wait, 60)
         run = Run(site(SCRIPT, [second.tool()])[0], journal, Site(), limits=Limits(tool_seconds=60))
-        stopped = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+        stopped = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
         await journal.has("1/0 action_call")
         run.stop(Cancelled())
         await asyncio.wait_for(stopped, 30)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agents.engine.interfaces.attached import Attached
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.services import PastTurn
 from tests.engine.cast import World, site
 from tests.engine.support import ScriptedProvider, Site, carry_on, decide, open_gates, says, seen
 from tests.engine.support import call as asks
 
-SALES = Attached(5, "sales.csv", 61_204, "sales-2.csv")
+SALES = Attachment(5, "sales.csv", 61_204, "sales-2.csv")
 LINE = "[Attached: sales.csv, 61,204 bytes. It lies in the workspace as sales-2.csv.]"
 GIVEN = {"text": "Sum this up.", "files": [SALES.recorded()]}
 

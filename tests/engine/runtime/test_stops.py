@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.errors import Cancelled, Draining, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.interfaces.provider import Answer, Request
@@ -73,7 +73,7 @@ async def test_a_cancel_ends_a_running_effect(world: World) -> None:
     registry, _ = site(BATCH, world.tools())
     journal = SharedJournal()
     run = Run(registry, journal, Site())
-    running = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+    running = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
     await begun.wait()
     journal.push(len(journal.records) + 1, cancel)
     run.stop(Cancelled())
@@ -143,7 +143,7 @@ async def test_a_draining_worker_finishes_what_runs_and_loses_nothing(world: Wor
 
     provider.script = drain
     with pytest.raises(Draining):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     assert world.done == []
     assert lines(journal.ledger)[-1] == "1 action_result"
     provider.script = script
@@ -159,7 +159,7 @@ async def test_an_effect_that_runs_while_draining_is_recorded(world: World) -> N
     run = Run(registry, journal, Site())
     world.at["report.write"] = lambda call: setattr(run, "draining", True)
     with pytest.raises(Draining):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     assert world.done == [("report.write", "a")]
     assert lines(journal.ledger)[-1] == "1/0 action_result"
 
@@ -212,7 +212,7 @@ async def test_an_end_that_could_not_be_recorded_is_not_doubled(world: World) ->
     journal = Stumbles()
     run = Run(site([says("Done.")], world.tools())[0], journal, Site())
     with pytest.raises(OSError, match="disk"):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     await run.fail("internal_error", "Something broke.")
     check_ended_once(journal.ledger)
 
@@ -227,7 +227,7 @@ def test_a_call_that_had_begun_is_not_told_as_never_done() -> None:
             Step("worker:1", "action_start", {"attempt": 1}, "1/0", 4),
         ]
     )
-    told = {step.path: step.payload for step in close(view, "cancelled", "cancelled", "Stopped.")}
+    told = {step.path: step.payload for step in close_turn(view, "cancelled", "cancelled", "Stopped.")}
     assert told["1/0"]["code"] == told["1/1"]["code"] == "cancelled"
     assert "may have happened" in told["1/0"]["message"]
     assert told["1/1"]["message"] == "Stopped."
