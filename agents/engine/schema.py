@@ -1,4 +1,4 @@
-"""JSON Schema from pydantic models, and what is wrong with an input in words a model can act on."""
+"""JSON Schema of pydantic models, and validation errors in words that a model can act on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pydantic.fields import FieldInfo
 from agents.engine.ledger import JSON, canonical, digest
 
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-"""What pydantic says of a key that a model, or a dataclass, does not know."""
+"""The pydantic error types for a key that a model or a dataclass does not have."""
 
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
-    """The JSON Schema of `model`'s input. Unknown keys are refused, so that nothing shown is silently dropped."""
+    """Return the JSON Schema of `model`'s input. It forbids unknown keys, so that nothing shown is silently dropped."""
     schema: dict[str, JSON] = model.model_json_schema()
     schema.pop("title", None)
     if named := schema.get("$defs"):
@@ -27,18 +27,18 @@ def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
 
 
 def _forbid_unknown(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """An object of named properties takes no others, unless it says so itself."""
+    """Return the schema of an object with `additionalProperties: false`, unless it sets that itself."""
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 @cache
 def schema_digest(model: type[BaseModel]) -> str:
-    """Changes when the input's schema changes."""
+    """Return the digest of the model's JSON Schema; it changes when the schema changes."""
     return digest(schema_of(model))
 
 
 def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
-    """The input that `payload` is. Strict, as the schema says it: a number in quotes is no number (S52).
+    """Parse `payload` as the model's input. Strict, as its schema says: a number in quotes is not a number (S52).
 
     Raises pydantic's ValidationError.
     """
@@ -46,7 +46,7 @@ def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
 
 
 def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with `payload` as input: the place ("tags.0"; "" for the whole) and why. Empty if it is valid."""
+    """Return each problem with `payload` as (place, reason); a place is like "tags.0", or "" for the whole input."""
     try:
         dropped = _read(model, payload)[1]
     except ValidationError as error:
@@ -59,12 +59,12 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
 
 
 def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
-    """Why `payload` is no valid input, in one line; None if it is valid (S22, S52)."""
+    """Return why `payload` is not a valid input, in one line; None if it is valid (S22, S52)."""
     return "; ".join(f"{place or 'input'}: {why}" for place, why in problems(model, payload)) or None
 
 
 def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, set[str]]:
-    """The input, and the places of what it drops of `payload`: keys that nobody knows, at any depth."""
+    """Return the parsed input, and the places of the unknown keys it drops from `payload`, at any depth."""
     said = canonical(payload)
     try:
         return model.model_validate_json(said, strict=True, extra="forbid"), set()
@@ -75,19 +75,19 @@ def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, s
 
 
 def _contains(value: Any, place: tuple[int | str, ...]) -> bool:
-    """Whether an input holds what was given at this place: a key that the model there allows, though it has no field.
+    """Whether a parsed input kept the value given at this place: a key without a field that the model there allows.
 
-    The input itself is looked at: what it would be dumped as may leave out and rename.
+    Looks at the parsed input itself, because dumping it may omit or rename keys.
     """
     part, *rest = place
     if not rest:
         return part in _extra(value)
-    inside = list(_children(value, part)) or [value]  # a part that leads nowhere names the branch of a union
+    inside = list(_children(value, part)) or [value]  # a part that matches nothing names the branch of a union
     return any(_contains(each, tuple(rest)) for each in inside)
 
 
 def _children(value: Any, part: int | str) -> Iterator[Any]:
-    """What `part` of a place may stand for in this value. The key of a dict may have been read as a number, a date."""
+    """Yield what `part` of a place may refer to in this value. A dict's key may now be a number or a date."""
     if isinstance(value, RootModel):
         yield from _children(value.root, part)
     elif isinstance(value, BaseModel):
@@ -103,7 +103,7 @@ def _children(value: Any, part: int | str) -> Iterator[Any]:
 
 
 def _extra(value: Any) -> Mapping[Any, Any]:
-    """What a value holds by keys that its type does not name."""
+    """Return the values under keys that the value's type does not define."""
     if isinstance(value, RootModel):
         return _extra(value.root)
     if isinstance(value, BaseModel):
@@ -112,7 +112,7 @@ def _extra(value: Any) -> Mapping[Any, Any]:
 
 
 def _input_names(name: str, field: FieldInfo) -> list[str | int]:
-    """The names under which an input may give a field; the first is the one that its schema shows."""
+    """Return the names under which an input may give a field; the first is the one in the schema."""
     alias = field.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
     return [*(each.path[0] if isinstance(each, AliasPath) else each for each in choices), name]

@@ -68,7 +68,7 @@ async def test_approve_runs_the_original_input(world: World) -> None:
         ("reject", {"reason": "Not now."}, "rejected", "Not now."),
         ("reject", {}, "rejected", "Rejected by a person."),
         ("expired", {}, "expired", "Nobody answered in time, so this was not done."),
-        ("cancelled", {}, "cancelled", "Called off before anybody decided it."),
+        ("cancelled", {}, "cancelled", "Cancelled before anybody decided."),
     ],
 )
 async def test_a_call_that_is_not_approved_is_never_invoked(
