@@ -78,7 +78,7 @@ def test_a_name_has_one_owner(register: Callable[..., None]) -> None:
 @pytest.mark.parametrize("name", ["action_call", "action_result", "state", "note", "pause"])
 def test_the_records_own_steps_are_no_kinds(name: str) -> None:
     """A tool emits steps of its kinds: it could write a result, or a plugin's state, in another's name."""
-    with pytest.raises(RegistryError, match="step of the record itself"):
+    with pytest.raises(RegistryError, match="step type of the ledger itself"):
         register_output(name, Chart)
 
 
