@@ -28,7 +28,7 @@ class PastTurn:
 
 
 class Services(Protocol):
-    """The services of a turn, implemented by the runner. Policies get them as `ctx.services`, tools as `call.services`."""
+    """The services of a turn; the runner implements them. Policies get `ctx.services`, tools get `call.services`."""
 
     user: int
     """The id of the conversation's owner: a tool acts with that person's rights, never with the worker's."""

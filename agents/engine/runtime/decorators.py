@@ -1,4 +1,4 @@
-"""Two decorators that make an agent of any policy. Durable, because each turn and call goes through the context."""
+"""Decorators that make an agent of any policy. They are durable: every turn and call goes through the context."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from agents.engine.runtime.policy import Action, Context, Decorator, Policy, rec
 
 
 def calls_in(steps: list[Step]) -> list[Step]:
-    """The calls that an answer asks for."""
+    """Return the calls that an answer asks for."""
     return [step for step in steps if step.type == "action_call"]
 
 
 def loop_wrapper(max_turns: int) -> Decorator:
     """Run the policy again while it asks for calls, at most `max_turns` times (S112).
 
-    Each turn sees what the earlier ones came to, at the end of `payload["ledger"]`.
+    Each turn sees the steps of the earlier ones at the end of `payload["ledger"]`.
     """
 
     def decorate(policy: Policy) -> Policy:
@@ -37,7 +37,7 @@ def loop_wrapper(max_turns: int) -> Decorator:
 
 
 def invoke_action() -> Decorator:
-    """Do every call that the policy asks for, in call order, and add the results (S113). Only offered names (S117)."""
+    """Run every call the policy asks for, in call order, and add the results (S113). Only offered names run (S117)."""
 
     def decorate(policy: Policy) -> Policy:
         @records_itself
