@@ -1,4 +1,4 @@
-"""The calls of one answer: which run, which wait, whom to ask, and in what order (R6)."""
+"""The batch: the calls of one answer. Which of them run, which wait for a person, and in what order (R6)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from agents.engine.tools.tool import Risk, Tool
 
 
 async def run_batch(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Give each of these calls of one answer its result. Raises Suspended when a person must decide first.
+    """Give each of these calls of one answer its result. Raises Suspended if a person must decide first.
 
-    In call order; neighbours that only read run side by side. From the first question to a person on nothing runs
-    until every one is answered: gates that are known beforehand, and what shows only when a call is about to run (R6).
+    They run in call order; consecutive calls that only read run concurrently. Once a person is asked, nothing runs
+    until every question is answered, be it a gate known beforehand or one that a call needs when about to run (R6).
     """
-    while todo := without_result(ctx, todo):  # asking ends those that cannot work
+    while todo := without_result(ctx, todo):  # opening gates also ends the calls that cannot work
         if any(_waits(ctx, call) for call in todo):
             await _open_gates(ctx, todo, tools)
             continue
@@ -34,7 +34,7 @@ async def run_batch(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -
 
 
 async def _settle_all(ctx: Context, group: list[Step], todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Settle these calls side by side; where one of them waits, the others of `todo` are asked or put off with it."""
+    """Settle these calls concurrently. If one must wait, the gates of the rest of `todo` are opened with it."""
     try:
         await ctx.gather(*(settle(ctx, call, tools) for call in group))
     except Suspended:
@@ -43,12 +43,12 @@ async def _settle_all(ctx: Context, group: list[Step], todo: list[Step], tools: 
 
 
 def without_result(ctx: Context, asked: list[Step]) -> list[Step]:
-    """Those of the calls that have no result yet."""
+    """Return the calls that have no result yet."""
     return [call for call in asked if not ctx.run.view.result(call.path)]
 
 
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
-    """One call to its result: refused, rejected, or run once with what was approved."""
+    """Give one call its result: refused, rejected, or run once as approved."""
     if why := _invalid(ctx, call, tools):
         await ctx.refuse(call, why.payload["code"], why.payload["message"])
     else:
@@ -56,14 +56,14 @@ async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
 
 
 def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
-    """The error of a call that nobody needs to decide: no such tool, or input that it does not take (S22, S27)."""
+    """Return the error of a call that cannot run anyway: unknown tool or invalid input (S22, S27). None if it can."""
     name, raw = call.payload["policy"], call.payload.get("raw")
     tool = tools.get(name)
     if tool is None:
         there_are = ", ".join(sorted(tools)) or "none"
         why = action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
     elif raw is not None:
-        why = action_error("runtime", "invalid_input", f"The arguments are no JSON object: {raw[:200]!r}")
+        why = action_error("runtime", "invalid_input", f"The arguments are not a JSON object: {raw[:200]!r}")
     elif problem := tool.problem(call.payload["payload"]):
         why = action_error("runtime", "invalid_input", problem)
     else:
@@ -76,7 +76,7 @@ def _began(ctx: Context, call: Step) -> bool:
 
 
 async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> list[Step]:
-    """The calls before the first one that has a gate or needs one."""
+    """Return the calls before the first one that has a gate or needs one."""
     free: list[Step] = []
     for call in todo:
         if not _invalid(ctx, call, tools) and not _began(ctx, call):
@@ -91,7 +91,7 @@ async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[st
 
 
 def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
-    """`free` in order, neighbours that may run together in one group."""
+    """Group consecutive calls that may run concurrently, keeping the order."""
     groups: list[list[Step]] = []
     together = False
     for call in free:
@@ -106,14 +106,14 @@ def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[S
 
 
 async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Ask every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
+    """Open every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
 
-    Raises Suspended while somebody is asked and has not answered. Returns where nobody is (any more).
+    Raises Suspended while any gate or card is undecided. Returns if there is none (any more).
     """
     steps, deferred, changing = list[Step](), list[Step](), _changing_paths(ctx, todo)
     for call in todo:
         if _is_open(ctx, _card(ctx, call)):
-            continue  # only its owner knows what became of it, whatever the tool is now
+            continue  # only its owner knows what became of it, whatever the tool has become
         if why := _invalid(ctx, call, tools):
             steps += [*_close_gate(ctx, call), replace(why, path=call.path)]
         elif not ctx.run.view.call(_gate(call)) and not _began(ctx, call):
@@ -132,7 +132,7 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
 
 
 def _changing_paths(ctx: Context, todo: list[Step]) -> set[str]:
-    """What the calls that somebody was asked about already may still change."""
+    """Return the paths that calls with a gate or card may still change."""
     view = ctx.run.view
     asked = [view.call(place) for call in todo for place in (_gate(call), _card(ctx, call))]
     may = [step for step in asked if step and _may_run(decision_at(view, step.path))]
@@ -144,7 +144,7 @@ def _may_run(decision: GateDecision | None) -> bool:
 
 
 def _close_gate(ctx: Context, call: Step) -> list[Step]:
-    """The end of a gate whose call cannot run any more."""
+    """Return the step that closes the open gate of a call that can no longer run."""
     decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
     gate = _gate(call)
     return [Step("system", "action_result", decided, path=gate)] if _is_open(ctx, gate) else []
@@ -163,5 +163,5 @@ def _gate(call: Step) -> str:
 
 
 def _card(ctx: Context, call: Step) -> str:
-    """Where the owner is asked what became of the call's last attempt."""
+    """Return the path of the card that asks the owner what became of the call's last attempt."""
     return paths.card(call.path, len(ctx.run.view.at(call.path, "action_start")))

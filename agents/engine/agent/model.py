@@ -1,4 +1,4 @@
-"""The policy `model`: asks a provider once, and says what came back. It does not do what that asks for (S116)."""
+"""The policy `model`: asks a provider once and returns the answer as steps. It does not run the calls (S116)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -> Policy:
-    """The model policy over this provider, or over one of `protocols` for an agent that names it (R1).
+    """Return the model policy for this provider; agents that name one of `protocols` use that instead (R1).
 
-    With `{"round": n}` it asks for the n-th round of the agent that calls it; without, its history is
-    `payload["ledger"]` (what it says is also sent as `payload["system"]`) and its tools are `action.actions`.
+    With `{"round": n}` it asks for the n-th round of the agent that calls it. Without, the history is
+    `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`.
     """
 
     def provider_for(protocol: str | None) -> Provider:
@@ -32,7 +32,7 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
         try:
             return (protocols or {})[protocol]
         except KeyError:
-            raise RegistryError(f"an agent speaks the protocol {protocol!r}, which no provider here does") from None
+            raise RegistryError(f"an agent uses the protocol {protocol!r}, for which there is no provider") from None
 
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
@@ -56,7 +56,7 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
         return answer
     if answer.unreadable:
         about = {"prompt": ctx.services.prompt, "path": ctx.path}
-        logger.warning("an answer could not be read: the round's result has it whole", extra=about)
+        logger.warning("an answer could not be read: the round's result has all of it", extra=about)
         return [
             *round.writes(),
             unreadable_result(answer, f"This was try {turn.unreadable + 1} of {turn.limits.parse_failures}."),
@@ -84,7 +84,7 @@ async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> 
 
 
 async def _refusal(ctx: Context) -> Step | None:
-    """Why the model may not be asked now: no running time is left, or nothing of the person's quota (R3, C19)."""
+    """Return the error if the model may not be asked now: running time or quota is used up (R3, C19). Else None."""
     if (limit := ctx.clock.expired()) is not None:
         return action_error("runtime", "timeout", timeout_message(limit))
     why = await ctx.services.over_quota()
@@ -92,9 +92,9 @@ async def _refusal(ctx: Context) -> Step | None:
 
 
 def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:
-    """An answer as steps: its reasoning and text, then the calls it asks for, under the tools' own names (S92)."""
+    """Return an answer as steps: its reasoning and text, then the calls it asks for, by the tools' own names (S92)."""
     steps = [Step("model", "reasoning", {"text": answer.reasoning})] if answer.reasoning else []
-    if answer.text.strip():  # blanks beside calls are nothing to read, and some APIs refuse them when they come back
+    if answer.text.strip():  # blanks next to calls say nothing, and some APIs reject them when sent back
         steps.append(text("model", answer.text))
     for call in map(_limit_nesting, answer.calls):
         payload: dict[str, JSON] = {"policy": tool_named(call.name), "payload": call.arguments}
@@ -109,7 +109,7 @@ def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]
 
 
 def _limit_nesting(call: ToolRequest) -> ToolRequest:
-    """The call itself; one whose arguments are nested too deep as one whose arguments cannot be read."""
+    """Return the call; if its arguments are nested too deeply, as one whose arguments cannot be read."""
     try:
         copy_json(call.arguments, levels=DEEPEST)
     except TypeError:
@@ -118,7 +118,7 @@ def _limit_nesting(call: ToolRequest) -> ToolRequest:
 
 
 def round_result(answer: Answer) -> Step:
-    """The result of a round: what it cost, and the provider's opaque items for the rounds after it."""
+    """Return the result of a round: what it cost, and the provider's opaque items for later rounds."""
     payload = _cost(answer)
     if answer.items:
         payload["items"] = list(answer.items)
@@ -126,7 +126,7 @@ def round_result(answer: Answer) -> Step:
 
 
 def unreadable_result(answer: Answer, which: str = "") -> Step:
-    """The result of a round whose answer could not be read: why, and all of it raw (S51). It cost what others cost."""
+    """Return the result of a round with an unreadable answer: the reason, all of the raw answer, and its cost (S51)."""
     why = f"{answer.unreadable} {which}".strip()
     return action_error("model", PARSE_FAILURE, why, raw=answer.text, **_cost(answer))
 

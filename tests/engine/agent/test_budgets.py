@@ -151,7 +151,7 @@ async def test_an_agent_speaks_the_protocol_that_it_names(world: World) -> None:
 async def test_a_protocol_that_nobody_speaks_fails_the_turn(world: World) -> None:
     """A mistake in the site, said as such."""
     registry, _ = site([says("Done.")], world.tools(), protocol="json")
-    with pytest.raises(RegistryError, match="'json', which no provider here does"):
+    with pytest.raises(RegistryError, match="'json', for which there is no provider"):
         await carry_on(registry)
 
 

@@ -105,8 +105,8 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_of_another_model(
 @pytest.mark.parametrize(
     ("error", "asked", "words"),
     [
-        (TOO_LONG, 1, "The conversation has grown longer than the model can read (context_overflow): HTTP 400"),
-        (EMPTY, 2, "The model answered nothing, also when it was asked again (empty_answer): "),
+        (TOO_LONG, 1, "The conversation has become too long for the model (context_overflow): HTTP 400"),
+        (EMPTY, 2, "The model gave an empty answer, even when asked again (empty_answer): "),
         (CUT, 1, "The model's answer was cut off before it said anything (incomplete): Too many"),
         (ProviderError("No answer.", code="timeout"), 1, "No answer."),
     ],

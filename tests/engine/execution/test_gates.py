@@ -188,7 +188,7 @@ async def test_a_card_is_shown_even_where_its_facts_fail() -> None:
     ledger = await carry_on(site([says("", call("act", amount=5))], [act])[0])
     asked = View(ledger).call("1/0/human")
     assert asked
-    assert asked.payload["payload"]["facts"] == ["What else holds of this call is unknown: no idea"]
+    assert asked.payload["payload"]["facts"] == ["What else is true of this call is unknown: no idea"]
 
 
 class Rules(AskEverybody):

@@ -14,7 +14,7 @@ from tests.engine.journals import CrashingJournal
 from tests.engine.support import Site, call, carry_on, lines, open_gates, results_in, says
 
 SCRIPT = [says("", call("order", name="x")), says("Done.")]
-RAN = "Error (not_kept): It ran, but what it brought could not be kept."
+RAN = "Error (not_kept): It ran, but its result could not be saved."
 
 
 class Shop:

@@ -49,10 +49,10 @@ def stopped_by(ledger: Ledger) -> str:
 
 
 UP = (
-    "Stopped, as 300 seconds of running, its limit, are up before the model may be asked again. "
+    "Stopped, because the limit of 300 seconds of running ends before the model may be asked again. "
     "Its last error: Slow down."
 )
-NOT_NOW = "Slow down. The model server wants no question for {} seconds, so it was not asked again: try after that."
+NOT_NOW = "Slow down. The model server asks to wait {} seconds, so it was not asked again: try again after that."
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ async def test_a_call_for_which_no_thread_is_free_in_time_was_not_started() -> N
     finally:
         first.released.set()
         await running
-    why = "Not started: no thread was free for it within 0.01 seconds, its limit."
+    why = "Not started: no thread was free within 0.01 seconds, its limit."
     assert results_in(told.asked[1]) == [f"Error (not_started): {why}"]
     assert "1/0 action_start" not in lines(ledger)
     assert not second.begun.is_set()
