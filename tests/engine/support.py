@@ -36,7 +36,7 @@ def says(text: str, *calls: ToolRequest) -> Answer:
 
 
 def last(name: str, /, **arguments: JSON) -> ToolRequest:
-    """A call of which the model says that the turn ends with it, if it works."""
+    """A call that the model marks as the last of the turn, if it succeeds."""
     return ToolRequest(wire_name(name), arguments, terminate=True)
 
 
@@ -50,7 +50,7 @@ Script = Callable[[Request], Answer | ProviderError]
 
 @dataclass
 class ScriptedProvider:
-    """A model that answers by the number of its answers in the history, or as a function says; it keeps what it saw."""
+    """A scripted model: it answers by the number of its answers in the history, or by a function."""
 
     script: Sequence[Answer | list[Answer | ProviderError]] | Script
     asked: list[Request] = field(default_factory=list)
@@ -111,7 +111,7 @@ def results_in(request: Request) -> list[str]:
 def decision(
     ledger: Ledger, path: str, decided: str = "approve", by: str = "user:7", resume: bool = True, **said: JSON
 ) -> list[Step]:
-    """The steps by which a person decides the gate at `path`, and the resume where it was the last one."""
+    """The steps of a person's decision at the gate at `path`, and the resume if it was the last gate."""
     view = View(ledger)
     asked = view.call(path)
     assert asked, f"nobody is asked at {path}: {[g.path for g in view.open_gates()]}"
@@ -154,7 +154,7 @@ BOOKKEEPING = {"action_start", "action_retry", "note"}
 
 
 def comparable(ledger: Iterable[Step]) -> list[tuple[str, str, str, JSON]]:
-    """A ledger but for ids, times and what a crash may add (S119)."""
+    """A ledger without ids, times and what a crash may add (S119)."""
     return [(s.path, s.actor, s.type, _unnumbered(s.payload)) for s in ledger if s.type not in BOOKKEEPING]
 
 

@@ -59,7 +59,7 @@ def test_the_beginning_of_a_secret_is_known_at_the_end_of_a_text() -> None:
 
 
 async def test_a_change_is_hidden_before_it_is_hashed() -> None:
-    """Shown, recorded and bound are one; what is written is the tool's own, with the secret that stood there."""
+    """The same text is shown, recorded and hashed; the tool itself still writes the secret that was there."""
     notes = Notes(a=f"key = {SECRET}\nold")
     registry, _ = site(asks({"name": "a", "text": "new"}), [notes.tool()])
     waiting = await carry_on(registry)
@@ -75,7 +75,7 @@ async def test_a_change_is_hidden_before_it_is_hashed() -> None:
 
 
 async def test_what_a_workflow_passes_runs_as_it_is_shown(world: World) -> None:
-    """Recorded, approved and done without the secret; going on is no other payload."""
+    """It is recorded, approved and run without the secret; continuing does not count as another payload."""
     registry = PolicyRegistry()
     for tool in world.tools():
         registry.register(tool.name)(as_policy(tool))

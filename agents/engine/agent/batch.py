@@ -108,7 +108,7 @@ def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[S
 async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
     """Open every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
 
-    Raises Suspended while any gate or card is undecided. Returns if there is none (any more).
+    Raises Suspended while any gate or card is undecided. Returns if every one is decided.
     """
     steps, deferred, changing = list[Step](), list[Step](), _changing_paths(ctx, todo)
     for call in todo:

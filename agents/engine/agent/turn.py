@@ -167,7 +167,7 @@ class AgentTurn:
 
 
 def _terminating_result(ctx: Context, asked: list[Step]) -> Step | None:
-    """Return the result that ends the turn: that of a successful call that the model marked as its last (R12)."""
+    """Return the result that ends the turn: a successful call's, if the model marked it as the last (R12)."""
     results = [ctx.run.view.result(call.path) for call in asked if call.payload.get("terminate") is True]
     return next((result for result in results if result and not result.failed), None)
 

@@ -296,7 +296,7 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
 
 
 async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    """Return the steps of a call that ran: outputs, state and result. If they cannot be saved, the result says that it ran.
+    """Return the outputs, state and result of a call that ran. If they cannot be saved, the result says that it ran.
 
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """

@@ -68,7 +68,7 @@ class Outputs:
         return len(self._by_position)
 
     def _touched(self, step: Step) -> ToolOutput | None:
-        """Return the entry that the step affects: its own call's, or for a gate that of the call above it."""
+        """Return the entry that the step affects: that of its own call or, for a gate, of the call above it."""
         found = self.entry(step.path)
         if found or not is_gate(step.path):
             return found

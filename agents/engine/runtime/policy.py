@@ -154,7 +154,7 @@ class Runtime(Protocol):
 
 
 class Context:
-    """A policy's access to its run: it calls other policies and reads its own ledger. `turn` is that of its agent."""
+    """A policy's access to its run: it calls other policies and reads its own ledger. `turn` is its agent's turn."""
 
     def __init__(self, run: Runtime, path: str, action: Action, turn: HasClock | None = None) -> None:
         self.run, self.path, self.action, self.turn = run, path, action, turn
@@ -169,7 +169,7 @@ class Context:
 
     @property
     def clock(self) -> Clock:
-        """The clock of its agent; outside of an agent, that of the whole turn."""
+        """The clock of its agent; outside of an agent, the clock of the whole turn."""
         return self.turn.clock if self.turn else Clock(self.run.recorder, "", self.run.limits.seconds)
 
     def call(

@@ -32,7 +32,7 @@ class Plugin(Stateful):
 class Round:
     """What `Plugin.prepare()` is given. Append tools to `tools` and texts to `context`; both start over each round.
 
-    `number` counts from 1; `input` is what the person said (None: nothing); `path` is that of the round's call.
+    `number` counts from 1; `input` is what the person said (None: nothing); `path` is the path of the round's call.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who decides a call, what is asked, and that only what was approved runs."""
+"""Gates: who decides, what is asked, and that only what was approved runs."""
 
 from typing import Any
 

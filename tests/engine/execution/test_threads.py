@@ -1,4 +1,4 @@
-"""Tools that are plain functions: a thread for each call, so many at a time, and none that hangs keeps others out."""
+"""Threads for tools that are plain functions: one for each call, up to a limit; a hung one blocks nobody."""
 
 import asyncio
 import subprocess
@@ -23,7 +23,7 @@ SCRIPT = [says("", call("slow", name="x")), says("Done.")]
 
 
 class Stuck:
-    """A function that is at it until it is `released`."""
+    """A function that runs until it is `released`."""
 
     def __init__(self) -> None:
         self.begun, self.released = threading.Event(), threading.Event()
@@ -61,7 +61,7 @@ def one_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_function_that_hangs_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is left alone there is a thread for the next, however many hang."""
+    """Once it is abandoned, there is a thread for the next call, however many hang."""
     monkeypatch.setattr(threads, "THREADS_MOST", 2)
     busy, hung, free = Stuck(), Stuck(), Stuck()
     free.released.set()
@@ -101,7 +101,7 @@ async def test_a_call_for_which_no_thread_is_free_in_time_was_not_started() -> N
 
 @pytest.mark.usefixtures("one_place")
 async def test_a_call_that_waits_for_a_thread_begins_when_there_is_one() -> None:
-    """What asked for it is recorded before it waits, its start after that: until then it has not begun (R15)."""
+    """The request is recorded before it waits, its start after that: until then it has not begun (R15)."""
     first, second = Stuck(), Stuck()
     second.released.set()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [first.tool()])[0]))
@@ -118,7 +118,7 @@ async def test_a_call_that_waits_for_a_thread_begins_when_there_is_one() -> None
 
 @pytest.mark.usefixtures("one_place")
 async def test_a_turn_that_is_stopped_waits_for_no_thread() -> None:
-    """It ends at once, and says of the call nothing that is not so (R9)."""
+    """It ends at once, and says nothing untrue about the call (R9)."""
     first, second, journal = Stuck(), Stuck(), Watched()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [first.tool()])[0]))
     try:

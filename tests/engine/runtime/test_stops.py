@@ -1,4 +1,4 @@
-"""What others write while a turn runs, and what stops it: cancel, a drained worker, a lost claim."""
+"""Stopping a turn: cancellation, a draining worker, a lost claim; and steps that others append meanwhile."""
 
 import asyncio
 
@@ -90,7 +90,7 @@ async def test_a_cancel_ends_a_running_effect(world: World) -> None:
 
 
 async def test_a_decision_that_comes_while_the_pause_is_written_is_not_lost(world: World) -> None:
-    """The pause gives way: the turn either goes on, or its next run does."""
+    """The pause is dropped: the turn continues now, or in its next run."""
     journal = SharedJournal()
     script = [says("", call("fx.read", a=1), call("shell.run", command="b")), says("Done.")]
 
@@ -153,7 +153,7 @@ async def test_a_draining_worker_finishes_what_runs_and_loses_nothing(world: Wor
 
 
 async def test_an_effect_that_runs_while_draining_is_recorded(world: World) -> None:
-    """Its result stands before the worker leaves, and the call after it has not begun."""
+    """Its result is recorded before the worker leaves, and the call after it has not begun."""
     registry, _ = site([says("", call("report.write", name="a"), call("touch", name="b"))], world.tools())
     journal = CrashingJournal()
     run = Run(registry, journal, Site())

@@ -1,4 +1,4 @@
-"""Plugins prepare every round anew, keep typed state, and push tools and context."""
+"""Plugins: they prepare every round from scratch, keep typed state, and add tools and context."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a tool is given, what becomes of what it returns and raises, and who runs beside whom."""
+"""Tools: what they are given, what happens to what they return and raise, and which run concurrently."""
 
 import asyncio
 from dataclasses import dataclass
@@ -226,7 +226,7 @@ class Size:
 
 
 class Signed(RootModel[dict[str, Free]]):
-    """By whom."""
+    """A model nested in an input."""
 
 
 class Letter(BaseModel):
@@ -319,7 +319,7 @@ async def test_arguments_that_are_nested_too_deep_are_an_error_the_model_sees(le
 
 @pytest.mark.parametrize(("levels", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (5000, False)])
 async def test_a_result_that_is_nested_too_deep_is_an_error(levels: int, fine: bool) -> None:
-    """Of the tool, not of the site."""
+    """It is an error of the tool, not of the site."""
 
     async def each(call: Any) -> Any:
         return nested(levels)
