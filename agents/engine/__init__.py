@@ -1,4 +1,4 @@
-"""The durable core: policies, the ledger, replay. Pure Python; runs without Django."""
+"""The engine: policies, the ledger and replay, in pure Python. It runs without Django."""
 
 from agents.engine.errors import ToolError
 from agents.engine.ledger import Ledger, Step

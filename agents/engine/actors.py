@@ -1,4 +1,4 @@
-"""Actors: who did a step. In the ledger an actor is a text, `user:3` or `model`; here it has its parts."""
+"""Actors: who did a step. The ledger stores an actor as text, `user:3` or `model`; this module takes it apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 class Kind(StrEnum):
-    """What kind of actor it is. Those of the first group have an id."""
+    """The kinds of actors. Those in the first group have an id."""
 
     USER = "user"
     TOOL = "tool"
@@ -25,10 +25,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who did a step. `kind` is one of Kind in the ledgers we write; a ledger from outside may hold any text.
+    """Who did a step. `kind` is a Kind in the ledgers we write; a ledger from elsewhere may hold any text.
 
-    `id` is the primary key of a user, a rule or a grant, the name of a tool, a plugin or a policy, and `host/pid` of a
-    worker; "" for kinds that have none.
+    `id` is the primary key of a user, rule or grant, the name of a tool, plugin or policy, or the `host/pid` of a
+    worker; "" for kinds without one.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Actor:
 
     @classmethod
     def parse(cls, text: str) -> Actor:
-        """The actor that this text of a ledger names. Never raises."""
+        """Return the actor named by this text from a ledger. Never raises."""
         return _parsed(text)
 
     def __str__(self) -> str:
@@ -44,37 +44,37 @@ class Actor:
 
     @property
     def pk(self) -> int | None:
-        """The primary key in its id; None where that is none."""
+        """Return the id as a primary key, or None if it is not a number."""
         return int(self.id) if self.id.isascii() and self.id.isdigit() else None
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Actor:
-    """Few actors say all steps, and each step is asked for its own."""
+    """Parse once per text: a few actors account for all steps, and the actor of every step is looked up."""
     kind, _, id = text.partition(":")
     return Actor(kind, id)
 
 
 def user(pk: int) -> str:
-    """A person, as a step names them."""
+    """Return the text of a person's actor."""
     return str(Actor(Kind.USER, str(pk)))
 
 
 def tool(name: str) -> str:
-    """A tool, as a step names it."""
+    """Return the text of a tool's actor."""
     return str(Actor(Kind.TOOL, name))
 
 
 def plugin(name: str) -> str:
-    """A plugin, as a step names it."""
+    """Return the text of a plugin's actor."""
     return str(Actor(Kind.PLUGIN, name))
 
 
 def policy(name: str) -> str:
-    """A policy that calls others, as a step names it."""
+    """Return the text of the actor of a policy that calls others."""
     return str(Actor(Kind.POLICY, name))
 
 
 def worker(id: str) -> str:
-    """A worker, as a step names it."""
+    """Return the text of a worker's actor."""
     return str(Actor(Kind.WORKER, id))

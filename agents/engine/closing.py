@@ -1,4 +1,4 @@
-"""The end of a turn that does not end by itself: everything that is open is closed, inner calls first."""
+"""Closing a turn that does not end by itself: every open call gets its result, inner calls first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.view import View, opens_gate
 
 USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-"""The counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
+"""The token counts of one answer. `cached_tokens` are part of the input, `reasoning_tokens` part of the output."""
 
 HAD_BEGUN = "It had begun: some or all of it may have happened, check before you repeat it."
-"""Said of a call that was cut off, so that nobody takes it for one that was never done."""
+"""Added to the error of a call that was cut off, so that nobody mistakes it for one that never ran."""
 
 
-def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
-    """The steps that end the turn as `state`: each open gate and call gets its result, the root last.
+def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
+    """Return the steps that end the turn as `state`: a result for each open gate and call, the root last.
 
-    `message` is what a person reads, and what the model reads of the calls that were not finished.
+    `message` is shown to people, and to the model as the error of each unfinished call.
     """
     code = "cancelled" if state == "cancelled" else stop_reason
     steps: list[Step] = []
@@ -34,26 +34,26 @@ def close(view: View, state: str, stop_reason: str, message: str) -> list[Step]:
             steps.append(replace(action_error("runtime", code, why), path=call.path))
     if state == "failed":
         steps.append(Step("system", "text", {"text": message, "role_hint": "system"}))
-    return [*steps, end(view, state, stop_reason)]
+    return [*steps, turn_result(view, state, stop_reason)]
 
 
-def end(view: View, state: str, stop_reason: str) -> Step:
-    """The result of the root call: the end of the turn."""
+def turn_result(view: View, state: str, stop_reason: str) -> Step:
+    """Return the result of the root call, which ends the turn."""
     return Step(
-        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": usage_of(view)}, path=""
+        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": turn_usage(view)}, path=""
     )
 
 
-def usage_of(view: View) -> dict[str, JSON]:
-    """The tokens of all answers of the turn, what they cost, and the models that gave them (S39).
+def turn_usage(view: View) -> dict[str, JSON]:
+    """Add up the tokens and cost of all answers in the turn, and list the models that gave them (S39).
 
-    `cost_nano_usd` is None where the price of an answer is not known.
+    `cost_nano_usd` is None if the price of any answer is unknown.
     """
     totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
     models: set[str] = set()
     prices: list[int | None] = []
     for step in view.steps:
-        if (used := spent(step)) is not None:
+        if (used := answer_usage(step)) is not None:
             for name in USAGE:
                 totals[name] += used.get(name, 0)
             models.add(str(step.payload["model"]))
@@ -62,7 +62,7 @@ def usage_of(view: View) -> dict[str, JSON]:
     return totals | {"cost_nano_usd": cost, "models": sorted(models)}
 
 
-def spent(step: Step) -> dict[str, int] | None:
-    """The tokens of this answer of a model; None where the step is none."""
+def answer_usage(step: Step) -> dict[str, int] | None:
+    """Return the token counts of a model's answer; None if the step is not an answer."""
     used = step.payload.get("usage") if step.type == "action_result" and step.path else None
     return used if isinstance(used, dict) and "model" in step.payload else None

@@ -1,6 +1,6 @@
-"""Decisions: every way in which a gate can be decided, and what each one does. A further decision is a further row.
+"""Decisions: every way a gate can be decided, and what each one does. To add a decision, add a row to the table.
 
-What asks a person is a gate (may this call run?), a card (what became of a call that was interrupted?) or a question.
+A person is asked by a gate (may this call run?), a card (what became of an interrupted call?) or a question.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class Ask(StrEnum):
 
     APPROVE = "approve"  # whether a call may run
     QUESTION = "question"  # what a policy wants to know
-    INTERRUPTED = "interrupted"  # whether a call ran that began, and whose end nobody saw
+    INTERRUPTED = "interrupted"  # whether a call ran that began and has no recorded end
 
 
 class Decision(StrEnum):
-    """How it is decided, as the ledger and the API have it."""
+    """How a gate was decided, in the words of the ledger and the API."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -32,21 +32,21 @@ class Decision(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a decision does to the call that waits for it."""
+    """What a decision does to the waiting call."""
 
-    RUN = "run"  # it may start, as it was shown: the decision carries the digest of that
-    REFUSE = "refuse"  # it never runs; its result is an error that says why
-    RESULT = "result"  # nothing runs; what was decided is the result
+    RUN = "run"  # it may start exactly as shown: the decision carries the digest of what was shown
+    REFUSE = "refuse"  # it never runs; its result is an error with the reason
+    RESULT = "result"  # nothing runs; the decision itself is the result
 
 
 @dataclass(frozen=True)
 class DecisionRule:
     """One row of the table.
 
-    asks: the questions it answers. outcome: what it does. state: what the gate's state is then. people: whether a
-    person, or a rule or grant that a person made, decides so; otherwise only the site does. told: what a model reads of
-    a call that does not run, where whoever decided gave no reason. label, follows: the button of a choice, and what
-    comes of it. verdict: what a page says that was decided.
+    asks: the questions it answers. outcome: what it does to the call. state: the gate's state afterwards. people:
+    whether a person, or a rule or grant made by a person, may decide this; otherwise only the site does. told: the
+    model reads this about a call that does not run, unless whoever decided gave a reason. label, follows: the text of
+    the button, and what happens when it is pressed. verdict: what pages show for the decision.
     """
 
     asks: tuple[Ask, ...]
@@ -72,7 +72,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "Answered",
         told="It was interrupted before its output was recorded. The owner says it ran.",
         label="It ran",
-        follows="The agent is told so and goes on. Nothing runs now.",
+        follows="The agent is told that it ran, and continues. Nothing runs now.",
     ),
     Decision.IT_DID_NOT: DecisionRule(
         (Ask.INTERRUPTED,),
@@ -81,7 +81,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "Answered",
         told="It was interrupted. The owner says it did not run.",
         label="It did not run",
-        follows="The agent is told so and decides what to do.",
+        follows="The agent is told that it did not run, and decides what to do.",
     ),
     Decision.RUN_AGAIN: DecisionRule(
         (Ask.INTERRUPTED,),
@@ -89,7 +89,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "approved",
         "Run again",
         label="Run again",
-        follows="It starts once more, now. This is a new approval.",
+        follows="It runs once more, right away. This counts as a new approval.",
     ),
     Decision.EXPIRED: DecisionRule(
         tuple(Ask),
@@ -103,30 +103,30 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         tuple(Ask),
         Outcome.REFUSE,
         "cancelled",
-        "Closed, the turn was stopped",
+        "Closed because the turn was stopped",
         people=False,
-        told="Called off before anybody decided it.",
+        told="Cancelled before anybody decided.",
     ),
 }
 
 PEOPLE_MAY = tuple(decision for decision, rule in DECISIONS.items() if rule.people)
-"""What people decide."""
+"""The decisions that people can make."""
 RUNS = frozenset(decision for decision, rule in DECISIONS.items() if rule.outcome is Outcome.RUN)
-"""The decisions by which a call may run. Four eyes are needed for these; anybody may say no to their own."""
+"""The decisions that let a call run. Only these need four eyes; anybody may say no to their own call."""
 STATES = tuple(dict.fromkeys(rule.state for rule in DECISIONS.values()))
-"""The states of a gate that was decided; before that it is pending."""
+"""The states of a decided gate; until then it is pending."""
 
 
 def rule_of(decision: str) -> DecisionRule | None:
-    """The row of this decision; None for a word that is none, which a ledger from outside may hold."""
+    """Return the row of this decision; None for an unknown word, which a ledger from elsewhere may hold."""
     return DECISIONS[Decision(decision)] if decision in DECISIONS else None
 
 
 def answers_to(ask: str) -> tuple[Decision, ...]:
-    """What people may decide where this is asked; none where nobody knows what that is."""
+    """Return the decisions people can make on this kind of question; none for an unknown kind."""
     return tuple(decision for decision in PEOPLE_MAY if ask in DECISIONS[decision].asks)
 
 
 def decided_as(ask: str, state: str) -> DecisionRule | None:
-    """The row of a gate by what was asked and its state after the decision; None while it is pending."""
+    """Return the row for what was asked and the gate's state after the decision; None while it is pending."""
     return next((rule for rule in DECISIONS.values() if rule.state == state and ask in rule.asks), None)

@@ -1,18 +1,18 @@
-"""What the loop does with each error.
+"""Errors of the engine, and what the loop does with each.
 
 AgentError
-├── ToolError          the call's result is this error; the model, or the caller, sees it and goes on
-├── ProviderError      the attempt failed; asked again if `retryable`, else the turn fails with `model_error`
-├── ReplayMismatch     the ledger was written by another program; the turn fails, the ledger stays
-├── RegistryError      two owners of one name; the process does not start
-└── Behind             others appended steps that the writer had not seen; it reads them and writes again
+├── ToolError          becomes the result of the call; the model, or the caller, sees it and continues
+├── ProviderError      the attempt failed; it is retried if `retryable`, else the turn fails with `model_error`
+├── ReplayMismatch     the ledger was written by a different program; the turn fails, the ledger stays
+├── RegistryError      a name has two owners; the process does not start
+└── Behind             others appended steps that the writer had not seen; it reads them and retries
 TimeoutError
-└── Abandoned          what reaches outside goes on after its limit: it did not end when it was told to
+└── Abandoned          an effect ignored its cancellation and may still be running
 Halt (BaseException: no `except Exception` may swallow it)
-├── Suspended          a person must decide first; the turn goes on later from its ledger
-├── Cancelled          somebody stopped the turn; what is open is closed
-├── Draining           this worker is stopping; another takes the turn up where its ledger ends
-└── Fenced             another worker owns the turn; this one writes nothing more
+├── Suspended          a person must decide first; the turn continues later from its ledger
+├── Cancelled          somebody stopped the turn; everything open is closed
+├── Draining           this worker is shutting down; another continues where the ledger ends
+└── Fenced             another worker owns the turn; this one must not write any more
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class AgentError(Exception):
-    """The base of every error that a caller may catch."""
+    """The base class of the errors that callers may catch."""
 
 
 class ToolError(AgentError):
-    """A call that failed in a way its caller should see. `code` is for programs, the message for whoever reads it."""
+    """A call failed in a way its caller should see. `code` is for programs, `message` for people and models."""
 
     def __init__(self, message: str, code: str = "failed") -> None:
         super().__init__(message)
@@ -46,15 +46,15 @@ class ProviderError(AgentError):
 
 
 class ReplayMismatch(AgentError):
-    """The ledger holds another policy at this path than the one that is called now."""
+    """The ledger has a different policy at this path than the one being called."""
 
 
 class RegistryError(AgentError):
-    """A name is registered twice, or not at all."""
+    """A name is registered twice, is unknown, or something registered is invalid."""
 
 
 class Behind(AgentError):
-    """Others wrote since the writer last looked: `steps` of this turn, and `last_id` is taken. Nothing was written."""
+    """Others have written since the writer last read: `steps` of this turn, up to `last_id`. Nothing was written."""
 
     def __init__(self, steps: list[Step], last_id: int) -> None:
         super().__init__(f"{len(steps)} steps were appended by others")
@@ -62,15 +62,15 @@ class Behind(AgentError):
 
 
 class Abandoned(TimeoutError):
-    """What reaches outside goes on: it did not end when it was told to."""
+    """An effect did not end when it was cancelled, and may still be running."""
 
 
 class Halt(BaseException):
-    """The turn goes no further now. Not an Exception, so that a policy's own handlers let it pass."""
+    """The turn stops here for now. Not an Exception, so that a policy's own handlers let it pass."""
 
 
 class Suspended(Halt):
-    """A person must decide first. Everything so far is recorded; no worker is held."""
+    """A person must decide first. Everything so far is recorded, and no worker is blocked."""
 
 
 class Cancelled(Halt):
@@ -78,8 +78,8 @@ class Cancelled(Halt):
 
 
 class Draining(Halt):
-    """This worker is stopping and starts nothing more."""
+    """This worker is shutting down and starts nothing new."""
 
 
 class Fenced(Halt):
-    """Another worker owns this turn now."""
+    """Another worker owns the turn now."""

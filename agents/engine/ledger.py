@@ -1,4 +1,4 @@
-"""The ledger: what happened, as a growing list of steps. Nothing else is the truth."""
+"""The ledger: an append-only list of steps that records what happened. It is the only source of truth."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 JSON = Any
-"""A value that JSON can say: a dict with string keys, list, str, int, finite float, bool or None."""
+"""A value that JSON can represent: a dict with string keys, list, str, int, finite float, bool or None."""
 
 
 def canonical(value: JSON) -> str:
-    """`value` as canonical JSON: sorted keys, no spaces, ASCII escapes. Raises ValueError for NaN and infinities."""
+    """Encode `value` as canonical JSON: sorted keys, no spaces, ASCII only. Raises ValueError for NaN and infinity."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def digest(value: JSON) -> str:
-    """The sha256 of `value` in canonical JSON, as 64 hex digits."""
+    """Return the SHA-256 of `value` in canonical JSON, as 64 hex digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 DEEPEST = 100
-"""Levels of lists and objects within each other, of what a model or a tool says: walks over it go down one by one."""
+"""The deepest nesting of lists and objects accepted from a model or a tool, because walks over it are recursive."""
 
 
 def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10) -> JSON:
-    """A copy that shares no dict or list. Raises TypeError, naming the place, for what JSON cannot say exactly.
+    """Return a deep copy. Raises TypeError, naming the place, for anything JSON cannot represent exactly.
 
-    And for more than so many `levels` of lists and dicts; a step wraps a few of its own around what was said.
+    Also raises TypeError if lists and dicts are nested more than `levels` deep; the default leaves room for the few
+    levels that a step adds around a value.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -51,7 +52,7 @@ def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10)
 
 
 def valid_text(text: str) -> str:
-    """`text` with NUL and lone surrogates replaced, which no database and no wire takes."""
+    """Return `text` with NUL and lone surrogates replaced, which databases and network protocols reject."""
     return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -59,9 +60,9 @@ def valid_text(text: str) -> str:
 class Step:
     """One thing that happened.
 
-    `path` names the call it belongs to; left out, it is the call whose policy returned the step.
-    `id` and `time` (ISO 8601, UTC) are given by the runtime; ids grow with time, 0 means not in a ledger yet.
-    Raises TypeError for a payload that is not JSON.
+    `path` names the call it belongs to; by default the call whose policy returned the step. `id` and `time` (ISO 8601,
+    UTC) are set by the runtime; ids increase with time, and 0 means not yet in a ledger. Raises TypeError for a payload
+    that is not JSON.
     """
 
     actor: str
@@ -72,14 +73,14 @@ class Step:
     time: str = ""
 
     def __post_init__(self) -> None:
-        if not self.id:  # what stands in a ledger has been checked
+        if not self.id:  # steps in a ledger have been checked already
             if not isinstance(self.payload, dict):
                 raise TypeError(f"payload: a {type(self.payload).__name__} is not a dict")
-            object.__setattr__(self, "payload", copy_json(self.payload))  # its maker may go on changing its own
+            object.__setattr__(self, "payload", copy_json(self.payload))  # the caller may go on changing its own dict
 
     @property
     def failed(self) -> bool:
-        """Whether this is the result of a call that went wrong."""
+        """Whether this is the result of a failed call."""
         return bool(self.payload.get("error"))
 
 
@@ -90,15 +91,15 @@ class Ledger:
     steps: tuple[Step, ...] = ()
 
     def append(self, step: Step) -> Ledger:
-        """A new ledger with this step at its end."""
+        """Return a new ledger with this step at its end."""
         return Ledger((*self.steps, step))
 
     def extend(self, steps: Iterable[Step]) -> Ledger:
-        """A new ledger with these steps at its end."""
+        """Return a new ledger with these steps at its end."""
         return Ledger((*self.steps, *steps))
 
     def numbered(self) -> Ledger:
-        """A ledger whose steps all have ids: those that have none get the next one."""
+        """Return a ledger in which every step has an id; steps without one get the next."""
         steps, last = [], 0
         for step in self.steps:
             last = step.id or last + 1
@@ -106,7 +107,7 @@ class Ledger:
         return Ledger(tuple(steps))
 
     def reference(self) -> dict[str, JSON]:
-        """What is recorded where a ledger stands in a payload: `{seq, digest}`, never its steps."""
+        """Return what is recorded for a ledger inside a payload: `{seq, digest}`, never its steps."""
         content = [[s.path, s.actor, s.type, s.payload] for s in self.steps]
         return {"seq": self.steps[-1].id if self.steps else 0, "digest": digest(content)}
 
@@ -130,20 +131,20 @@ EMPTY = Ledger()
 
 
 def text(actor: str, text: str, **more: JSON) -> Step:
-    """Something said: by the `model`, or by the `system` about a turn."""
+    """Return a text step: said by the `model`, or by the `system` about a turn."""
     return Step(actor, "text", {"text": text, **more})
 
 
 def action_call(actor: str, policy: str, payload: dict[str, JSON] | None = None, **more: JSON) -> Step:
-    """A policy asked for. Returned by a policy, it is a call that its caller may invoke."""
+    """Return a step that asks for a policy to be called. The caller of the policy that returns it may invoke it."""
     return Step(actor, "action_call", {"policy": policy, "payload": payload or {}, **more})
 
 
 def action_result(actor: str, output: JSON = None, **more: JSON) -> Step:
-    """What a call came to."""
+    """Return the successful result of a call."""
     return Step(actor, "action_result", {"output": output, **more})
 
 
 def action_error(actor: str, code: str, message: str, **more: JSON) -> Step:
-    """How a call failed: `code` for programs, `message` for people and models."""
+    """Return the error result of a call: `code` for programs, `message` for people and models."""
     return Step(actor, "action_result", {"error": True, "code": code, "message": message, **more})

@@ -1,4 +1,4 @@
-"""The budgets of a turn, and the sizes of what a model is told."""
+"""Limits: the budgets of a turn, and the size of what a model is sent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 class Limits:
     """Defaults from R3 (rounds, seconds, parse failures), S77 (result size) and C13 (a day to decide).
 
-    rounds: model calls of a turn, over all its pauses. seconds: running time, waiting for people left out.
-    parse_failures: answers in a row that cannot be read. attempts: how often one round is asked while the provider
-    fails in passing. wrap_up: rounds left at which the model is told to come to an end. fallback: a model of that tier
-    is there, and is asked where the turn's own does not answer. tool_seconds: a call whose tool declares no limit.
-    approval_hours: how long a gate stays open. result_characters: what the model sees of one result. history_tokens:
-    of earlier prompts, at 4 bytes a token; the last one is told of in any case.
+    rounds: model calls in a turn, across all its pauses. seconds: running time, without the time spent waiting for
+    people. parse_failures: unreadable answers in a row. attempts: how often one round is tried while the provider has
+    transient errors. wrap_up: with this many rounds left, the model is told to finish. fallback: whether there is a
+    model of tier `fallback` to ask when the turn's own does not answer. tool_seconds: the limit of a call whose tool
+    declares none. approval_hours: how long a gate stays open. result_characters: how much of one result the model sees.
+    history_tokens: the budget for earlier prompts, at 4 bytes a token; the last prompt is always included.
     """
 
     rounds: int = 10

@@ -1,4 +1,4 @@
-"""JSON Schema from pydantic models, and what is wrong with an input in words a model can act on."""
+"""JSON Schema of pydantic models, and validation errors in words that a model can act on."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from pydantic.fields import FieldInfo
 from agents.engine.ledger import JSON, canonical, digest
 
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-"""What pydantic says of a key that a model, or a dataclass, does not know."""
+"""The pydantic error types for a key that a model or a dataclass does not have."""
 
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, JSON]:
-    """The JSON Schema of `model`'s input. Unknown keys are refused, so that nothing shown is silently dropped."""
+    """Return the JSON Schema of `model`'s input. It forbids unknown keys, so that nothing shown is silently dropped."""
     schema: dict[str, JSON] = model.model_json_schema()
     schema.pop("title", None)
     if named := schema.get("$defs"):
-        schema["$defs"] = {name: _closed(each) for name, each in named.items()}
-    return _closed(schema)
+        schema["$defs"] = {name: _forbid_unknown(each) for name, each in named.items()}
+    return _forbid_unknown(schema)
 
 
-def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """An object of named properties takes no others, unless it says so itself."""
+def _forbid_unknown(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the schema of an object with `additionalProperties: false`, unless it sets that itself."""
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 @cache
 def schema_digest(model: type[BaseModel]) -> str:
-    """Changes when the input's schema changes."""
+    """Return the digest of the model's JSON Schema; it changes when the schema changes."""
     return digest(schema_of(model))
 
 
 def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
-    """The input that `payload` is. Strict, as the schema says it: a number in quotes is no number (S52).
+    """Parse `payload` as the model's input. Strict, as its schema says: a number in quotes is not a number (S52).
 
     Raises pydantic's ValidationError.
     """
@@ -46,54 +46,54 @@ def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
 
 
 def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with `payload` as input: the place ("tags.0"; "" for the whole) and why. Empty if it is valid."""
+    """Return each problem with `payload` as (place, reason); a place is like "tags.0", or "" for the whole input."""
     try:
         dropped = _read(model, payload)[1]
     except ValidationError as error:
         return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     found = [(place, "not known") for place in sorted(dropped) if place not in payload]
     if unknown := sorted(place for place in dropped if place in payload):
-        names = {str(_given_as(name, field)[0]) for name, field in model.model_fields.items()}
+        names = {str(_input_names(name, field)[0]) for name, field in model.model_fields.items()}
         found.append((", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}"))
     return found
 
 
 def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
-    """Why `payload` is no valid input, in one line; None if it is valid (S22, S52)."""
+    """Return why `payload` is not a valid input, in one line; None if it is valid (S22, S52)."""
     return "; ".join(f"{place or 'input'}: {why}" for place, why in problems(model, payload)) or None
 
 
 def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, set[str]]:
-    """The input, and the places of what it drops of `payload`: keys that nobody knows, at any depth."""
+    """Return the parsed input, and the places of the unknown keys it drops from `payload`, at any depth."""
     said = canonical(payload)
     try:
         return model.model_validate_json(said, strict=True, extra="forbid"), set()
     except ValidationError as error:
         read = model.model_validate_json(said, strict=True)
         unknown = [e["loc"] for e in error.errors() if e["type"] in UNKNOWN]
-        return read, {".".join(map(str, place)) for place in unknown if not _holds(read, place)}
+        return read, {".".join(map(str, place)) for place in unknown if not _contains(read, place)}
 
 
-def _holds(value: Any, place: tuple[int | str, ...]) -> bool:
-    """Whether an input holds what was given at this place: a key that the model there allows, though it has no field.
+def _contains(value: Any, place: tuple[int | str, ...]) -> bool:
+    """Whether a parsed input kept the value given at this place: a key without a field that the model there allows.
 
-    The input itself is looked at: what it would be dumped as may leave out and rename.
+    Looks at the parsed input itself, because dumping it may omit or rename keys.
     """
     part, *rest = place
     if not rest:
-        return part in _more(value)
-    inside = list(_inside(value, part)) or [value]  # a part that leads nowhere names the branch of a union
-    return any(_holds(each, tuple(rest)) for each in inside)
+        return part in _extra(value)
+    inside = list(_children(value, part)) or [value]  # a part that matches nothing names the branch of a union
+    return any(_contains(each, tuple(rest)) for each in inside)
 
 
-def _inside(value: Any, part: int | str) -> Iterator[Any]:
-    """What `part` of a place may stand for in this value. The key of a dict may have been read as a number, a date."""
+def _children(value: Any, part: int | str) -> Iterator[Any]:
+    """Yield what `part` of a place may refer to in this value. A dict's key may now be a number or a date."""
     if isinstance(value, RootModel):
-        yield from _inside(value.root, part)
+        yield from _children(value.root, part)
     elif isinstance(value, BaseModel):
         named = type(value).model_fields.items()
-        yield from (getattr(value, name) for name, field in named if part in _given_as(name, field))
-        yield from _inside(value.model_extra, part)
+        yield from (getattr(value, name) for name, field in named if part in _input_names(name, field))
+        yield from _children(value.model_extra, part)
     elif isinstance(value, Mapping):
         yield from (each for key, each in value.items() if str(key) == str(part))
     elif isinstance(value, list | tuple) and isinstance(part, int):
@@ -102,17 +102,17 @@ def _inside(value: Any, part: int | str) -> Iterator[Any]:
         yield from (getattr(value, each.name) for each in fields(value) if each.name == part)
 
 
-def _more(value: Any) -> Mapping[Any, Any]:
-    """What a value holds by keys that its type does not name."""
+def _extra(value: Any) -> Mapping[Any, Any]:
+    """Return the values under keys that the value's type does not define."""
     if isinstance(value, RootModel):
-        return _more(value.root)
+        return _extra(value.root)
     if isinstance(value, BaseModel):
         return value.model_extra or {}
     return value if isinstance(value, Mapping) else {}
 
 
-def _given_as(name: str, field: FieldInfo) -> list[str | int]:
-    """The names under which an input may give a field; the first is the one that its schema shows."""
+def _input_names(name: str, field: FieldInfo) -> list[str | int]:
+    """Return the names under which an input may give a field; the first is the one in the schema."""
     alias = field.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
     return [*(each.path[0] if isinstance(each, AliasPath) else each for each in choices), name]

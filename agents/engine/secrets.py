@@ -1,4 +1,4 @@
-"""The site's own secrets, which no ledger, no model and no log may hold, whoever says them (C20)."""
+"""The site's own secrets: they are kept out of ledgers, models and logs, wherever they come from (C20)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from urllib.parse import quote, quote_plus
 from agents.engine.ledger import JSON
 
 HIDDEN = "[secret]"
-"""What stands in the place of a secret."""
+"""The text that replaces a secret."""
 SHORTEST = 12
-"""Characters from which on a text is taken for a secret: a shorter one (`postgres`) is many an innocent word."""
+"""The shortest text, in characters, that is treated as a secret: shorter ones (`postgres`) are often ordinary words."""
 
 _known: list[str] = []
 
 
 def keep_secret(texts: Iterable[str]) -> None:
-    """From now on these are hidden, in the place of what was hidden before. Short ones are not."""
-    forms = {form for text in texts if len(text) >= SHORTEST for form in _forms(text)}
+    """Set the secrets to hide, replacing the earlier ones. Texts shorter than SHORTEST are ignored."""
+    forms = {form for text in texts if len(text) >= SHORTEST for form in _encodings(text)}
     _known[:] = sorted(forms, key=len, reverse=True)
 
 
-def _forms(text: str) -> Iterator[str]:
-    """A secret as it is, as it stands within a JSON text, and in an address."""
+def _encodings(text: str) -> Iterator[str]:
+    """Yield a secret as it is, as it appears in JSON text, and as it appears in a URL."""
     yield text
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
@@ -33,7 +33,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def hide(text: str) -> str:
-    """The text with what is secret replaced."""
+    """Return the text with every secret replaced."""
     for secret in _known:
         if secret in text:
             text = text.replace(secret, HIDDEN)
@@ -41,11 +41,11 @@ def hide(text: str) -> str:
 
 
 def hide_in(value: JSON) -> JSON:
-    """The same for every text in a JSON value. What holds no secret is returned as it is, not a copy.
+    """Replace secrets in every text of a JSON value. A value without secrets is returned as it is, not as a copy.
 
-    Keys too: those of a tool's result may come from anywhere. The engine's own are no secret of anybody.
+    Keys are included, because those of a tool's result may come from anywhere; the engine's own never hold secrets.
     """
-    if not _known or not _tells(value):
+    if not _known or not _contains_secret(value):
         return value
     if isinstance(value, str):
         return hide(value)
@@ -54,16 +54,18 @@ def hide_in(value: JSON) -> JSON:
     return {hide(key) if isinstance(key, str) else key: hide_in(item) for key, item in value.items()}
 
 
-def begun(text: str) -> int:
-    """How many characters at the end of a text could be the beginning of a secret that goes on after it."""
+def partial_secret_length(text: str) -> int:
+    """Return how many characters at the end of a text could be the beginning of a secret that continues after it."""
     longest = len(_known[0]) - 1 if _known else 0
     ends = (text[start:] for start in range(max(0, len(text) - longest), len(text)))
     return next((len(end) for end in ends if any(secret.startswith(end) for secret in _known)), 0)
 
 
-def _tells(value: JSON) -> bool:
+def _contains_secret(value: JSON) -> bool:
     if isinstance(value, str):
         return any(secret in value for secret in _known)
     if isinstance(value, list):
-        return any(map(_tells, value))
-    return isinstance(value, dict) and any(_tells(key) or _tells(item) for key, item in value.items())
+        return any(map(_contains_secret, value))
+    return isinstance(value, dict) and any(
+        _contains_secret(key) or _contains_secret(item) for key, item in value.items()
+    )

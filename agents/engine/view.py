@@ -1,4 +1,4 @@
-"""An index over the steps of one turn: what a path holds, without walking the ledger."""
+"""View: an index of one turn's steps by path, so that nothing has to walk the ledger."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from agents.engine.ledger import JSON, Step, copy_json
 from agents.engine.paths import HUMAN, parent
 
 BOOKKEEPING = {"action_call", "action_start", "action_retry", "action_deferred", "pause", "resume", "cancel", "note"}
-"""Step types that say how a call went about its work, not what it said."""
+"""Step types that record how a call proceeded, not what it said."""
 
 
 def asked_for(step: Step) -> bool:
-    """Whether this call was asked for by an answer (a model's), not made by a policy that runs."""
+    """Whether this call was asked for by an answer (of a model), rather than made by a running policy."""
     return step.type == "action_call" and Actor.parse(step.actor).kind not in (Kind.RUNTIME, Kind.POLICY)
 
 
 def opens_gate(step: Step) -> bool:
-    """Whether this call asks a person. A model that asks for a tool named `human` asks nobody."""
+    """Whether this call asks a person. A model that asks for a tool named `human` does not."""
     return step.type == "action_call" and step.payload["policy"] == HUMAN and not asked_for(step)
 
 
 class View:
-    """The steps of one turn, by path. `states` is each plugin's state before the turn's first step."""
+    """The steps of one turn, indexed by path. `states` is each plugin's state before the turn's first step."""
 
     def __init__(self, steps: Iterable[Step] = (), states: dict[str, dict[str, JSON]] | None = None) -> None:
         self.steps: list[Step] = []
@@ -38,7 +38,7 @@ class View:
             self.add(step)
 
     def add(self, step: Step) -> None:
-        """Take one more step in, after all others."""
+        """Add a step after all others."""
         self.steps.append(step)
         self._at[step.path].append(step)
         if step.type == "action_call":
@@ -51,38 +51,38 @@ class View:
             self._states.append(step)
 
     def call(self, path: str) -> Step | None:
-        """The call at `path`, if it was made."""
+        """Return the call at `path`, or None if it was not made."""
         return self._calls.get(path)
 
     def result(self, path: str) -> Step | None:
-        """What the call at `path` came to, if it has."""
+        """Return the result of the call at `path`, or None while it has none."""
         return self._results.get(path)
 
     def at(self, path: str, type: str) -> list[Step]:
-        """The steps of this type that belong to the call at `path`."""
+        """Return the steps of this type that belong to the call at `path`."""
         return [step for step in self._at.get(path, ()) if step.type == type]
 
     def emitted(self, path: str) -> list[Step]:
-        """The calls that the answer of `path` asks for, in call order."""
+        """Return the calls that the answer at `path` asks for, in call order."""
         return self._emitted.get(path, [])
 
     def answer(self, path: str) -> list[Step]:
-        """What the call at `path` came to: what it passes on, what it said, what it asks for, and its result last."""
+        """Return the answer of a call: what it passes on, what it said, what it asks for, and its result last."""
         result = self._results[path]
         passed_on = [step for source in result.payload.get("returns", ()) for step in self.answer(source)]
         said = [step for step in self._at[path] if step.type not in BOOKKEEPING and step is not result]
         return [*passed_on, *said, *self.emitted(path), result]
 
     def open_calls(self) -> list[Step]:
-        """The calls without a result, inner ones first."""
+        """Return the calls without a result, inner ones first."""
         return [call for path, call in reversed(self._calls.items()) if path not in self._results]
 
     def open_gates(self) -> list[Step]:
-        """The calls that wait for a person."""
+        """Return the gates, cards and questions that wait for a person."""
         return [call for call in self.open_calls() if opens_gate(call)]
 
-    def own(self, path: str) -> list[Step]:
-        """The ledger of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
+    def own_steps(self, path: str) -> list[Step]:
+        """Return the steps of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
         depth = path.count("/") + 1 if path else 0
         return [step for step in self.steps if self._belongs(step, path, depth)]
 
@@ -95,23 +95,23 @@ class View:
         return below == 1 or (below == 2 and asked_for(self._calls[step.path]))
 
     def state(self, plugin: str, before: int | None = None) -> dict[str, JSON]:
-        """The plugin's state now, or as it was before the step with this id."""
+        """Return a copy of the plugin's state now, or as it was before the step with this id."""
         for step in reversed(self._states):
             if step.payload["plugin"] == plugin and (before is None or step.id < before):
-                return self._copied(step.payload["value"])
-        return self._copied(self.before.get(plugin, {}))
+                return self._copy(step.payload["value"])
+        return self._copy(self.before.get(plugin, {}))
 
     @staticmethod
-    def _copied(value: dict[str, JSON]) -> dict[str, JSON]:
-        """For whoever changes it in place: what stands in the ledger stays."""
+    def _copy(value: dict[str, JSON]) -> dict[str, JSON]:
+        """Copy a state, so that changing it in place does not change the ledger."""
         return {key: copy_json(each) for key, each in value.items()}
 
     def paused(self) -> bool:
-        """Whether the last word on waiting is a pause."""
+        """Whether the turn is paused: its last `pause` has no `resume` after it."""
         marks = [step.type for step in self._at.get("", ()) if step.type in ("pause", "resume")]
         return bool(marks) and marks[-1] == "pause"
 
     def cancelled(self) -> Step | None:
-        """The step by which somebody stopped this turn."""
+        """Return the step that cancelled the turn, or None."""
         marks = self.at("", "cancel")
         return marks[0] if marks else None

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from agents.discovery import installed_tool
 from agents.engine.decisions import Ask
-from agents.engine.execution.gates import facts, shown, shown_digest
+from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
 from agents.engine.paths import parent
@@ -69,7 +69,7 @@ class EditCheck:
         """
         if self.tool is None:
             return self._edit(payload, list(self.asked.get("facts") or []), None)
-        after = shown(self.tool, payload, self._call(self.tool, payload)).recorded
+        after = describe_call(self.tool, payload, self._call(self.tool, payload)).recorded
         change = after.get("change")
         return self._edit(payload, self._facts(self.tool, after["facts"], change), change)
 

@@ -17,7 +17,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join,
 from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
-from agents.engine.unseen import unseen as is_unseen
+from agents.engine.unseen import is_unseen
 
 SPACES_MOST = 24
 """Blanks side by side that are shown as they are: an indented line has as many."""

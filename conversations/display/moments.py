@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.engine.closing import USAGE, usage_of
+from agents.engine.closing import USAGE, turn_usage
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
@@ -57,7 +57,7 @@ class TurnMoment:
     @property
     def usage(self) -> dict[str, JSON]:
         """What it had used: tokens, what they cost where that is known, and the models that had answered."""
-        used, priced = usage_of(View(self.steps)), self.standing.counts
+        used, priced = turn_usage(View(self.steps)), self.standing.counts
         told = {name: used[name] for name in USAGE}
         known = not priced.get("unpriced") and priced.get("rounds")
         cost = priced.get("cost_nano_usd", 0) / 1e9 if known else None

@@ -18,7 +18,7 @@ from django.core.files.base import File as Content
 from django.core.files.uploadedfile import UploadedFile
 
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.attached import Attached
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
@@ -121,7 +121,7 @@ class Giving:
         if not self._kept:
             self._undo()
 
-    def attach(self, prompt: Prompt) -> list[Attached]:
+    def attach(self, prompt: Prompt) -> list[Attachment]:
         """Name their copies in the workspace and store their rows, in the transaction that stores the prompt.
 
         Raises BadFile for one that the workspace does not take.
@@ -194,7 +194,7 @@ class Regiving:
 
     earlier: Prompt
 
-    def attach(self, prompt: Prompt) -> list[Attached]:
+    def attach(self, prompt: Prompt) -> list[Attachment]:
         """Store rows that name them with this prompt, in the transaction that stores it."""
         for row in self.earlier.files.order_by("pk"):
             row.pk, row.prompt = None, prompt
@@ -202,13 +202,13 @@ class Regiving:
         return attached([prompt]).get(prompt.pk, [])
 
 
-def attached(prompts: Collection[Prompt]) -> dict[int | None, list[Attached]]:
+def attached(prompts: Collection[Prompt]) -> dict[int | None, list[Attachment]]:
     """The files that were given with these prompts, by prompt, as their turns' calls record them."""
-    found: dict[int | None, list[Attached]] = {}
+    found: dict[int | None, list[Attachment]] = {}
     for row in File.objects.filter(prompt__in=prompts).order_by("pk"):
         found.setdefault(row.prompt_id, []).append(_attached(row))
     return found
 
 
-def _attached(row: File) -> Attached:
-    return Attached(row.pk, row.name, row.size, row.path)
+def _attached(row: File) -> Attachment:
+    return Attachment(row.pk, row.name, row.size, row.path)

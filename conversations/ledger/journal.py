@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
-from agents.engine.closing import USAGE, spent
+from agents.engine.closing import USAGE, answer_usage
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
@@ -90,7 +90,7 @@ def append(
         _take(cursor, place, steps[-1], head, standing)
         _write_prompt(cursor, place.prompt, standing, steps, fence=fence, again=again)
         cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({marks(10)})", rows)
-        if usage := [_usage_row(place, step, used) for step in steps if (used := spent(step)) is not None]:
+        if usage := [_usage_row(place, step, used) for step in steps if (used := answer_usage(step)) is not None]:
             cursor.executemany(_USAGE, usage)
         if drafted or standing.ended:
             drop_drafts(cursor, place.prompt, None if standing.ended else drafted)

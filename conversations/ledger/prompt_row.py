@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agents.engine.closing import USAGE, spent
+from agents.engine.closing import USAGE, answer_usage
 from agents.engine.ledger import Step
 from agents.engine.runtime.run import is_round
 from conversations.models.prompt import State
@@ -37,7 +37,7 @@ class PromptStanding:
             self._fold_root(step)
         elif step.type == "action_call" and is_round(step):
             self._count("rounds", 1)
-        if (used := spent(step)) is not None:
+        if (used := answer_usage(step)) is not None:
             for name in USAGE:
                 self._count(name, used.get(name, 0))
             price = step.payload.get("cost_nano_usd")

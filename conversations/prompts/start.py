@@ -11,7 +11,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from agents.engine import actors
-from agents.engine.interfaces.attached import Attached
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.secrets import hide
 from agents.models import SystemPrompt
@@ -258,7 +258,7 @@ def checked(text: str | None, files: Sequence[Upload] = ()) -> str:
     return cleaned
 
 
-def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[Attached]) -> Step:
+def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[Attachment]) -> Step:
     payload: dict[str, JSON] = {"text": prompt.input, "tier": prompt.tier}
     if attached:
         payload["files"] = [file.recorded() for file in attached]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.ledger import Step
 from conversations.ledger.locked import LockedTurn
 from conversations.models import State
@@ -20,4 +20,4 @@ def stop(turn: LockedTurn, actor: str, reason: str, *, held: bool) -> None:
     if not turn.view.cancelled():
         turn.append([Step(actor, "cancel", {"reason": reason})])
     if not held:
-        turn.append(close(turn.view, State.CANCELLED, "cancelled", STOPPED))
+        turn.append(close_turn(turn.view, State.CANCELLED, "cancelled", STOPPED))

@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from agents.engine import paths
 from agents.engine.actors import Actor, Kind
-from agents.engine.closing import spent, usage_of
+from agents.engine.closing import answer_usage, turn_usage
 from agents.engine.decisions import DECISIONS, RUNS, Decision
 from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
 from agents.engine.ledger import JSON, Step
@@ -214,7 +214,7 @@ def _waiting(step: Step, before: View) -> Iterator[str]:
 
 def _round(step: Step, before: View) -> Iterator[str]:
     """An answer of a model has a start."""
-    if spent(step) is not None and not _starts(step.path, before):
+    if answer_usage(step) is not None and not _starts(step.path, before):
         yield f"an answer at {step.path} to a question that was never asked"
 
 
@@ -235,7 +235,7 @@ def _end(step: Step, before: View) -> Iterator[str]:
         return
     if left := [call.path for call in before.open_calls() if call.path]:
         yield f"the turn ends with {', '.join(left)} open"
-    if (told := step.payload.get("usage")) != (used := usage_of(before)):
+    if (told := step.payload.get("usage")) != (used := turn_usage(before)):
         yield f"the turn's usage is {told}, its rounds' {used}"
 
 

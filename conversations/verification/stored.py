@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models.fields.files import FieldFile
 
 from agents.engine import actors
-from agents.engine.closing import USAGE, spent
-from agents.engine.interfaces.attached import Attached
+from agents.engine.closing import USAGE, answer_usage
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON, Step
 from conversations.ledger.journal import CHANGING, output_columns
 from conversations.ledger.prompt_row import PromptStanding
@@ -214,14 +214,14 @@ def _usage(
     conversation: Conversation, prompt: Prompt, steps: list[Step], rows: dict[str, Usage]
 ) -> Iterator[LedgerProblem]:
     """What was used of models is counted, answer by answer."""
-    answers = {step.path: step for step in steps if spent(step) is not None}
+    answers = {step.path: step for step in steps if answer_usage(step) is not None}
     for path in sorted(answers.keys() | rows.keys()):
         step, row = answers.get(path), rows.get(path)
         if step is None or row is None:
             said = "was counted, but never given" if row else "is not counted"
             yield LedgerProblem(step.id if step else 0, f"the answer at {path} of {prompt} {said}")
             continue
-        used = spent(step) or {}
+        used = answer_usage(step) or {}
         expected = {name: used.get(name, 0) for name in USAGE} | {
             "cost_nano_usd": step.payload.get("cost_nano_usd"),
             "conversation_id": conversation.pk,
@@ -258,7 +258,7 @@ def _left(step: Step) -> Iterator[LedgerProblem]:
 def _given(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
     """The files that came with what was said."""
     try:
-        given = Attached.of(step.payload["payload"])
+        given = Attachment.recorded_in(step.payload["payload"])
     except (TypeError, KeyError):
         yield LedgerProblem(step.id, "what it says of its files cannot be read")
         return

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
-from agents.engine.secrets import begun, hide
+from agents.engine.secrets import hide, partial_secret_length
 from conversations.database.disk import noticed
 from conversations.database.sql import notifying, now
 from conversations.ledger.claims import Claim
@@ -69,7 +69,7 @@ class GrowingDraft:
     def take(self) -> str:
         """All pieces, as text that a database takes and that tells no secret; they are this draft's no more."""
         text = hide(self.held + valid_text("".join(self.pieces)))
-        shown = len(text) - begun(text)
+        shown = len(text) - partial_secret_length(text)
         self.pieces, self.held = [], text[shown:]
         return text[:shown]
 

@@ -173,7 +173,7 @@ class Runner:
         root = loaded.steps[0].payload
         start = {"attempt": len(run.view.at("", "action_start")) + 1, "fence": self.claim.fence}
         try:
-            await run.root(root["policy"], root["payload"], opening=[Step(self.worker, "action_start", start)])
+            await run.run_turn(root["policy"], root["payload"], opening=[Step(self.worker, "action_start", start)])
         except ReplayMismatch as error:
             await run.fail("internal_error", f"This turn was begun by another version of the site: {error}.")
         except Error:

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 
 from agents.engine import paths
-from agents.engine.execution.gates import ask
+from agents.engine.execution.gates import gate_call
 from agents.engine.ledger import JSON, Step, action_error, action_result, digest
 from conversations.ledger.locked import locked_turn
 from conversations.models import Conversation, Output, Prompt
@@ -71,7 +71,7 @@ class Story:
             "digest": digest([tool, payload]),
             "expires_at": EXPIRES,
         } | more
-        self.append(ask(paths.card(call.path, 1) if kind == "interrupted" else paths.gate(call.path), asked))
+        self.append(gate_call(paths.card(call.path, 1) if kind == "interrupted" else paths.gate(call.path), asked))
         return Output.objects.get(prompt=self.prompt, path=call.path, tool=tool)
 
     def pauses(self) -> None:

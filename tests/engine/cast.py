@@ -1,4 +1,4 @@
-"""Tools over a world that counts what is done to it, and agents that have them."""
+"""Test tools that act on a world, which counts what is done to it, and agents with these tools."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Counting(Plugin):
 
 @dataclass
 class World:
-    """What the tools act on. `done` is every effect in order; `at` is called inside an effect, by the tool's name."""
+    """What the tools act on. `done` lists every effect in order; `at` has functions called inside effects, by tool."""
 
     done: list[tuple[str, Any]] = field(default_factory=list)
     at: dict[str, Callable[[ToolCall[Any]], Any]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The cast of the engine's tests: tools that act on a world that counts, and agents that have them."""
+"""Fixtures of the engine's tests: tools that act on a counting world, and agents with these tools."""
 
 import pytest
 

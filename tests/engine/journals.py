@@ -1,4 +1,4 @@
-"""Journals of the engine's tests: one that crashes, and one that others write to as well."""
+"""Journals for the engine's tests: one that crashes, and one that others write to as well."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class Crash(BaseException):
-    """The process is gone: what is not recorded is lost."""
+    """The process died: whatever is not recorded is lost."""
 
 
 @dataclass
 class CrashPoint:
-    """Where the process dies, once: before or after the n-th record (from 1) of all runs together."""
+    """Where the process dies, once: before or after the n-th record, counted from 1 across all runs."""
 
     n: int
     after: bool = False
@@ -29,7 +29,7 @@ class CrashPoint:
 
 
 class CrashingJournal:
-    """Keeps records until the crash point; from then on nothing reaches it, as from a process that is gone."""
+    """Keeps records until the crash point; after that nothing reaches it, as from a dead process."""
 
     def __init__(self, ledger: Ledger = EMPTY, crash: CrashPoint | None = None) -> None:
         self.seeded, self.crash, self.dead = ledger, crash, False
@@ -53,7 +53,7 @@ class CrashingJournal:
 
 
 class SharedJournal(CrashingJournal):
-    """Others append as well: `push` before the next record, and its writer is Behind."""
+    """A journal that others append to: `push` steps before the next record, and its writer is Behind."""
 
     def __init__(self, ledger: Ledger = EMPTY) -> None:
         super().__init__(ledger)
@@ -85,7 +85,7 @@ def numbered(ledger: Ledger, steps: Iterable[Step]) -> list[Step]:
 
 
 def kept_outputs(journal: CrashingJournal) -> list[Output]:
-    """The outputs as rows would hold them: each record's outputs over the earlier ones."""
+    """The outputs as database rows would hold them: those of each record replace earlier ones."""
     rows = {output.position: output for output in Outputs(journal.seeded).in_order()}
     for record in journal.records:
         rows |= {output.position: output for output in record.outputs}

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.engine.agent.projection import TURN_ENDED
 from agents.engine.errors import ProviderError
-from agents.engine.execution.gates import ShownCall, shown
+from agents.engine.execution.gates import ShownCall, describe_call
 from agents.engine.interfaces.journal import Journal
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
@@ -36,7 +36,7 @@ def says(text: str, *calls: ToolRequest) -> Answer:
 
 
 def last(name: str, /, **arguments: JSON) -> ToolRequest:
-    """A call of which the model says that the turn ends with it, if it works."""
+    """A call that the model marks as the last of the turn, if it succeeds."""
     return ToolRequest(wire_name(name), arguments, terminate=True)
 
 
@@ -50,7 +50,7 @@ Script = Callable[[Request], Answer | ProviderError]
 
 @dataclass
 class ScriptedProvider:
-    """A model that answers by the number of its answers in the history, or as a function says; it keeps what it saw."""
+    """A scripted model: it answers by the number of its answers in the history, or by a function."""
 
     script: Sequence[Answer | list[Answer | ProviderError]] | Script
     asked: list[Request] = field(default_factory=list)
@@ -111,7 +111,7 @@ def results_in(request: Request) -> list[str]:
 def decision(
     ledger: Ledger, path: str, decided: str = "approve", by: str = "user:7", resume: bool = True, **said: JSON
 ) -> list[Step]:
-    """The steps by which a person decides the gate at `path`, and the resume where it was the last one."""
+    """The steps of a person's decision at the gate at `path`, and the resume if it was the last gate."""
     view = View(ledger)
     asked = view.call(path)
     assert asked, f"nobody is asked at {path}: {[g.path for g in view.open_gates()]}"
@@ -135,7 +135,7 @@ def digest_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | No
 def shown_of(tool: Tool, payload: dict[str, JSON], services: PlainServices | None = None) -> ShownCall:
     """What a person would be shown of this call now."""
     looked_at = ToolCall(tool.name, parse(tool.input, payload), 1, services or Site(), "1/0")
-    return shown(tool, payload, looked_at)
+    return describe_call(tool, payload, looked_at)
 
 
 def open_gates(ledger: Ledger) -> list[str]:
@@ -154,7 +154,7 @@ BOOKKEEPING = {"action_start", "action_retry", "note"}
 
 
 def comparable(ledger: Iterable[Step]) -> list[tuple[str, str, str, JSON]]:
-    """A ledger but for ids, times and what a crash may add (S119)."""
+    """A ledger without ids, times and what a crash may add (S119)."""
     return [(s.path, s.actor, s.type, _unnumbered(s.payload)) for s in ledger if s.type not in BOOKKEEPING]
 
 
@@ -218,7 +218,7 @@ async def carry_on(
     journal = journal or CrashingJournal(ledger)
     services = options.pop("services", None) or Site()
     said = {"text": "go"} if payload is None else payload
-    await Run(registry, journal, services, steps=ledger, **options).root(policy, said)
+    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said)
     return journal.ledger  # type: ignore[attr-defined,no-any-return]
 
 

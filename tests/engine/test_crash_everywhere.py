@@ -1,4 +1,4 @@
-"""A turn that is killed before or after any record ends all the same, and nothing is done twice."""
+"""A turn that is killed before or after any record still ends, and nothing is done twice."""
 
 import pytest
 

@@ -7,7 +7,7 @@ import pytest
 from agents.engine.decisions import DECISIONS, PEOPLE_MAY, RUNS, STATES, Ask, Decision, Outcome, answers_to, decided_as
 from agents.engine.execution.effect import refusal
 from agents.engine.execution.gates import GateDecision
-from agents.engine.execution.starting import answered_card
+from agents.engine.execution.starting import card_result
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.outputs.timeline import Outputs
@@ -55,7 +55,7 @@ def test_what_refuses_says_why_to_the_model() -> None:
 
 def test_each_answer_to_a_card_is_told_or_runs() -> None:
     for decision in answers_to(Ask.INTERRUPTED):
-        told = answered_card(GateDecision(decision), "It cannot run again.").payload["message"]
+        told = card_result(GateDecision(decision), "It cannot run again.").payload["message"]
         assert told == ("It cannot run again." if decision in RUNS else DECISIONS[decision].told)
 
 

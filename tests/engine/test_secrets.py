@@ -12,7 +12,7 @@ from agents.engine.execution.effect import as_policy
 from agents.engine.execution.gates import shown_digest
 from agents.engine.ledger import EMPTY
 from agents.engine.runtime.registry import PolicyRegistry
-from agents.engine.secrets import HIDDEN, begun, hide, hide_in, keep_secret
+from agents.engine.secrets import HIDDEN, hide, hide_in, keep_secret, partial_secret_length
 from agents.engine.view import View
 from tests.engine.cast import World, site
 from tests.engine.execution.test_changes import Notes, asks, gate_of
@@ -47,7 +47,7 @@ def test_a_secret_is_hidden_in_every_form(form: str) -> None:
 
 
 def test_the_beginning_of_a_secret_is_known_at_the_end_of_a_text() -> None:
-    assert [begun(text) for text in ("", "none", "see c", f"see {SECRET[:-1]}", f"{SECRET[:-1]}.")] == [
+    assert [partial_secret_length(text) for text in ("", "none", "see c", f"see {SECRET[:-1]}", f"{SECRET[:-1]}.")] == [
         0,
         0,
         1,
@@ -55,11 +55,11 @@ def test_the_beginning_of_a_secret_is_known_at_the_end_of_a_text() -> None:
         0,
     ]
     keep_secret([])
-    assert begun("see c") == 0
+    assert partial_secret_length("see c") == 0
 
 
 async def test_a_change_is_hidden_before_it_is_hashed() -> None:
-    """Shown, recorded and bound are one; what is written is the tool's own, with the secret that stood there."""
+    """The same text is shown, recorded and hashed; the tool itself still writes the secret that was there."""
     notes = Notes(a=f"key = {SECRET}\nold")
     registry, _ = site(asks({"name": "a", "text": "new"}), [notes.tool()])
     waiting = await carry_on(registry)
@@ -75,7 +75,7 @@ async def test_a_change_is_hidden_before_it_is_hashed() -> None:
 
 
 async def test_what_a_workflow_passes_runs_as_it_is_shown(world: World) -> None:
-    """Recorded, approved and done without the secret; going on is no other payload."""
+    """It is recorded, approved and run without the secret; continuing does not count as another payload."""
     registry = PolicyRegistry()
     for tool in world.tools():
         registry.register(tool.name)(as_policy(tool))

@@ -1,4 +1,4 @@
-"""How turns of other systems went wrong: what repeated, mixed up or lost approvals, played against this loop."""
+"""Bugs seen in other systems, replayed against this loop: approvals that were repeated, mixed up or lost."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ MUTATIONS = (
     Mutation(
         "the digest of what was approved",
         "agents/engine/execution/effect.py",
-        "if wanted not in (None, looks.digest):",
+        "if wanted not in (None, shown.digest):",
         "if wanted == '':",
         (
             "tests/engine/execution/test_gates.py",

@@ -145,7 +145,7 @@ async def test_a_model_reads_all_of_what_was_cut_by_what_the_cut_says(fails: boo
         return whole_text(entry) or ""
 
     services.result_of = result_of  # type: ignore[method-assign]
-    await Run(registry, journal, services, limits=Limits(result_characters=6000)).root("agent", {"text": "go"})
+    await Run(registry, journal, services, limits=Limits(result_characters=6000)).run_turn("agent", {"text": "go"})
     first, *pages = results_in(provider.asked[-1])
     head, tail = re.split(r"\n\[\.\.\. truncated: .* \.\.\.\]\n", first)
     read = "".join(each.partition("\n")[2] for each in pages)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from agents.engine.errors import ToolError
-from agents.engine.execution.gates import justification, requirement
+from agents.engine.execution.gates import approval_reason, justification
 from agents.engine.ledger import canonical
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall
@@ -147,7 +147,7 @@ async def test_the_longest_command_can_be_started(desk: Desk) -> None:
 async def test_every_call_waits_for_a_person(desk: Desk) -> None:
     call = ToolCall("shell.run", Command(command="rm -rf build"), user=1, services=desk.services, path="1/0")
     assert (run.risk, run.idempotent, run.approval) == (Risk.HIGH, False, True)
-    assert await requirement(run, call) == justification(run, call) == "Run: rm -rf build"
+    assert await approval_reason(run, call) == justification(run, call) == "Run: rm -rf build"
     assert run.says is not None
     assert run.says(call.input) == "ran rm -rf build"
 

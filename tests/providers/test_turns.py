@@ -13,7 +13,7 @@ from agents.engine import Action, Context, run
 from agents.engine.agent.model import model
 from agents.engine.agent.projection import GO_ON, NEXT, NOBODY_SPOKE, TURN_ENDED
 from agents.engine.agent.turn import agent
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
@@ -75,7 +75,7 @@ def _text(item: dict[str, Any]) -> str:
 async def _stopped(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
     wire.script = [asks(protocol, "", GATED)]
     waiting = await carry_on(site)
-    return waiting.extend(numbered(waiting, close(View(waiting), "cancelled", "cancelled", "Stopped.")))
+    return waiting.extend(numbered(waiting, close_turn(View(waiting), "cancelled", "cancelled", "Stopped.")))
 
 
 async def _out_of_rounds(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:

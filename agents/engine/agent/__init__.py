@@ -1,1 +1,1 @@
-"""The agent: one turn, its rounds, the calls of each answer, and what the model is told."""
+"""The agent: one turn, its rounds, the calls of each answer, and what the model is sent."""

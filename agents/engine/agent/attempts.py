@@ -1,4 +1,4 @@
-"""Asking a provider until it answers: again while it fails in passing, then the model that stands in. All on record."""
+"""Attempts: retry a provider on transient errors, then ask the fallback model. Every attempt is recorded."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.runtime.policy import Context
 
 BACKOFF_SECONDS = (1.0, 4.0, 15.0)
-"""Waits between the attempts of one round where the provider names none; rising so that a rate limit can pass."""
+"""The waits between attempts if the provider names none; they increase, so that a rate limit can pass."""
 
 WAIT_MOST = 60.0
-"""Seconds a provider may have us wait between two attempts: who has to come back tomorrow is told so, and at once."""
+"""The longest wait between two attempts, in seconds. If a provider asks for more, people are told at once."""
 
 FALLBACK = "fallback"
-"""The tier of the model that stands in."""
+"""The tier of the fallback model, and the code of the note that it was asked."""
 
 FALLBACK_ATTEMPTS = 2
-"""How often it is asked: the turn has waited long enough by then."""
+"""How often the fallback model is asked: the turn has waited long enough by then."""
 
 EMPTY = "empty_answer"
-"""The code of an answer that says nothing and asks for nothing: its model is asked once more, not again and again."""
+"""The code of an answer without text or calls: its model is asked once more, but not again and again."""
 
 
-async def attempts(
+async def ask_until_answered(
     provider: Provider,
     request: Request,
     ctx: Context,
@@ -35,18 +35,18 @@ async def attempts(
     start: dict[str, JSON],
     snapshots: dict[str, str],
 ) -> Answer | list[Step]:
-    """Ask, and again while it fails in passing; each attempt recorded before it goes out.
+    """Ask, and retry on transient errors. Each attempt is recorded before it is sent.
 
-    Steps are what stays of it where there is no answer: what it had said when its time was up, and the last error.
-    `start`: what each attempt's record says besides how long the turn had run: an agent's time counts from its first.
+    Returns steps if there is no answer: the text so far if the time ran out, and the last error. `start`: recorded with
+    each attempt, next to how long the turn had run, because an agent's running time counts from its first attempt.
     """
     run = ctx.run
     while True:
-        run.going_on()
-        if (limit := ctx.clock.up()) is not None:
-            return [action_error("runtime", "timeout", out_of_time(limit))]
+        run.raise_if_stopped()
+        if (limit := ctx.clock.expired()) is not None:
+            return [action_error("runtime", "timeout", timeout_message(limit))]
         attempt = len(run.view.at(ctx.path, "action_start")) + 1
-        asked = replace(request, tier=FALLBACK) if fell_back(ctx) else request
+        asked = replace(request, tier=FALLBACK) if fallback_note(ctx) else request
         ran = round(ctx.services.running_seconds(), 3)
         begun = {"attempt": attempt, "fence": run.fence, "tier": asked.tier, "ran": ran, **start}
         run.stage(Step(run.worker, "action_start", begun, path=ctx.path), snapshots=snapshots)
@@ -55,47 +55,47 @@ async def attempts(
         try:
             return await run.effect(_collect(provider, asked, ctx, attempt, so_far), ctx.clock.left())
         except Cancelled:
-            if not run.view.result(""):  # a person stopped it, and has read this (R9)
-                run.stage(*(replace(said, path=ctx.path) for said in _said(so_far)))
+            if not run.view.result(""):  # a person stopped it, and has read this text (R9)
+                run.stage(*(replace(said, path=ctx.path) for said in _partial_text(so_far)))
             raise
         except TimeoutError:
-            return [*_said(so_far), action_error("runtime", "timeout", out_of_time(ctx.clock.limit()))]
+            return [*_partial_text(so_far), action_error("runtime", "timeout", timeout_message(ctx.clock.limit()))]
         except ProviderError as error:
-            further = _further(error, asked.tier, attempt, ctx)
-            if further[-1].type == "action_result":
-                return further
-            run.stage(*further)
+            steps = _after_failure(error, asked.tier, attempt, ctx)
+            if steps[-1].type == "action_result":
+                return steps
+            run.stage(*steps)
             await run.flush()
-            ctx.services.draft(ctx.path, "", attempt + 1)  # what it had said is no part of what it will say
-            await run.effect(asyncio.sleep(further[0].payload["wait_seconds"]))
+            ctx.services.draft(ctx.path, "", attempt + 1)  # the text so far is not part of the next attempt
+            await run.effect(asyncio.sleep(steps[0].payload["wait_seconds"]))
 
 
-def _given_up(error: ProviderError, wait: float, limit: float | None) -> Step:
-    """The error of a question that is not asked again; `limit`: the running time that would be up before."""
+def _final_error(error: ProviderError, wait: float, limit: float | None) -> Step:
+    """Return the error of a question that is not retried; `limit` is the running time that would expire before."""
     if wait > WAIT_MOST:
-        why = f"The model server wants no question for {wait:.0f} seconds, so it was not asked again: try after that."
+        why = f"The model server asks to wait {wait:.0f} seconds, so it was not asked again: try again after that."
         return action_error("model", error.code, f"{error.message} {why}")
     if limit is None:
         return action_error("model", error.code, error.message)
-    why = f"Stopped, as {limit:g} seconds of running, its limit, are up before the model may be asked again."
+    why = f"Stopped, because the limit of {limit:g} seconds of running ends before the model may be asked again."
     return action_error("runtime", "timeout", f"{why} Its last error: {error.message}")
 
 
-def out_of_time(limit: float) -> str:
-    """What is said of an agent whose running time is up."""
+def timeout_message(limit: float) -> str:
+    """Return the message for an agent whose running time is up."""
     return f"Stopped after {limit:g} seconds of running, its limit."
 
 
-def _said(so_far: list[str]) -> list[Step]:
-    """The beginning of an answer, which somebody has read; none where nothing is to be read of it yet."""
+def _partial_text(so_far: list[str]) -> list[Step]:
+    """Return the partial text of an answer, which somebody may have read, as a step; none if it is blank."""
     words = "".join(so_far)
     return [text("model", words, partial=True)] if words.strip() else []
 
 
-def fell_back(ctx: Context) -> Step | None:
-    """The note that this question went to the model that stands in; None while its own is asked.
+def fallback_note(ctx: Context) -> Step | None:
+    """Return the note that this question went to the fallback model; None while the turn's own model is asked.
 
-    None too where the site has none any more: then its own is asked again.
+    Also None if the site no longer has a fallback model: then the turn's own model is asked again.
     """
     if not ctx.run.limits.fallback:
         return None
@@ -103,15 +103,15 @@ def fell_back(ctx: Context) -> Step | None:
     return next((note for note in notes if note.payload.get("code") == FALLBACK), None)
 
 
-def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> list[Step]:
-    """What is recorded before the next attempt; where there is none, the error alone.
+def _after_failure(error: ProviderError, tier: str, attempt: int, ctx: Context) -> list[Step]:
+    """Return what is recorded before the next attempt; if there is none, only the error.
 
-    The model that stands in is asked where another may well answer: the own one failed in passing once too often, has
-    to be waited for too long, or was cut off before it said anything. Not about a conversation that is too long, which
-    would go to it whole; and not after a refusal: that is of the request, the key or the settings, which both share,
-    and somebody should hear of it.
+    The fallback model is asked if it has a good chance to answer: the turn's own model had too many transient errors,
+    wants too long a wait, or was cut off before it said anything. It is not asked about a conversation that is too
+    long, because it would be sent the same one; nor after a refusal, because that concerns the request, the key or the
+    settings, which both models share, and somebody should hear of it.
     """
-    limits, since = ctx.run.limits, fell_back(ctx)
+    limits, since = ctx.run.limits, fallback_note(ctx)
     failed = [
         step.payload for step in ctx.run.view.at(ctx.path, "action_retry") if step.id > (since.id if since else 0)
     ]
@@ -124,7 +124,7 @@ def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> lis
     if again and wait <= WAIT_MOST and wait < time:
         return [Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": wait}, path=ctx.path)]
     if since or time <= 0 or not limits.fallback or not (error.retryable or error.code == "incomplete"):
-        return [_given_up(error, wait, ctx.clock.limit() if again and wait >= time else None)]
+        return [_final_error(error, wait, ctx.clock.limit() if again and wait >= time else None)]
     message = f"The model of tier {tier!r} did not answer ({error.code}), so the fallback model is asked."
     return [
         Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": 0.0}, path=ctx.path),
@@ -133,7 +133,7 @@ def _further(error: ProviderError, tier: str, attempt: int, ctx: Context) -> lis
 
 
 async def _collect(provider: Provider, request: Request, ctx: Context, attempt: int, so_far: list[str]) -> Answer:
-    """The whole answer; its text is shown as it comes, and kept in `so_far` for the case that it is stopped.
+    """Return the complete answer. Its text is shown as it arrives, and collected in `so_far` in case it is stopped.
 
     Raises ProviderError if the stream ends without an answer.
     """
@@ -143,4 +143,4 @@ async def _collect(provider: Provider, request: Request, ctx: Context, attempt: 
                 return event
             so_far.append(event.text)
             ctx.services.draft(ctx.path, event.text, attempt)
-    raise ProviderError("The stream ended before the answer was whole.", code="stream_broken", retryable=True)
+    raise ProviderError("The stream ended before the answer was complete.", code="stream_broken", retryable=True)

@@ -1,4 +1,4 @@
-"""The calls of one answer: which run, which wait, whom to ask, and in what order (R6)."""
+"""The batch: the calls of one answer. Which of them run, which wait for a person, and in what order (R6)."""
 
 from __future__ import annotations
 
@@ -8,80 +8,80 @@ from dataclasses import replace
 from agents.engine import paths
 from agents.engine.decisions import Decision
 from agents.engine.errors import Suspended, ToolError
-from agents.engine.execution.effect import as_policy, gate, new_call, unable
-from agents.engine.execution.gates import GateDecision, decision_at, requirement
+from agents.engine.execution.effect import as_policy, new_call, open_gate, unrunnable
+from agents.engine.execution.gates import GateDecision, approval_reason, decision_at
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
 
 
 async def run_batch(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Give each of these calls of one answer its result. Raises Suspended when a person must decide first.
+    """Give each of these calls of one answer its result. Raises Suspended if a person must decide first.
 
-    In call order; neighbours that only read run side by side. From the first question to a person on nothing runs
-    until every one is answered: gates that are known beforehand, and what shows only when a call is about to run (R6).
+    They run in call order; consecutive calls that only read run concurrently. Once a person is asked, nothing runs
+    until every question is answered, be it a gate known beforehand or one that a call needs when about to run (R6).
     """
-    while todo := without_result(ctx, todo):  # asking ends those that cannot work
-        if any(_undecided(ctx, call) for call in todo):
-            await _ask(ctx, todo, tools)
+    while todo := without_result(ctx, todo):  # opening gates also ends the calls that cannot work
+        if any(_waits(ctx, call) for call in todo):
+            await _open_gates(ctx, todo, tools)
             continue
-        free = await _before_a_gate(ctx, todo, tools)
-        for group in _side_by_side(free, tools):
+        free = await _calls_before_a_gate(ctx, todo, tools)
+        for group in _parallel_groups(free, tools):
             await _settle_all(ctx, group, todo, tools)
         if todo := todo[len(free) :]:
-            await _ask(ctx, todo, tools)
+            await _open_gates(ctx, todo, tools)
             await _settle_all(ctx, [todo[0]], todo, tools)
 
 
 async def _settle_all(ctx: Context, group: list[Step], todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Settle these calls side by side; where one of them waits, the others of `todo` are asked or put off with it."""
+    """Settle these calls concurrently. If one must wait, the gates of the rest of `todo` are opened with it."""
     try:
         await ctx.gather(*(settle(ctx, call, tools) for call in group))
     except Suspended:
-        await _ask(ctx, without_result(ctx, todo), tools)
+        await _open_gates(ctx, without_result(ctx, todo), tools)
         raise
 
 
 def without_result(ctx: Context, asked: list[Step]) -> list[Step]:
-    """Those of the calls that have no result yet."""
+    """Return the calls that have no result yet."""
     return [call for call in asked if not ctx.run.view.result(call.path)]
 
 
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
-    """One call to its result: refused, rejected, or run once with what was approved."""
-    if why := _problem(ctx, call, tools):
+    """Give one call its result: refused, rejected, or run once as approved."""
+    if why := _invalid(ctx, call, tools):
         await ctx.refuse(call, why.payload["code"], why.payload["message"])
     else:
         await ctx.invoke(call, as_policy(tools[call.payload["policy"]]))
 
 
-def _problem(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
-    """The error of a call that nobody needs to decide: no such tool, or input that it does not take (S22, S27)."""
+def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
+    """Return the error of a call that cannot run anyway: unknown tool or invalid input (S22, S27). None if it can."""
     name, raw = call.payload["policy"], call.payload.get("raw")
     tool = tools.get(name)
     if tool is None:
         there_are = ", ".join(sorted(tools)) or "none"
         why = action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
     elif raw is not None:
-        why = action_error("runtime", "invalid_input", f"The arguments are no JSON object: {raw[:200]!r}")
+        why = action_error("runtime", "invalid_input", f"The arguments are not a JSON object: {raw[:200]!r}")
     elif problem := tool.problem(call.payload["payload"]):
         why = action_error("runtime", "invalid_input", problem)
     else:
         return None
-    return unable(ctx.run.view, call.path, why)
+    return unrunnable(ctx.run.view, call.path, why)
 
 
 def _began(ctx: Context, call: Step) -> bool:
     return bool(ctx.run.view.at(call.path, "action_start"))
 
 
-async def _before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> list[Step]:
-    """The calls before the first one that has a gate or needs one."""
+async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> list[Step]:
+    """Return the calls before the first one that has a gate or needs one."""
     free: list[Step] = []
     for call in todo:
-        if not _problem(ctx, call, tools) and not _began(ctx, call):
+        if not _invalid(ctx, call, tools) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
-            waits = ctx.run.view.call(_gate(call)) or await requirement(
+            waits = ctx.run.view.call(_gate(call)) or await approval_reason(
                 tool, new_call(tool, call.payload["payload"], call.path, ctx.run)
             )
             if waits:
@@ -90,8 +90,8 @@ async def _before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[str, Too
     return free
 
 
-def _side_by_side(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
-    """`free` in order, neighbours that may run together in one group."""
+def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
+    """Group consecutive calls that may run concurrently, keeping the order."""
     groups: list[list[Step]] = []
     together = False
     for call in free:
@@ -105,56 +105,56 @@ def _side_by_side(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step
     return groups
 
 
-async def _ask(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
-    """Ask every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
+async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
+    """Open every gate of the batch at once; the other calls wait, and those that cannot run get their errors now.
 
-    Raises Suspended while somebody is asked and has not answered. Returns where nobody is (any more).
+    Raises Suspended while any gate or card is undecided. Returns if every one is decided.
     """
-    steps, deferred, changing = list[Step](), list[Step](), _changing(ctx, todo)
+    steps, deferred, changing = list[Step](), list[Step](), _changing_paths(ctx, todo)
     for call in todo:
-        if _open(ctx, _card(ctx, call)):
-            continue  # only its owner knows what became of it, whatever the tool is now
-        if why := _problem(ctx, call, tools):
-            steps += [*_closed_gate(ctx, call), replace(why, path=call.path)]
+        if _is_open(ctx, _card(ctx, call)):
+            continue  # only its owner knows what became of it, whatever the tool has become
+        if why := _invalid(ctx, call, tools):
+            steps += [*_close_gate(ctx, call), replace(why, path=call.path)]
         elif not ctx.run.view.call(_gate(call)) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
             try:
-                opened = await gate(tool, call.payload["payload"], call.path, ctx, changing)
+                opened = await open_gate(tool, call.payload["payload"], call.path, ctx, changing)
             except ToolError as error:
                 opened = [replace(action_error("runtime", error.code, error.message), path=call.path)]
             steps += opened
             if not opened and not ctx.run.view.at(call.path, "action_deferred"):
                 deferred.append(Step("runtime", "action_deferred", path=call.path))
     ctx.run.stage(*(step for step in steps if not ctx.run.view.result(step.path)))
-    if any(_undecided(ctx, call) for call in todo):
+    if any(_waits(ctx, call) for call in todo):
         ctx.run.stage(*deferred)
         raise Suspended
 
 
-def _changing(ctx: Context, todo: list[Step]) -> set[str]:
-    """What the calls that somebody was asked about already may still change."""
+def _changing_paths(ctx: Context, todo: list[Step]) -> set[str]:
+    """Return the paths that calls with a gate or card may still change."""
     view = ctx.run.view
     asked = [view.call(place) for call in todo for place in (_gate(call), _card(ctx, call))]
-    may = [step for step in asked if step and _allowed(decision_at(view, step.path))]
+    may = [step for step in asked if step and _may_run(decision_at(view, step.path))]
     return {change["path"] for step in may if (change := step.payload["payload"].get("change"))}
 
 
-def _allowed(decision: GateDecision | None) -> bool:
+def _may_run(decision: GateDecision | None) -> bool:
     return decision is None or decision.runs
 
 
-def _closed_gate(ctx: Context, call: Step) -> list[Step]:
-    """The end of a gate whose call cannot run any more."""
+def _close_gate(ctx: Context, call: Step) -> list[Step]:
+    """Return the step that closes the open gate of a call that can no longer run."""
     decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
     gate = _gate(call)
-    return [Step("system", "action_result", decided, path=gate)] if _open(ctx, gate) else []
+    return [Step("system", "action_result", decided, path=gate)] if _is_open(ctx, gate) else []
 
 
-def _undecided(ctx: Context, call: Step) -> bool:
-    return _open(ctx, _gate(call)) or _open(ctx, _card(ctx, call))
+def _waits(ctx: Context, call: Step) -> bool:
+    return _is_open(ctx, _gate(call)) or _is_open(ctx, _card(ctx, call))
 
 
-def _open(ctx: Context, gate: str) -> bool:
+def _is_open(ctx: Context, gate: str) -> bool:
     return ctx.run.view.call(gate) is not None and decision_at(ctx.run.view, gate) is None
 
 
@@ -163,5 +163,5 @@ def _gate(call: Step) -> str:
 
 
 def _card(ctx: Context, call: Step) -> str:
-    """Where the owner is asked what became of the call's last attempt."""
+    """Return the path of the card that asks the owner what became of the call's last attempt."""
     return paths.card(call.path, len(ctx.run.view.at(call.path, "action_start")))

@@ -1,4 +1,4 @@
-"""The history of a turn as a provider's bytes: a finished round is projected and encoded once, then only appended."""
+"""The history of a turn in a provider's bytes. A finished round is projected and encoded once, then only appended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.engine.agent.projection import CallIds, round_messages, turn_messages
-from agents.engine.interfaces.attached import Attached, said_messages
+from agents.engine.interfaces.attached import Attachment, input_messages
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
@@ -17,20 +17,20 @@ from agents.engine.paths import join
 from agents.engine.runtime.recorder import Recorder
 
 BYTES_A_TOKEN = 4
-"""A rough measure of English text in JSON; it errs on the side of sending less."""
+"""A rough estimate for English text in JSON; it errs on the side of sending less."""
 
 RESULT_LEAST = 200
-"""Characters of a result below which cutting it shorter tells the model nothing any more."""
+"""The fewest characters worth keeping of a result; anything shorter tells the model nothing."""
 
 
 class History:
-    """What an agent's model is told of before: earlier prompts for the root agent, its own input, finished rounds."""
+    """What an agent's model is sent before a round: earlier prompts (root agent only), its input, finished rounds."""
 
     def __init__(
-        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attached] = ()
+        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attachment] = ()
     ) -> None:
         self._recorder, self._limits, self._path = recorder, limits, path
-        self._said = said_messages(input, files)
+        self._said = input_messages(input, files)
         self._ids = CallIds()
         self._chunks: list[bytes] = []
         self._opened = False
@@ -39,7 +39,7 @@ class History:
         self._seq = 0
 
     async def before(self, number: int, provider: Provider) -> list[bytes]:
-        """Everything before round `number`, as the provider's bytes, oldest first."""
+        """Return everything before round `number` in the provider's bytes, oldest first."""
         if not self._opened:
             self._opened = True
             for chunk in await self._opening(provider):
@@ -52,7 +52,7 @@ class History:
         return self._chunks
 
     def reference(self) -> dict[str, JSON]:
-        """What a round's start records of it: the last step it may hold, and the digest of its bytes."""
+        """Return what a round's start records about its history: the last step it may include, and its digest."""
         return {"seq": self._seq, "digest": self._digest.hexdigest()}
 
     def _append(self, chunk: bytes) -> None:
@@ -61,9 +61,10 @@ class History:
             self._digest.update(chunk)
 
     async def _opening(self, provider: Provider) -> list[bytes]:
-        """Earlier prompts, the oldest dropped whole while they are over the budget (R13), then the input.
+        """Return the earlier prompts and the input. The oldest prompts are dropped whole to fit the budget (R13).
 
-        The last one is what this turn takes up, and stays: where it alone is over the budget, with shorter results.
+        The last one always stays, because this turn follows on from it; if it exceeds the budget alone, its results are
+        shortened.
         """
         chunks, last = list[bytes](), None
         for past in () if self._path else await self._recorder.services.history():
@@ -80,11 +81,11 @@ class History:
         return chunks
 
     def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
-        """A prompt with its results cut ever shorter, until it fits or they are as short as they get."""
+        """Encode a prompt with ever shorter results, until it fits or they are at the minimum."""
         limits = self._limits
         while True:
             limits = replace(limits, result_characters=limits.result_characters // 2)
-            self._ids = CallIds()  # it is the only one that is told of
+            self._ids = CallIds()  # it is the only prompt sent
             chunk = provider.encode(turn_messages(past, self._ids, limits))
             if len(chunk) <= room or limits.result_characters <= RESULT_LEAST:
                 return chunk

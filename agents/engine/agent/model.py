@@ -1,4 +1,4 @@
-"""The policy `model`: asks a provider once, and says what came back. It does not do what that asks for (S116)."""
+"""The policy `model`: asks a provider once and returns the answer as steps. It does not run the calls (S116)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from agents.engine.agent.attempts import attempts, out_of_time
+from agents.engine.agent.attempts import ask_until_answered, timeout_message
 from agents.engine.agent.projection import ledger_messages
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError
@@ -20,76 +20,83 @@ logger = logging.getLogger(__name__)
 
 
 def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -> Policy:
-    """The model policy over this provider, or over one of `protocols` for an agent that names it (R1).
+    """Return the model policy for this provider; agents that name one of `protocols` use that instead (R1).
 
-    With `{"round": n}` it asks for the n-th round of the agent that calls it; without, its history is
-    `payload["ledger"]` (what it says is also sent as `payload["system"]`) and its tools are `action.actions`.
+    With `{"round": n}` it asks for the n-th round of the agent that calls it. Without, the history is
+    `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`.
     """
 
-    def speaker(protocol: str | None) -> Provider:
+    def provider_for(protocol: str | None) -> Provider:
         if protocol is None:
             return provider
         try:
             return (protocols or {})[protocol]
         except KeyError:
-            raise RegistryError(f"an agent speaks the protocol {protocol!r}, which no provider here does") from None
+            raise RegistryError(f"an agent uses the protocol {protocol!r}, for which there is no provider") from None
 
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
         if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
-            return await _ask_plainly(provider, action, ctx)
-        return await _ask_round(speaker(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
+            return await _ask_with_ledger(provider, action, ctx)
+        return await _ask_round(provider_for(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
 
     return ask
 
 
 async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Context) -> list[Step]:
-    if barred := await _barred(ctx):
-        return [barred]
-    round = await turn.prepared(number)
+    if refused := await _refusal(ctx):
+        return [refused]
+    round = await turn.prepare_round(number)
     snapshot = round.snapshot()
     name = hashlib.sha256(snapshot.encode()).hexdigest()
     request = Request(turn.tier, round.system, round.definitions, await turn.history.before(number, provider))
     start = {"snapshot": name, "history": turn.history.reference()}
-    answer = await attempts(provider, request, ctx, start=start, snapshots={name: snapshot})
+    answer = await ask_until_answered(provider, request, ctx, start=start, snapshots={name: snapshot})
     if not isinstance(answer, Answer):
         return answer
     if answer.unreadable:
         about = {"prompt": ctx.services.prompt, "path": ctx.path}
-        logger.warning("an answer could not be read: the round's result has it whole", extra=about)
-        return [*round.writes(), unread(answer, f"This was try {turn.unread + 1} of {turn.limits.parse_failures}.")]
-    return [*said(answer, round.tool_named), *round.writes(), ended(answer)]
+        logger.warning("an answer could not be read: the round's result has all of it", extra=about)
+        return [
+            *round.writes(),
+            unreadable_result(answer, f"This was try {turn.unreadable + 1} of {turn.limits.parse_failures}."),
+        ]
+    return [*answer_steps(answer, round.tool_named), *round.writes(), round_result(answer)]
 
 
-async def _ask_plainly(provider: Provider, action: Action, ctx: Context) -> list[Step]:
-    if barred := await _barred(ctx):
-        return [barred]
+async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> list[Step]:
+    if refused := await _refusal(ctx):
+        return [refused]
     ledger = action.payload.get("ledger", Ledger())
     offered = [r for name in sorted(action.actions) if (r := ctx.run.registered(name))]
     tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
     history = [provider.encode(ledger_messages(ledger))]
     request = Request(action.payload.get("tier", "normal"), action.payload.get("system", ""), tools, history)
-    answer = await attempts(provider, request, ctx, start={}, snapshots={})
+    answer = await ask_until_answered(provider, request, ctx, start={}, snapshots={})
     if not isinstance(answer, Answer):
         return answer
     names = {wire_name(r.name): r.name for r in offered}
-    return [unread(answer)] if answer.unreadable else [*said(answer, lambda n: names.get(n, n)), ended(answer)]
+    return (
+        [unreadable_result(answer)]
+        if answer.unreadable
+        else [*answer_steps(answer, lambda n: names.get(n, n)), round_result(answer)]
+    )
 
 
-async def _barred(ctx: Context) -> Step | None:
-    """Why the model may not be asked now: no running time is left, or nothing of the person's quota (R3, C19)."""
-    if (limit := ctx.clock.up()) is not None:
-        return action_error("runtime", "timeout", out_of_time(limit))
+async def _refusal(ctx: Context) -> Step | None:
+    """Return the error if the model may not be asked now: running time or quota is used up (R3, C19). Else None."""
+    if (limit := ctx.clock.expired()) is not None:
+        return action_error("runtime", "timeout", timeout_message(limit))
     why = await ctx.services.over_quota()
     return action_error("runtime", "quota", why) if why else None
 
 
-def said(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:
-    """An answer as steps: its reasoning and text, then the calls it asks for, under the tools' own names (S92)."""
+def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:
+    """Return an answer as steps: its reasoning and text, then the calls it asks for, by the tools' own names (S92)."""
     steps = [Step("model", "reasoning", {"text": answer.reasoning})] if answer.reasoning else []
-    if answer.text.strip():  # blanks beside calls are nothing to read, and some APIs refuse them when they come back
+    if answer.text.strip():  # blanks next to calls say nothing, and some APIs reject them when sent back
         steps.append(text("model", answer.text))
-    for call in map(_flat_enough, answer.calls):
+    for call in map(_limit_nesting, answer.calls):
         payload: dict[str, JSON] = {"policy": tool_named(call.name), "payload": call.arguments}
         if call.call_id:
             payload["call_id"] = call.call_id
@@ -101,8 +108,8 @@ def said(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:
     return steps
 
 
-def _flat_enough(call: ToolRequest) -> ToolRequest:
-    """The call itself; one whose arguments are nested too deep as one whose arguments cannot be read."""
+def _limit_nesting(call: ToolRequest) -> ToolRequest:
+    """Return the call; if its arguments are nested too deeply, as one whose arguments cannot be read."""
     try:
         copy_json(call.arguments, levels=DEEPEST)
     except TypeError:
@@ -110,16 +117,16 @@ def _flat_enough(call: ToolRequest) -> ToolRequest:
     return call
 
 
-def ended(answer: Answer) -> Step:
-    """The result of a round: what it cost, and the provider's opaque items for the rounds after it."""
+def round_result(answer: Answer) -> Step:
+    """Return the result of a round: what it cost, and the provider's opaque items for later rounds."""
     payload = _cost(answer)
     if answer.items:
         payload["items"] = list(answer.items)
     return Step("model", "action_result", payload)
 
 
-def unread(answer: Answer, which: str = "") -> Step:
-    """The result of a round whose answer could not be read: why, and all of it raw (S51). It cost what others cost."""
+def unreadable_result(answer: Answer, which: str = "") -> Step:
+    """Return the result of a round with an unreadable answer: the reason, all of the raw answer, and its cost (S51)."""
     why = f"{answer.unreadable} {which}".strip()
     return action_error("model", PARSE_FAILURE, why, raw=answer.text, **_cost(answer))
 

@@ -1,4 +1,4 @@
-"""What the model sees: a lossy projection of the outputs. Widgets are dropped, files summarised, calls paired."""
+"""The projection: from outputs to the messages a model sees. Widgets are dropped, files summarized, calls paired."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agents.engine.interfaces.attached import said_messages
+from agents.engine.interfaces.attached import input_messages
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Step, valid_text
@@ -23,26 +23,26 @@ from agents.engine.view import asked_for
 logger = logging.getLogger(__name__)
 
 NOBODY_SPOKE = "(Nobody said anything: this turn began without a message.)"
-"""Stands where a person's words would: many model servers insist that the two take turns."""
-GO_ON = "(Your last turn ended before its work was done. The person asks you to go on: take it up where it stopped.)"
-"""Stands where the person's words would in a turn that continues another: nobody said anything new in it."""
+"""Replaces a person's message: many model servers insist that roles alternate."""
+GO_ON = "(Your last turn ended before its work was done. The person asks you to go on: continue where it stopped.)"
+"""Replaces the person's message in a turn that continues another, where nobody said anything new."""
 NEXT = "(Go on.)"
-"""Stands after the model's own words where it is asked again and nobody said anything since."""
+"""Follows the model's own message if it is asked again and nobody said anything since."""
 TURN_ENDED = "[The turn ended here.]"
-"""Stands where the model's last words would, in a turn that has none."""
+"""Replaces the model's last message in a turn that has none."""
 
 
 class CallIds:
-    """Ids on the wire: the provider's own where it is new in the conversation, else one made of the call's path."""
+    """Call ids as sent to the provider: its own if unique in the conversation, else one made from the call's path."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
 
     def of(self, prompt: int, entry: ToolOutput) -> str:
-        """The id of this call, to be asked for once per call."""
+        """Return the id for this call. Ask only once per call."""
         own = entry.call_id
         made = f"c{prompt}_{entry.path.replace('/', '_')}"
-        while made in self._used:  # a model may have chosen the very same
+        while made in self._used:  # a model may have chosen the same id
             made += "_"
         chosen = own if own and own not in self._used else made
         self._used.add(chosen)
@@ -52,11 +52,11 @@ class CallIds:
 def round_messages(
     outputs: Outputs, path: str, ids: CallIds, *, prompt: int, limits: Limits, items: tuple[JSON, ...] = ()
 ) -> list[Message]:
-    """What one finished round said and did: the answer, its calls' results in call order, then what else they made.
+    """Return the messages of one finished round: the answer, then the results of its calls in call order.
 
-    A call that never got a result gets one here that says so (R23). What is told of files, and of outputs of kinds from
-    outside, stands at the end of the last result: nothing may stand between calls and results (R21), and a message of
-    the model after them would be taken for the beginning of its next answer.
+    A call that never got a result gets one here that says so (R23). Text about files, and about outputs of other kinds,
+    goes at the end of the last result: nothing may come between calls and results (R21), and a message of the model
+    after them would be taken for the beginning of its next answer.
     """
     said = [o for o in outputs.at(path) if isinstance(o, TextOutput)]
     requests: list[CallRequest] = []
@@ -68,9 +68,9 @@ def round_messages(
         results.append(
             ResultMessage(call_id, name, result_text(entry, limits.result_characters, f"{prompt}:{entry.path}"))
         )
-        made += [words for o in outputs.at(entry.path) if (words := in_words(o))]
+        made += [words for o in outputs.at(entry.path) if (words := model_text(o))]
     messages: list[Message] = []
-    text = "\n\n".join(spoken(o.text, o.partial) for o in said if o.text)
+    text = "\n\n".join(answer_text(o.text, o.partial) for o in said if o.text)
     if text or requests:
         messages.append(AssistantMessage(text, tuple(requests), items))
     if made:
@@ -85,8 +85,8 @@ def round_messages(
     return messages
 
 
-def in_words(output: Output) -> str:
-    """What the model is told of an output, in the words of its kind; "" where it is told nothing."""
+def model_text(output: Output) -> str:
+    """Return what an output's kind tells the model about it; "" for nothing."""
     kind = kind_of(output)
     if kind is None or kind.told is None:
         return ""
@@ -97,16 +97,16 @@ def in_words(output: Output) -> str:
         return ""
 
 
-def spoken(text: str, partial: bool) -> str:
-    """What the model reads of its own words; where it was stopped, by a person or by the time, that it was."""
+def answer_text(text: str, partial: bool) -> str:
+    """Return the model's own text as it is sent back; if it was stopped, by a person or a limit, that is added."""
     return f"{text}\n[This answer was stopped here.]" if partial else text
 
 
 def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]:
-    """An earlier prompt, whole: what the person said and gave, then round by round what came of it (S13).
+    """Return the messages of a whole earlier prompt: the person's text and attachments, then each round (S13).
 
-    It begins with the person's words and ends with the model's, or with what stands for them: so whatever is said next
-    is in turn. Nothing, of one in which nothing was said at all.
+    They begin with a message of the person and end with one of the model, or with replacements, so that roles alternate
+    with whatever follows. A prompt in which nothing was said at all has none.
     """
     outputs = Outputs()
     rounds: dict[str, None] = {}
@@ -114,7 +114,7 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
         outputs.put(output)
         if not output.parent and output.type in ("text", "tool", "retry"):
             rounds[_round_of(output)] = None
-    messages: list[Message] = [*said_messages(past.input, past.files)]
+    messages: list[Message] = [*input_messages(past.input, past.files)]
     for path in rounds:
         messages += round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
     if messages and not isinstance(messages[0], UserMessage):
@@ -129,25 +129,25 @@ def _round_of(output: Output) -> str:
 
 
 READ_ON = "results.read"
-"""The tool that reads on in a long result. What it returns is a page of one: of a long one its beginning is shown."""
+"""The tool that reads more of a long result. It returns a page; a page that is too long is cut at its end."""
 _PAGE = re.compile(r"\[Characters (\d+) to \d+ of (\d+); .+\.\]\n")
 
 
 def page(content: str, start: int, total: int) -> str:
-    """Part of a result from `start` on, below a line that says which it is of how much, and where to go on."""
+    """Return a part of a result that begins at `start`, below a line with its place, the total, and the next offset."""
     end = start + len(content)
     rest = f"the next offset is {end}" if end < total else "that is its end"
     return f"[Characters {start} to {end} of {total}; {rest}.]\n{content}"
 
 
 def result_text(entry: ToolOutput, most: int, result: str = "") -> str:
-    """The result of a call as the model reads it; of a long one head, tail and how to read on (S77).
+    """Return the result of a call as the model reads it; a long one as head, tail and how to read the rest (S77).
 
-    Of a page it is a shorter page. `result` is the name under which `READ_ON` finds it, "" where it does not.
+    A long page becomes a shorter page. `result` is the name under which `READ_ON` finds the result, "" if it cannot.
     """
     text = whole_text(entry)
     if text is None:
-        text = "Error (not_executed): The turn ended before this was done."
+        text = "Error (not_executed): The turn ended before this ran."
     elif entry.tool == READ_ON and (line := _PAGE.match(text)):
         if len(text) - line.end() > most:
             text = page(text[line.end() :][:most], int(line[1]), int(line[2]))
@@ -161,28 +161,28 @@ def result_text(entry: ToolOutput, most: int, result: str = "") -> str:
 
 
 def whole_text(entry: ToolOutput) -> str | None:
-    """All that a call came to, as text: its output, or why it failed. None where it has no result."""
+    """Return the full result of a call as text: its output, or why it failed. None if it has no result."""
     if isinstance(entry.result, Success):
         return render(entry.result.output)
     return entry.result.error["message"] if isinstance(entry.result, Failure) else None
 
 
 def render(output: JSON) -> str:
-    """A tool's output as text: a command's as stdout, stderr and `exit: 0 (1.2s)` (S91), other data as JSON."""
+    """Return a tool's output as text: a command's as stdout, stderr and `exit: 0 (1.2s)` (S91), other data as JSON."""
     if isinstance(output, str):
         return output
     match output:
         case {"stdout": str(stdout), "stderr": str(stderr), "exit": exit_code, "seconds": int() | float() as seconds}:
             parts = [stdout.rstrip("\n"), stderr.rstrip("\n"), str(output.get("note", ""))]
             return "\n".join([*filter(None, parts), f"exit: {exit_code} ({seconds:.1f}s)"])
-    # Sorted, so that it is the same text before and after it was stored: offsets into it stay true.
+    # Sorted, so that it is the same text before and after it was stored: offsets into it stay valid.
     return json.dumps(output, ensure_ascii=False, sort_keys=True)
 
 
 def shorten(text: str, most: int, result: str = "") -> str:
-    """Head and tail of a text of more than `most` characters, with what is left out between them.
+    """Shorten a text of more than `most` characters to its head and tail, and say between them what is left out.
 
-    `result`: the name under which it can be read on; the offsets are those that `READ_ON` takes.
+    `result`: the name under which the rest can be read; the offsets are those that `READ_ON` takes.
     """
     if len(text) <= most:
         return text
@@ -194,10 +194,10 @@ def shorten(text: str, most: int, result: str = "") -> str:
 
 
 def ledger_messages(steps: Iterable[Step]) -> list[Message]:
-    """A ledger given to the model as its history (S116): texts, and calls paired with their results.
+    """Return a ledger as a model's history (S116): texts, and calls paired with their results.
 
-    Calls without a result are left out: a model API refuses them. Where the model spoke first, or nobody did, that is
-    said; where the model spoke last, it is asked to go on.
+    Calls without a result are left out, because model APIs reject them. If the model spoke first, or nobody did, a
+    message says that nobody said anything; if the model spoke last, it is asked to go on.
     """
     steps = list(steps)
     results = {s.path: s for s in steps if s.type == "action_result"}
@@ -219,7 +219,7 @@ def ledger_messages(steps: Iterable[Step]) -> list[Message]:
             close()
             messages.append(UserMessage(step.payload["text"]))
         elif step.type == "text":
-            words = spoken(step.payload["text"], step.payload.get("partial", False))
+            words = answer_text(step.payload["text"], step.payload.get("partial", False))
             answers.setdefault(step.path, ([], []))[0].append(words)
         elif asked_for(step) and step.path in results:
             answers.setdefault(parent(step.path), ([], []))[1].append(step)

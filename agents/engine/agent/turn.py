@@ -1,4 +1,4 @@
-"""The policy `agent`: one turn, from what a person said to an answer (S15)."""
+"""The policy `agent`: one turn, from a person's message to the answer (S15)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Literal
 from agents.engine.agent.batch import run_batch, without_result
 from agents.engine.agent.history import History
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
-from agents.engine.closing import end
-from agents.engine.interfaces.attached import Attached
+from agents.engine.closing import turn_result
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.interfaces.provider import CUT_BY, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.limits import Limits
 from agents.engine.paths import join
 from agents.engine.runtime.clock import Clock
-from agents.engine.runtime.decorators import calls
+from agents.engine.runtime.decorators import calls_in
 from agents.engine.runtime.policy import Action, Context, Policy, records_itself
 from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Tool
@@ -28,19 +28,19 @@ PROMPT = (
     "You are a helpful assistant. Some of your tools wait for a person's approval; you need not ask for it yourself."
 )
 
-WRAP_UP = "Only {left} more answers are left in this turn, this one included: come to an end and say where you stand."
-ONCE_MORE = "The person asks for another answer to the same message. What was said to it before stands above."
-"""Told in a turn that repeats another."""
+WRAP_UP = "Only {left} more answers are left in this turn, this one included: finish, and say where you stand."
+ONCE_MORE = "The person asks for another answer to the same message. Earlier answers to it are above."
+"""Added to the system text of a turn that repeats another."""
 
 LIMITS = ("max_rounds", "timeout", "parse_failures", "quota")
-"""What may stop a turn that could go on."""
+"""The limits that may stop a turn; it can be continued."""
 
 NO_ANSWER = {
-    "context_overflow": "The conversation has grown longer than the model can read",
-    "empty_answer": "The model answered nothing, also when it was asked again",
+    "context_overflow": "The conversation has become too long for the model",
+    "empty_answer": "The model gave an empty answer, even when asked again",
     "incomplete": "The model's answer was cut off before it said anything",
 }
-"""Errors of a model that a person can do something about, in that person's words."""
+"""Plain words for the errors of a model that a person can do something about."""
 
 
 def agent(
@@ -53,51 +53,51 @@ def agent(
     parse_failures: int | None = None,
     protocol: Literal["native", "json"] | None = None,
 ) -> Policy:
-    """An agent with these tools and plugins, asked for anew each turn.
+    """Return an agent with these tools and plugins, which are looked up each turn.
 
-    `rounds`, `seconds` (of running time) and `parse_failures` (in a row) are its budget, `protocol` how its model asks
-    for calls; each as the site has it where it is left out (R1, R3). The time of an agent that another policy calls
+    `rounds`, `seconds` (of running time) and `parse_failures` (in a row) are its budget, and `protocol` is how its
+    model asks for calls; each defaults to the site's setting (R1, R3). The time of an agent that another policy calls
     begins with its first round, and ends with its caller's at the latest.
 
-    Its payload: `text` (what was said; none in a turn that the system started), `files` (what was given with it),
-    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one goes on with), `repeats` (the turn whose
-    message this one answers once more).
+    Its payload: `text` (the person's message; none in a turn that the system started), `files` (its attachments),
+    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one continues), `repeats` (the turn whose
+    message this one answers again).
     """
     own = {"rounds": rounds, "seconds": seconds, "parse_failures": parse_failures}
     budget: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
 
     @records_itself
     async def policy(action: Action, ctx: Context) -> list[Step]:
-        """Ask the model, do what it asks for, until it has nothing more to ask: one turn.
+        """Ask the model and run the calls it asks for, until it asks for none: one turn.
 
-        A round that stands in the ledger costs a look-up; work goes on at the first call without a result.
+        Replaying a round from the ledger costs a look-up; work continues at the first call without a result.
         """
         limits = replace(ctx.run.limits, **budget)
         if not ctx.path:
             ctx.run.rounds_granted = limits.rounds
         base = action.payload.get("system") or prompt
-        turn = ctx.turn = AgentTurn(ctx, list(tools()), _ordered(plugins()), base, limits=limits, protocol=protocol)
+        turn = ctx.turn = AgentTurn(ctx, list(tools()), _by_order(plugins()), base, limits=limits, protocol=protocol)
         for number in range(1, limits.rounds + 1):
             answer = await ctx.call(Action("model", {"round": number}), key=str(number), hold=True)
-            if why := turn.over(answer[-1]):
+            if why := turn.fatal_error(answer[-1]):
                 return failed(ctx, why)
-            if not (asked := calls(answer)):
+            if not (asked := calls_in(answer)):
                 if answer[-1].failed:
-                    continue  # it could not be read: the model is told so
-                return _answered(ctx, _words(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
+                    continue  # the answer could not be read, and the model is told so
+                return _completed(ctx, _answer_text(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
             if todo := without_result(ctx, asked):
                 await run_batch(ctx, todo, await turn.tools_of(number))
-            if last := _last_of_all(ctx, asked):
+            if last := _terminating_result(ctx, asked):
                 return [finish(ctx, "terminate", last.payload.get("output"))]
-        return failed(ctx, _stopped("max_rounds", f"Stopped after {limits.rounds} rounds, the limit of one turn."))
+        return failed(ctx, _limit_error("max_rounds", f"Stopped after {limits.rounds} rounds, the limit of one turn."))
 
     return policy
 
 
 class AgentTurn:
-    """What an agent's rounds share: its tools and plugins, its budget, its protocol, and its history.
+    """What the rounds of an agent share: its tools and plugins, its budget, its protocol, and its history.
 
-    `unread` is how many answers in a row could not be read, `clock` its running time.
+    `unreadable` counts the answers in a row that could not be read; `clock` measures its running time.
     """
 
     def __init__(
@@ -111,21 +111,21 @@ class AgentTurn:
         protocol: str | None,
     ) -> None:
         self.ctx, self.tools, self.plugins, self.prompt = ctx, tools, plugins, prompt
-        self.limits, self.protocol, self.unread = limits, protocol, 0
+        self.limits, self.protocol, self.unreadable = limits, protocol, 0
         self.clock = Clock(ctx.run.recorder, ctx.path, limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = ctx.action.payload.get("text")
         self.tier: str = ctx.action.payload.get("tier", "normal")
-        given = () if ctx.path else Attached.of(ctx.action.payload)
-        said = self.input or (None if given else self._unsaid())
+        given = () if ctx.path else Attachment.recorded_in(ctx.action.payload)
+        said = self.input or (None if given else self._placeholder())
         self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, given)
         self._round: Round | None = None
 
-    def _unsaid(self) -> str:
-        """What stands where nobody said anything: many model servers want a message of the user to answer."""
+    def _placeholder(self) -> str:
+        """Return what replaces a missing message: many model servers need a message of the user to answer."""
         return GO_ON if self.ctx.action.payload.get("continues") else NOBODY_SPOKE
 
-    async def prepared(self, number: int) -> Round:
-        """Round `number` with its tools and context; prepared once, on first need, never for a round that is done."""
+    async def prepare_round(self, number: int) -> Round:
+        """Return round `number` with its tools and context, prepared once when needed; never for a finished round."""
         if self._round is None or self._round.number != number:
             run, path = self.ctx.run, join(self.ctx.path, number)
             round = Round(
@@ -142,44 +142,44 @@ class AgentTurn:
             left = self.limits.rounds - number + 1
             if left <= self.limits.wrap_up < self.limits.rounds:
                 round.context.append(WRAP_UP.format(left=left))
-            await round.prepared(self.plugins)
+            await round.prepare_tools(self.plugins)
             self._round = round
         return self._round
 
     async def tools_of(self, number: int) -> dict[str, Tool]:
-        """The tools of round `number` by name."""
-        return await (await self.prepared(number)).prepared(self.plugins)
+        """Return the tools of round `number` by name."""
+        return await (await self.prepare_round(number)).prepare_tools(self.plugins)
 
-    def over(self, result: Step) -> Step | None:
-        """The error that ends the turn with this answer; None where it goes on (S51)."""
+    def fatal_error(self, result: Step) -> Step | None:
+        """Return the error with which this answer ends the turn; None if the turn continues (S51)."""
         if not result.failed:
-            self.unread = 0
+            self.unreadable = 0
             return None
         if result.payload["code"] != PARSE_FAILURE:
             return result
-        self.unread += 1
-        if self.unread < self.limits.parse_failures:
+        self.unreadable += 1
+        if self.unreadable < self.limits.parse_failures:
             return None
-        # What was wrong with them is told to the model, in words that quote it: no raw call is shown to people.
-        return _stopped(
-            "parse_failures", f"Stopped, because {self.unread} answers of the model in a row could not be read."
+        # Only the model is told what was wrong, in words that quote the answer: people are not shown raw calls.
+        return _limit_error(
+            "parse_failures", f"Stopped because {self.unreadable} answers of the model in a row could not be read."
         )
 
 
-def _last_of_all(ctx: Context, asked: list[Step]) -> Step | None:
-    """The result that ends the turn: of a call that the model said is its last one, and that worked (R12)."""
+def _terminating_result(ctx: Context, asked: list[Step]) -> Step | None:
+    """Return the result that ends the turn: a successful call's, if the model marked it as the last (R12)."""
     results = [ctx.run.view.result(call.path) for call in asked if call.payload.get("terminate") is True]
     return next((result for result in results if result and not result.failed), None)
 
 
-def _words(answer: list[Step]) -> str:
+def _answer_text(answer: list[Step]) -> str:
     return "\n\n".join(step.payload["text"] for step in answer if step.type == "text")
 
 
-def _answered(ctx: Context, words: str, cut: str | None) -> list[Step]:
-    """The end of a turn by the model's last words; where they were `cut`, a text says so to whoever reads them.
+def _completed(ctx: Context, words: str, cut: str | None) -> list[Step]:
+    """Return the end of a turn with the model's final text; if it was `cut`, a notice says so.
 
-    It is completed all the same: all that was said is there, and the person may ask for the rest.
+    The turn is completed all the same: the text is there, and the person can ask for the rest.
     """
     if cut is None:
         return [finish(ctx, "text", words)]
@@ -194,20 +194,20 @@ def _notice(told: str) -> Step:
 
 
 def finish(ctx: Context, stop_reason: str, output: JSON) -> Step:
-    """The end of a turn that came to its answer; of a sub-agent's, `output` is what its caller gets."""
+    """Return the end of a turn with an answer; for a sub-agent, `output` is what its caller gets."""
     if not ctx.path:
-        return end(ctx.run.view, "completed", stop_reason)
+        return turn_result(ctx.run.view, "completed", stop_reason)
     return Step("runtime", "action_result", {"output": output, "stop_reason": stop_reason})
 
 
-def _stopped(code: str, message: str) -> Step:
+def _limit_error(code: str, message: str) -> Step:
     return action_error("runtime", code, message)
 
 
 def failed(ctx: Context, why: Step) -> list[Step]:
-    """The end of a turn that a limit or the model stopped: a text that says so, and the result (R2).
+    """Return the end of a turn that a limit or the model stopped: a text that says so, and the result (R2).
 
-    `why` is the error: of the `runtime` where a limit stopped it, else the model's.
+    `why` is the error: by the `runtime` if a limit stopped it, else by the model.
     """
     code, message = why.payload["code"], why.payload["message"]
     logger.warning("a turn was stopped: %s", code, extra={"prompt": ctx.services.prompt, "path": ctx.path})
@@ -215,8 +215,8 @@ def failed(ctx: Context, why: Step) -> list[Step]:
         return [action_error("runtime", code, message)]
     limit = why.actor == "runtime" and code in LIMITS
     told = f"{NO_ANSWER[code]} ({code}): {message}" if code in NO_ANSWER else message
-    return [_notice(told), end(ctx.run.view, "failed", code if limit else "model_error")]
+    return [_notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
 
 
-def _ordered(plugins: Iterable[Plugin]) -> list[Plugin]:
+def _by_order(plugins: Iterable[Plugin]) -> list[Plugin]:
     return sorted(plugins, key=lambda plugin: (plugin.order, plugin.name))

@@ -1,4 +1,4 @@
-"""One tool call to its result: checked, gated, started, done, recorded. There is no other way to run a tool."""
+"""Running one tool call: checked, gated, started, run, recorded. There is no other way to run a tool."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from agents.engine.execution import threads
 from agents.engine.execution.gates import (
     GateDecision,
     ShownCall,
-    approved_as,
-    ask,
+    approval_reason,
+    approved_details,
     decision_at,
-    expires,
+    describe_call,
+    expiry_time,
+    gate_call,
     gate_payload,
-    requirement,
-    shown,
     shown_digest,
 )
 from agents.engine.execution.starting import (
-    answered_card,
-    barred,
-    interrupted,
-    left_alone,
-    not_started,
-    unless_barred,
-    unless_interrupted,
+    abandoned_note,
+    approved_by,
+    card_result,
+    interrupted_error,
+    interrupted_result,
+    not_started_error,
+    start_error,
 )
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
@@ -48,7 +48,7 @@ from agents.engine.view import View
 
 @dataclass(frozen=True)
 class ToolPolicy:
-    """A tool as a policy: one call to its result. Equal to any other one of the same tool."""
+    """A tool as a policy. Equal to any other ToolPolicy of the same tool."""
 
     tool: Tool
 
@@ -56,34 +56,34 @@ class ToolPolicy:
     records_itself: ClassVar[bool] = True
 
     async def __call__(self, action: Action, ctx: Context) -> list[Step]:
-        """See run_tool."""
+        """Run one call of the tool."""
         return await run_tool(self.tool, action, ctx)
 
 
 def as_policy(tool: Tool) -> Policy:
-    """The policy that runs this tool, for a registry or `ctx.invoke`."""
+    """Return the policy that runs this tool, for a registry or `ctx.invoke`."""
     return ToolPolicy(tool)
 
 
 async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
-    """Give the call at `ctx.path` its result.
+    """Run the tool for the call at `ctx.path`, and return its result.
 
-    Raises Suspended where a person must decide first. What runs is what was approved: where anything about it is
-    another by now, the result is `changed_since`, and where the tool itself is, `tool_changed`.
+    Raises Suspended if a person must decide first. What runs is what was approved: if anything about the call has
+    changed since, the result is the error `changed_since`; if the tool itself has changed, it is `tool_changed`.
     """
     run, asked_at = ctx.run, paths.gate(ctx.path)
-    payload = hide_in(action.payload)  # as it is recorded and shown, so it runs
+    payload = hide_in(action.payload)  # it runs exactly as it is recorded and shown
     decision = decision_at(run.view, asked_at)
     if decision is None and run.view.call(asked_at):
-        raise Suspended  # somebody is asked, and has not answered
+        raise Suspended  # a person was asked and has not answered
     if decision and decision.input is not None:
         payload = decision.input
     if why := tool.problem(payload):
-        return [unable(run.view, ctx.path, action_error("runtime", "invalid_input", why))]
-    began = bool(run.view.at(ctx.path, "action_start"))  # then it was free, or approved: no rule asks about the past
+        return [unrunnable(run.view, ctx.path, action_error("runtime", "invalid_input", why))]
+    began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
     if decision is None and not began:
         try:
-            steps = await gate(tool, payload, ctx.path, ctx, set())
+            steps = await open_gate(tool, payload, ctx.path, ctx, set())
         except ToolError as error:
             return [action_error("runtime", error.code, error.message)]
         run.stage(*steps)
@@ -92,38 +92,38 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
             raise Suspended
     if decision and not decision.runs:
         return [refusal(decision)]
-    if answered := await unless_interrupted(tool, payload, ctx):
+    if answered := await interrupted_result(tool, payload, ctx):
         return [answered]
-    return await _when_free(tool, payload, action, ctx)
+    return await _run_in_thread_slot(tool, payload, action, ctx)
 
 
-async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
-    """The steps that open the gate of a call, and decide it where a standing rule does; none where it needs no gate.
+async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
+    """Return the steps that open the gate of a call, and decide it if a standing rule does; none if it needs no gate.
 
-    `changing`: what the gates opened before it, for calls that run before it, would change; this one's is added,
-    unless a rule denies it. Raises ToolError for a call that cannot work, or may not start: nobody is asked about it.
+    `changing`: the paths that earlier calls with gates would change; this call's path is added, unless a rule denies
+    it. Raises ToolError for a call that cannot work or may not start, because nobody should be asked about it.
     """
     run = ctx.run
     call = new_call(tool, payload, path, run)
-    reason = await requirement(tool, call)
+    reason = await approval_reason(tool, call)
     if reason is None:
         return []
-    if denied := await barred(tool, path, "", ctx):
+    if denied := await start_error(tool, path, "", ctx):
         raise ToolError(denied.payload["message"], denied.payload["code"])
-    looks = shown(tool, payload, call)
-    if looks.change and looks.change.path in changing:
-        what = looks.change.path
+    shown = describe_call(tool, payload, call)
+    if shown.change and shown.change.path in changing:
+        what = shown.change.path
         raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
-    until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
-    asked = ask(paths.gate(path), gate_payload(tool, payload, looks, reason, until))
+    until = expiry_time(run.services, tool.approval_hours or run.limits.approval_hours)
+    asked = gate_call(paths.gate(path), gate_payload(tool, payload, shown, reason, until))
     verdict = await run.gatekeeper.decide(tool, call)
-    if looks.change and verdict.verdict != "deny":
-        changing.add(looks.change.path)
+    if shown.change and verdict.verdict != "deny":
+        changing.add(shown.change.path)
     if verdict.verdict == "ask":
         return [asked]
     decided = {
         "decision": (Decision.APPROVE if verdict.verdict == "allow" else Decision.REJECT).value,
-        "digest": looks.digest,
+        "digest": shown.digest,
         "reason": verdict.reason,
         "via": Actor.parse(verdict.by).kind,
     }
@@ -131,7 +131,7 @@ async def gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, ch
 
 
 def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:
-    """What the tool's function is given."""
+    """Return the ToolCall that the tool's function is given."""
     state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
     return ToolCall(
         tool=tool.name,
@@ -145,18 +145,18 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, atte
     )
 
 
-def unable(view: View, path: str, why: Step) -> Step:
-    """The result of a call that its tool cannot do (any more): what a person said of it goes first (S35).
+def unrunnable(view: View, path: str, why: Step) -> Step:
+    """Return the result of a call that its tool cannot run, or no longer can. A person's decision comes first (S35).
 
-    `why` is the error of one of which nobody said anything, and which never began.
+    `why` is the error if nobody decided anything and the call never began.
     """
     began = len(view.at(path, "action_start"))
     decision, card = decision_at(view, paths.gate(path)), decision_at(view, paths.card(path, began))
     told = why.payload["message"]
     if began and card:
-        return answered_card(card, f"The tool changed meanwhile. {told}")
-    if began:  # the tool was there, and took it, when the call began
-        return interrupted(f"Nobody knows whether it ran: check before you ask again. {told}")
+        return card_result(card, f"The tool changed meanwhile. {told}")
+    if began:  # when the call began, the tool existed and accepted it
+        return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {told}")
     if decision and decision.runs:
         changed = "The tool changed after this call was approved, so nothing ran."
         return action_error("runtime", "tool_changed", f"{changed} {told}")
@@ -164,108 +164,110 @@ def unable(view: View, path: str, why: Step) -> Step:
 
 
 def refusal(decision: GateDecision) -> Step:
-    """The result of a call that nobody will do."""
+    """Return the result of a call that was decided against."""
     rule = rule_of(decision.decision)
     code, why = (rule.state, rule.told) if rule else (decision.decision, DECISIONS[Decision.REJECT].told)
     return action_error("runtime", code, decision.reason or why)
 
 
-async def _when_free(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
-    """Do the call once there is a thread for it, if it may start then."""
+async def _run_in_thread_slot(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Run the call once a thread slot is free, if it may start then."""
     run = ctx.run
-    async with _place(tool, run) as there_is_one:
+    async with _thread_slot(tool, run) as there_is_one:
         if not there_is_one:
-            why = f"Not started: no thread was free for it within {_limit(tool, run):g} seconds, its limit."
-            return [not_started(run.view, ctx.path, "not_started", why)]
-        if answered := await unless_barred(tool, ctx):
+            why = f"Not started: no thread was free within {_limit(tool, run):g} seconds, its limit."
+            return [not_started_error(run.view, ctx.path, "not_started", why)]
+        if answered := await start_error(tool, ctx.path, approved_by(ctx), ctx):
             return [answered]
-        return await _as_approved(tool, payload, action, ctx)
+        return await _run_as_approved(tool, payload, action, ctx)
 
 
 @asynccontextmanager
-async def _place(tool: Tool, run: Runtime) -> AsyncIterator[bool]:
-    """A place among the threads, where the tool needs one; whether there was one in time.
+async def _thread_slot(tool: Tool, run: Runtime) -> AsyncIterator[bool]:
+    """Hold a thread slot, if the tool needs one. Yields whether there was one in time.
 
-    It is taken before the start is recorded: a call that waits here has not begun, whatever becomes of its worker.
+    It is taken before the start is recorded: a call that waits here has not begun, whatever happens to its worker.
     """
     if inspect.iscoroutinefunction(tool.function):
         yield True
         return
-    places = threads.places()
-    if places.locked():
-        await run.flush()  # what asked for the call is not lost with a worker that waits
-        run.going_on()
+    slots = threads.slots()
+    if slots.locked():
+        await run.flush()  # the request for the call must survive if the waiting worker dies
+        run.raise_if_stopped()
         try:
-            await run.effect(places.acquire(), _limit(tool, run))
+            await run.effect(slots.acquire(), _limit(tool, run))
         except TimeoutError:
             yield False
             return
     else:
-        await places.acquire()
+        await slots.acquire()
     try:
         yield True
     finally:
-        places.release()
+        slots.release()
 
 
 def _limit(tool: Tool, run: Runtime) -> float:
-    """The seconds that a call may take, and wait for a thread before."""
+    """Return the seconds that a call may run, and may wait for a thread before that."""
     return tool.time_limit or run.limits.tool_seconds
 
 
-async def _as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
-    """Do the call, if it looks as it did when it was approved, or when it began."""
+async def _run_as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
+    """Run the call, if it still looks as it did when it was approved, or when it began."""
     view, gate = ctx.run.view, paths.gate(ctx.path)
     starts = view.at(ctx.path, "action_start")
     binds = view.result(gate) or (starts[-1] if starts and not tool.idempotent else None)
     wanted = binds.payload.get("digest", "") if binds else None
     try:
-        looks = shown(tool, payload, new_call(tool, payload, ctx.path, ctx.run))
+        shown = describe_call(tool, payload, new_call(tool, payload, ctx.path, ctx.run))
     except ToolError as error:
         if wanted is None:
             return [action_error("runtime", error.code, error.message)]
-        return [_changed("changed_since", starts, error.message)]
-    if wanted not in (None, looks.digest):
-        then = shown_digest(tool.name, payload, schema_digest(tool.input), **approved_as(view, gate))
-        return [_changed("changed_since" if then == wanted else "tool_changed", starts)]
-    return await _do(tool, payload, looks, action, ctx)
+        return [_changed_error("changed_since", starts, error.message)]
+    if wanted not in (None, shown.digest):
+        then = shown_digest(tool.name, payload, schema_digest(tool.input), **approved_details(view, gate))
+        return [_changed_error("changed_since" if then == wanted else "tool_changed", starts)]
+    return await _start_and_run(tool, payload, shown, action, ctx)
 
 
 CHANGED = {
-    "changed_since": "What this would change is not what was approved any more: read it again and ask anew.",
-    "tool_changed": "The tool changed after this call was approved. Ask again.",
+    "changed_since": "What this would change is no longer what was approved: read it again, then call again.",
+    "tool_changed": "The tool changed after this call was approved. Call it again.",
 }
-"""Why an approved call does not start."""
+"""The messages for approved calls that do not start, by error code."""
 
 
-def _changed(code: str, starts: list[Step], why: str = "") -> Step:
-    """The result of a call that is not as it was approved. One that began may be so because it ran."""
+def _changed_error(code: str, starts: list[Step], why: str = "") -> Step:
+    """Return the result of a call that differs from what was approved. If it began, it may have caused that."""
     message = f"{CHANGED[code]} {why}".strip()
     if starts:
-        return interrupted(f"It began once, and nobody knows whether it ran. {message}")
+        return interrupted_error(f"It began once, and nobody knows whether it ran. {message}")
     return action_error("runtime", code, message)
 
 
-async def _do(tool: Tool, payload: dict[str, JSON], looks: ShownCall, action: Action, ctx: Context) -> list[Step]:
+async def _start_and_run(
+    tool: Tool, payload: dict[str, JSON], shown: ShownCall, action: Action, ctx: Context
+) -> list[Step]:
     run = ctx.run
     attempt = len(run.view.at(ctx.path, "action_start")) + 1
-    run.going_on()
+    run.raise_if_stopped()
     if not (tool.idempotent and tool.risk is Risk.READ):
-        start = {"attempt": attempt, "digest": looks.digest, "fence": run.fence}
+        start = {"attempt": attempt, "digest": shown.digest, "fence": run.fence}
         run.stage(Step(run.worker, "action_start", start, path=ctx.path))
-    await run.flush()  # what asked for the call is durable before anything reaches outside
+    await run.flush()  # the request for the call is recorded before anything reaches outside
     call = new_call(tool, payload, ctx.path, run, attempt)
-    call.change = looks.change
+    call.change = shown.change
     limit = _limit(tool, run)
     if not run.services.may_begin():
-        raise Fenced  # it stood still since it recorded the start, and its lease is as good as gone
+        raise Fenced  # it froze after recording the start, and its lease is about to end
     try:
         returned = await run.effect(_invoke(tool, call), limit)
     except TimeoutError as late:
         goes_on = isinstance(late, Abandoned) or not inspect.iscoroutinefunction(tool.function)
         if goes_on and not tool.idempotent:
-            run.stage(left_alone(ctx.path, limit))
-            return await run_tool(tool, action, ctx)  # ask what became of it
+            run.stage(abandoned_note(ctx.path, limit))
+            return await run_tool(tool, action, ctx)  # which asks what became of it
         why = "Not waited for any longer than" if goes_on else "Stopped after"
         more = " It may still be running." if goes_on else ""
         return [action_error(actors.tool(tool.name), "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
@@ -274,12 +276,12 @@ async def _do(tool: Tool, payload: dict[str, JSON], looks: ShownCall, action: Ac
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
         return [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
     finally:
-        call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # what goes on finds no site
-    return await _kept(tool, returned, call, run)
+        call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # for an abandoned tool
+    return await _outcome(tool, returned, call, run)
 
 
 async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
-    """What the tool's function returns. What it raises is its own, never to be taken for a signal to the runtime."""
+    """Call the tool's function. What it raises must not be mistaken for a signal to the runtime."""
     try:
         if inspect.iscoroutinefunction(tool.function):
             return await tool.function(call)
@@ -289,37 +291,37 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
-            raise  # the time limit, or what stopped the turn
+            raise  # cancelled by the time limit, or because the turn was stopped
         raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
 
 
-async def _kept(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    """What a call that ran brought, and its result. Where that cannot be kept, the result says that it ran.
+async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
+    """Return the outputs, state and result of a call that ran. If they cannot be saved, the result says that it ran.
 
-    An error of the site itself is raised: nobody knows then what became of the call, as after a crash.
+    An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """
     try:
-        output, state = plain(returned), _state(tool, call, run)
-    except Exception as error:  # noqa: BLE001 - whatever a tool brings, nobody may take its call for one that failed
-        return [_not_kept(tool, f"{type(error).__name__}: {error}")]
+        output, state = plain_json(returned), _state_steps(tool, call, run)
+    except Exception as error:  # noqa: BLE001 - whatever a tool brings, the call must not be mistaken for a failed one
+        return [_not_kept_error(tool, f"{type(error).__name__}: {error}")]
     try:
-        emitted = await _emitted(call, run)
+        emitted = await _emitted_steps(call, run)
     except ToolError as error:
-        return [_not_kept(tool, error.message)]
+        return [_not_kept_error(tool, error.message)]
     return [*emitted, *state, action_result(actors.tool(tool.name), output)]
 
 
-def _not_kept(tool: Tool, why: str) -> Step:
-    return action_error(actors.tool(tool.name), "not_kept", f"It ran, but what it brought could not be kept. {why}")
+def _not_kept_error(tool: Tool, why: str) -> Step:
+    return action_error(actors.tool(tool.name), "not_kept", f"It ran, but its result could not be saved. {why}")
 
 
-async def _emitted(call: ToolCall[Any], run: Runtime) -> list[Step]:
-    """What the call emitted, in order; the content of its files is stored before the steps that name them."""
+async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:
+    """Return the emitted steps, in order, after storing the content of the files they name."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
 
 
-def _state(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
+def _state_steps(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
     if tool.plugin is None:
         return []
     value = call.state.model_dump(mode="json")
@@ -328,15 +330,15 @@ def _state(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
     return [Step(actors.tool(tool.name), "state", {"plugin": tool.plugin.name, "value": value})]
 
 
-def plain(value: object) -> JSON:
-    """A tool's return value as JSON of valid text. Raises TypeError for what JSON cannot say."""
+def plain_json(value: object) -> JSON:
+    """Return a tool's return value as JSON with valid text. Raises TypeError for anything JSON cannot represent."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
     return copy_json(_valid_text(value), "the result", DEEPEST)
 
 
 def _valid_text(value: object) -> object:
-    """`value` with its texts made valid, keys included."""
+    """Return `value` with every text made valid, including keys."""
     if isinstance(value, str):
         return valid_text(value)
     if isinstance(value, list | tuple):

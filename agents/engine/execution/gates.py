@@ -1,4 +1,4 @@
-"""What a gate is: when a call needs a person, what that person is shown, and what their decision binds."""
+"""Gates: when a call needs a person, what that person is shown, and what their decision applies to."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from agents.engine.tools.tool import Tool, ToolCall
 from agents.engine.view import View
 
 NO_REASON = "Proposed by planning model."
-"""Why a person is asked about a call that says nothing of itself."""
+"""The reason shown for a call that gives none itself."""
 
 
 ANOTHER = "another"
-"""Who must decide a gate with four eyes: another than whoever asked for the turn."""
+"""The `who` of a gate with four eyes: somebody other than whoever asked for the turn."""
 
 
 @dataclass(frozen=True)
 class GateDecision:
-    """What was decided at a gate. `input` is there where a person edited it."""
+    """The decision of a gate. `input` is the edited input, if a person edited it."""
 
     decision: str
     digest: str = ""
@@ -38,55 +38,54 @@ class GateDecision:
 
     @property
     def runs(self) -> bool:
-        """Whether the call may run by it."""
+        """Whether this decision lets the call run."""
         return self.decision in RUNS
 
 
 @dataclass(frozen=True)
 class ShownCall:
-    """What a person is shown of a call besides its input, and the digest that binds all of it.
+    """What a person is shown about a call besides its input, and the digest over all of it.
 
-    `change` is what the tool said, `told` the same as it is shown: without the site's secrets, and None where it is too
-    large to be shown, so that the facts name it.
+    `change` is what the tool returned; `shown_change` is the same as it is shown: without the site's secrets, and None
+    if it is too large to show, in which case the facts identify it.
     """
 
     facts: list[str]
     change: Change | None
-    told: dict[str, JSON] | None
+    shown_change: dict[str, JSON] | None
     digest: str
 
     @property
     def recorded(self) -> dict[str, JSON]:
-        """As it stands in a gate, or in the decision of one. `change` is there where it is shown."""
-        return {"facts": self.facts, **({"change": self.told} if self.told else {})}
+        """The facts, and the change if it is shown, as recorded in a gate or its decision."""
+        return {"facts": self.facts, **({"change": self.shown_change} if self.shown_change else {})}
 
 
-def shown(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
-    """What this call, with this input, looks like now: what is approved is what runs (I6).
+def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
+    """Describe this call, with this input, as it is now: what is approved is what runs (I6).
 
-    Approved as sandboxed, it does not run where the sandbox is gone; approved as a change of one text, not where that
-    is another by now. Raises ToolError where the tool says that it cannot work.
+    A call approved as sandboxed does not run without the sandbox; one approved as a change to a text does not run if
+    the text has changed since. Raises ToolError if the tool says that the call cannot work.
     """
     change, remarks = _change(tool, call)
-    call.change = change  # so that what it says of itself need not work it out again
-    holds, told = facts(tool, call) + remarks, _told(change)
+    call.change = change  # so that the tool's facts need not compute it again
+    holds, told = facts(tool, call) + remarks, _shown_change(change)
     return ShownCall(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
 
 
 def shown_digest(
     tool: str, payload: dict[str, JSON], schema: str, facts: list[str], change: dict[str, JSON] | None = None
 ) -> str:
-    """Names one exact call as a person was shown it.
+    """Return the digest of one exact call, as a person was shown it.
 
-    The tool, its whole input and the digest of its schema, what holds of it, and what it would change, where that is
-    shown.
+    It covers the tool, its whole input, the digest of its schema, the facts, and the change if it is shown.
     """
     named = {"tool": tool, "input": payload, "schema": schema, "facts": facts}
     return digest(named | {"change": change} if change else named)
 
 
 def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
-    """What the call would change, and what is to be said of it where it is not shown. Raises ToolError as the tool."""
+    """Return what the call would change, and remarks if that is not shown. Raises the tool's ToolError."""
     try:
         change = tool.change(call) if tool.change else None
     except ToolError:
@@ -99,12 +98,12 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
     return change, []
 
 
-def _told(change: Change | None) -> dict[str, JSON] | None:
+def _shown_change(change: Change | None) -> dict[str, JSON] | None:
     return hide_in(change.model_dump()) if change and not change.too_large else None
 
 
 def decision_at(view: View, gate: str) -> GateDecision | None:
-    """The decision of the gate at this path; None while it is open or was never asked."""
+    """Return the decision of the gate at this path; None while it is open, or if there is no gate."""
     result = view.result(gate)
     if result is None:
         return None
@@ -118,10 +117,10 @@ def decision_at(view: View, gate: str) -> GateDecision | None:
     )
 
 
-async def requirement(tool: Tool, call: ToolCall[Any]) -> str | None:
-    """Why a person must decide this call first; None if nobody must (S29, S30).
+async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
+    """Return why a person must approve this call first; None if nobody must (S29, S30).
 
-    A rule of the tool's that fails counts as a yes: better asked once too often.
+    If the tool's own approval rule raises, approval is required: better to ask once too often.
     """
     declared = tool.approval
     if callable(declared):
@@ -137,7 +136,7 @@ async def requirement(tool: Tool, call: ToolCall[Any]) -> str | None:
 
 
 def justification(tool: Tool, call: ToolCall[Any]) -> str:
-    """One line that says what a call is about to do, from its arguments (S93)."""
+    """Return one line that says what a call is about to do, from its arguments (S93)."""
     if tool.justify:
         try:
             return tool.justify(call.input)
@@ -150,52 +149,50 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
 
 
 def gate_payload(
-    tool: Tool, payload: dict[str, JSON], looks: ShownCall, reason: str, expires_at: str
+    tool: Tool, payload: dict[str, JSON], shown: ShownCall, reason: str, expires_at: str
 ) -> dict[str, JSON]:
-    """What a person is asked: the payload of the `human` call."""
+    """Return what a person is asked: the payload of the `human` call."""
     return {
         "ask": Ask.APPROVE.value,
         "tool": tool.name,
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,
-        "digest": looks.digest,
+        "digest": shown.digest,
         "schema": schema_digest(tool.input),
-        **looks.recorded,
+        **shown.recorded,
         **({"who": ANOTHER} if tool.four_eyes else {}),
         "expires_at": expires_at,
     }
 
 
 def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
-    """What holds about a call besides its input, as the tool says it, without the site's secrets: "Not sandboxed"."""
+    """Return what the tool says is true of a call, such as "Not sandboxed", without the site's secrets."""
     try:
         return [hide(str(fact)) for fact in tool.facts(call)] if tool.facts else []
     except Exception as error:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
-        return [hide(f"What else holds of this call is unknown: {error}")]
+        return [hide(f"What else is true of this call is unknown: {error}")]
 
 
-def approved_as(view: View, gate: str) -> dict[str, JSON]:
-    """The facts, and the change if there is one, of the call that was approved at this gate: asked about, or edited."""
+def approved_details(view: View, gate: str) -> dict[str, JSON]:
+    """Return the facts, and any change, of the call approved at this gate; of the edited call, if it was edited."""
     asked, result = view.call(gate), view.result(gate)
     told = {**(asked.payload["payload"] if asked else {}), **(result.payload if result else {})}
     return {"facts": told.get("facts") or [], **({"change": told["change"]} if told.get("change") else {})}
 
 
 def card_digest(started: str, attempt: int) -> str:
-    """Names the question what became of one attempt, by the digest under which it started.
+    """Return the digest of the question what became of one attempt, made from the digest under which it started.
 
-    An answer to an earlier card of the call is none to this one.
+    It differs for each attempt, so that an answer to an earlier card of the call does not answer this one.
     """
     return digest([started, paths.card("", attempt)])
 
 
-def interrupted_payload(
-    tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str
-) -> dict[str, JSON]:
-    """The card of a call that began and whose end nobody saw: *it ran*, *it did not*, *run again*.
+def card_payload(tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str) -> dict[str, JSON]:
+    """Return the card of a call that began and has no recorded end: *it ran*, *it did not*, *run again*.
 
-    `named` is the card's digest, `change` what the call was to change, as it was approved.
+    `named` is the card's digest; `change` is the change that was approved.
     """
     return {
         "ask": Ask.INTERRUPTED.value,
@@ -211,11 +208,11 @@ def interrupted_payload(
     }
 
 
-def expires(services: Services, hours: float) -> str:
-    """When a gate that opens now, and stays open for so many hours, is no longer waited for (ISO 8601)."""
+def expiry_time(services: Services, hours: float) -> str:
+    """Return when a gate expires that opens now for this many hours (ISO 8601)."""
     return (services.now() + timedelta(hours=hours)).isoformat()
 
 
-def ask(gate: str, payload: dict[str, JSON]) -> Step:
-    """The step that opens the gate, or the card, at this path."""
+def gate_call(gate: str, payload: dict[str, JSON]) -> Step:
+    """Return the step that opens the gate or card at this path."""
     return Step("runtime", "action_call", {"policy": paths.HUMAN, "payload": payload}, path=gate)

@@ -1,4 +1,4 @@
-"""Whether a call may start now, whatever was decided: not twice by itself, not too late, not for who lost the right."""
+"""Whether a call may start now, whatever was decided: never twice by itself, never late, never without permission."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agents.engine.decisions import rule_of
 from agents.engine.errors import Suspended
 from agents.engine.execution.gates import (
     GateDecision,
-    approved_as,
-    ask,
+    approved_details,
     card_digest,
+    card_payload,
     decision_at,
-    expires,
-    interrupted_payload,
+    expiry_time,
+    gate_call,
 )
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.runtime.policy import Context
@@ -21,14 +21,14 @@ from agents.engine.tools.tool import Tool
 from agents.engine.view import View
 
 LEFT_ALONE = "left_alone"
-"""The code of the note about a call that goes on after its time."""
+"""The code of the note about a call that keeps running after its time limit."""
 
 
-async def unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
-    """The result of a call that began, cannot run again by itself, and was not told to; None if it may begin now.
+async def interrupted_result(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
+    """Return the result of a call that began, must not run again by itself, and was not told to; None if it may begin.
 
-    Raises Suspended while the owner has not said what became of it; where nobody is there, or it could not run again
-    whatever they said, nobody is asked and the model is told.
+    Raises Suspended while the owner has not said what became of it. If nobody is there to ask, or it could not run
+    again whatever they said, nobody is asked and the model is told.
     """
     run = ctx.run
     starts = run.view.at(ctx.path, "action_start")
@@ -38,79 +38,76 @@ async def unless_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context)
     named = card_digest(starts[-1].payload.get("digest", ""), len(starts))
     decision = decision_at(run.view, card)
     if decision is None:
-        late = _left_alone(run.view, starts[-1])
+        late = _abandoned_message(run.view, starts[-1])
         if run.services.unattended:
-            return interrupted(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
+            return interrupted_error(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
         if not run.view.call(card):
-            if answered := await barred(tool, ctx.path, "", ctx):
+            if answered := await start_error(tool, ctx.path, "", ctx):
                 return answered
-            change = approved_as(run.view, paths.gate(ctx.path)).get("change")
-            until = expires(run.services, tool.approval_hours or run.limits.approval_hours)
-            asked = interrupted_payload(tool, payload, named, change, until)
-            if why := starts[-1].payload.get("reason"):  # it only may have begun: the site was restored since
+            change = approved_details(run.view, paths.gate(ctx.path)).get("change")
+            until = expiry_time(run.services, tool.approval_hours or run.limits.approval_hours)
+            asked = card_payload(tool, payload, named, change, until)
+            if why := starts[-1].payload.get("reason"):  # it may not even have begun: the site was restored since
                 asked["reason"] = why
             elif late:
                 asked["reason"] = f"{late} Did it run?"
-            run.stage(ask(card, asked))
+            run.stage(gate_call(card, asked))
         raise Suspended
     if decision.runs and decision.digest == named:
         return None
-    return answered_card(decision, "The tool changed meanwhile.")
+    return card_result(decision, "The tool changed meanwhile.")
 
 
-def left_alone(path: str, limit: float) -> Step:
-    """The note that the call at `path`, which began, goes on after its limit, and that nothing waits for it."""
+def abandoned_note(path: str, limit: float) -> Step:
+    """Return the note that the call at `path` did not end within its limit, and that nothing waits for it."""
     message = f"It did not end within {limit:g} seconds, its limit, and may still be running."
     return Step("runtime", "note", {"code": LEFT_ALONE, "message": message}, path=path)
 
 
-def _left_alone(view: View, start: Step) -> str:
-    """What is noted of the attempt that began there, where nothing waits for it any longer; else ""."""
+def _abandoned_message(view: View, start: Step) -> str:
+    """Return the message of the note that this attempt was abandoned; "" if it was not."""
     notes = (note for note in view.at(start.path, "note") if note.id > start.id)
     return next((note.payload.get("message", "") for note in notes if note.payload["code"] == LEFT_ALONE), "")
 
 
-def answered_card(decision: GateDecision, not_again: str) -> Step:
-    """The result of an interrupted call by what its owner said of it; `not_again` is why it does not run again."""
+def card_result(decision: GateDecision, not_again: str) -> Step:
+    """Return the result of an interrupted call as its owner decided; `not_again` says why it does not run again."""
     if decision.runs:
-        return interrupted(not_again)
+        return interrupted_error(not_again)
     rule = rule_of(decision.decision)
-    return interrupted(rule.told if rule and rule.people else "Nobody answered whether it ran: check before you ask.")
+    return interrupted_error(
+        rule.told if rule and rule.people else "Nobody answered whether it ran: check before you ask."
+    )
 
 
-def interrupted(message: str) -> Step:
-    """The result of a call that began, and whose end nobody saw."""
+def interrupted_error(message: str) -> Step:
+    """Return the result of a call that began and has no recorded end."""
     return action_error("runtime", "interrupted", message)
 
 
-async def unless_barred(tool: Tool, ctx: Context) -> Step | None:
-    """The result of the call at `ctx.path` where it may not start now, whatever was decided; None where it may."""
-    return await barred(tool, ctx.path, _approved_by(ctx), ctx)
+async def start_error(tool: Tool, path: str, by: str, ctx: Context) -> Step | None:
+    """Return the error of the call at `path` if it may not start now, as approved by `by`; None if it may.
 
-
-async def barred(tool: Tool, path: str, by: str, ctx: Context) -> Step | None:
-    """The result of the call at `path` where it may not start by the word of `by`; None where it may.
-
-    The agent's running time is up, or whoever it would be done for, or by, lost the right to it meanwhile (C13).
-    `by` is "" before anybody is asked: nobody is about what may not start anyway.
+    It may not if the agent's running time is up, or if the owner or whoever approved it has lost the permission (C13).
+    `by` is "" before anybody was asked, because nobody should be asked about a call that may not start anyway.
     """
     run = ctx.run
-    if ctx.turn and (limit := ctx.clock.up()) is not None:
+    if ctx.turn and (limit := ctx.clock.expired()) is not None:
         code, why = "timeout", f"Not started after {limit:g} seconds of running, its limit."
     elif denied := await run.gatekeeper.holds(tool, by):
         code, why = "not_permitted", denied
     else:
         return None
-    return not_started(run.view, path, code, why)
+    return not_started_error(run.view, path, code, why)
 
 
-def not_started(view: View, path: str, code: str, why: str) -> Step:
-    """The error of a call that does not start now; of one that began before, it says so."""
+def not_started_error(view: View, path: str, code: str, why: str) -> Step:
+    """Return the error of a call that does not start now; if it began before, the error says so."""
     return action_error("runtime", code, f"{why} {HAD_BEGUN}" if view.at(path, "action_start") else why)
 
 
-def _approved_by(ctx: Context) -> str:
-    """The actor whose word lets the call start: of its gate, or of the card that runs it again; "" where nobody's."""
+def approved_by(ctx: Context) -> str:
+    """Return the actor who approved the call, at its gate or at the card that runs it again; "" if nobody had to."""
     view = ctx.run.view
     card = decision_at(view, paths.card(ctx.path, len(view.at(ctx.path, "action_start"))))
     decision = card or decision_at(view, paths.gate(ctx.path))

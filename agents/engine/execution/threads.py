@@ -1,4 +1,4 @@
-"""Where tools that are plain functions run: a thread for each call, and so many calls at a time."""
+"""Threads for tools that are plain functions: one for each call, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
-MOST = 16
-"""Calls that have a thread at a time. One that is left alone has none any more, so a hung one keeps nobody out."""
+THREADS_MOST = 16
+"""The most calls with a thread slot at a time. An abandoned call gives its slot back, so a hung one blocks nobody."""
 
-_places: WeakValueDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakValueDictionary()
-"""Of each loop, for as long as somebody has one or waits for one."""
+_slots: WeakValueDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakValueDictionary()
+"""The slots of each event loop, for as long as somebody holds one or waits for one."""
 
 
-def places() -> asyncio.Semaphore:
-    """The places of this loop: whoever calls `in_thread` has one meanwhile."""
-    return _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MOST))
+def slots() -> asyncio.Semaphore:
+    """Return the slots of this event loop. Hold one while calling `in_thread`."""
+    return _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(THREADS_MOST))
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """What the function comes to in a thread of its own, which begins at once and for which no process's end waits.
+    """Call a function in a new daemon thread, which starts at once, and return its result.
 
-    Where nobody waits any more, the thread goes on, and what it comes to is nobody's.
+    If the caller stops waiting, the thread continues and its result is discarded.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -36,7 +36,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     def work() -> None:
         try:
             tell = partial(done.set_result, function(*args))
-        except StopIteration:  # a future refuses it, and would never be done
+        except StopIteration:  # a future rejects it, and would never be done
             tell = partial(done.set_exception, RuntimeError("StopIteration"))
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it, whatever it is
             tell = partial(done.set_exception, error)

@@ -1,1 +1,1 @@
-"""Interfaces: the protocols by which the engine reaches the outside."""
+"""Interfaces: the protocols through which the engine reaches the outside."""

@@ -1,4 +1,4 @@
-"""Files that a person gave with what they said: how the turn's call records them, and what the model reads of them."""
+"""Attached files: how a turn's call records the files sent with a message, and what the model reads about them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from agents.engine.ledger import JSON
 
 
 @dataclass(frozen=True)
-class Attached:
-    """One file. `size` is in bytes; `path` is where it lies in the workspace, `name` what the person calls it."""
+class Attachment:
+    """A file attached to a message. `size` is in bytes; `path` is in the workspace; `name` is its name when sent."""
 
     id: int
     name: str
@@ -19,21 +19,21 @@ class Attached:
     path: str
 
     @classmethod
-    def of(cls, payload: dict[str, JSON]) -> tuple[Attached, ...]:
-        """Those that a turn's call records."""
+    def recorded_in(cls, payload: dict[str, JSON]) -> tuple[Attachment, ...]:
+        """Return the attachments recorded in the payload of a turn's call."""
         return tuple(cls(**each) for each in payload.get("files", ()))
 
     def recorded(self) -> dict[str, JSON]:
-        """What a turn's call records of it."""
+        """Return what the payload of a turn's call records."""
         return asdict(self)
 
     @property
     def line(self) -> str:
-        """What the model reads of it."""
+        """The line about the file that the model reads."""
         return f"[Attached: {self.name}, {self.size:,} bytes. It lies in the workspace as {self.path}.]"
 
 
-def said_messages(text: str | None, files: Iterable[Attached]) -> list[UserMessage]:
-    """What a person said and gave, as one message; none where they did neither. The words stay as they were typed."""
+def input_messages(text: str | None, files: Iterable[Attachment]) -> list[UserMessage]:
+    """Return the text and attachments of a turn as one message, or no message without either. Text stays as typed."""
     notes = tuple(file.line for file in files)
     return [UserMessage(text or "", notes)] if text or notes else []

@@ -1,4 +1,4 @@
-"""Where a turn is recorded. One record is one transaction."""
+"""The journal: where a turn is recorded. One record is one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.engine.outputs.kinds import Output
 
 @dataclass(frozen=True)
 class Record:
-    """Steps that happened together, the outputs they changed as they are after them, and new snapshots by sha256."""
+    """Steps written together, the outputs they changed in their new state, and new snapshots by SHA-256."""
 
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...] = ()
@@ -19,28 +19,29 @@ class Record:
 
 
 class Journal(Protocol):
-    """Keeps records, each whole or not at all."""
+    """Stores records, each whole or not at all."""
 
     async def record(self, record: Record) -> None:
-        """Append a record whose first step follows the last one kept.
+        """Append a record whose first step follows the last stored one.
 
-        Raises Behind where others appended meanwhile, Fenced where another worker owns the turn; then nothing was kept.
+        Raises Behind if others have appended steps since, and Fenced if another worker owns the turn. Nothing is stored
+        then.
         """
         ...
 
 
 class MemoryJournal:
-    """Keeps records in memory: for tests, and for `run()` without a site."""
+    """A journal in memory, for tests and for `run()` without a site."""
 
     def __init__(self, ledger: Ledger = EMPTY) -> None:
         self.seeded = ledger
         self.records: list[Record] = []
 
     async def record(self, record: Record) -> None:
-        """Nobody else writes here, so it never refuses."""
+        """Append a record. Never raises, because nobody else writes here."""
         self.records.append(record)
 
     @property
     def ledger(self) -> Ledger:
-        """Everything recorded so far, after what it was seeded with."""
+        """The ledger it was seeded with, followed by everything recorded since."""
         return self.seeded.extend(step for record in self.records for step in record.steps)

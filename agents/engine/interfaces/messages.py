@@ -1,4 +1,4 @@
-"""What a model API is told, neutral to any provider."""
+"""Messages: what a model is sent, independent of any provider."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.engine.ledger import JSON
 
 @dataclass(frozen=True)
 class UserMessage:
-    """What a person said. `notes` are the site's: what came with it."""
+    """A message from a person. `notes` are added by the site, one for each attachment."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class UserMessage:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """A call in an assistant message: `call_id` pairs it with its result, `name` is the tool's wire name."""
+    """A tool call in an assistant message: `call_id` pairs it with its result, `name` is the tool's wire name."""
 
     call_id: str
     name: str
@@ -27,7 +27,7 @@ class CallRequest:
 
 @dataclass(frozen=True)
 class AssistantMessage:
-    """What the model said in one answer: text, calls or both. `items` are the provider's opaque ones of that answer."""
+    """One answer of the model: text, calls or both. `items` are the provider's opaque items of that answer."""
 
     text: str = ""
     calls: tuple[CallRequest, ...] = ()
@@ -36,7 +36,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True)
 class ResultMessage:
-    """The result of one call, as text. Stands right after the message that asked, with its siblings (I10)."""
+    """The result of one call, as text. It follows the message that asked, together with the other results (I10)."""
 
     call_id: str
     name: str
@@ -47,7 +47,7 @@ Message = UserMessage | AssistantMessage | ResultMessage
 
 
 def problems(messages: Sequence[Message]) -> list[str]:
-    """What a provider would refuse in it: calls without exactly one result right after them, empty messages."""
+    """Return what a provider would reject: calls without exactly one result right after them, and empty messages."""
     found: list[str] = []
     open_calls: list[str] = []
     seen: set[str] = set()

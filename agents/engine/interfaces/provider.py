@@ -1,4 +1,4 @@
-"""What the engine asks of a model API, and what comes back. Implementations live in `agents.providers`."""
+"""The provider: what the engine sends to a model API and gets back. `agents.providers` has the implementations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CUT_BY = {
     "length": "cut off at the model's output limit",
     "content_filter": "cut off by the model's content filter",
 }
-"""By what an answer was cut, by its `finish`. An answer with any other finish is whole."""
+"""What cut an answer short, by its `finish`. An answer with any other `finish` is complete."""
 
 PARSE_FAILURE = "parse_failure"
-"""The code of a round whose answer could not be read (S51)."""
+"""The error code of a round with an unreadable answer (S51)."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class ToolDefinition:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a model. `history` holds what `Provider.encode` made of each finished round, oldest first.
+    """One question to a model. `history` holds the output of `Provider.encode` for each finished round, oldest first.
 
-    It begins with a user's message: many servers refuse one that begins with the model's, and all refuse an empty one.
+    It begins with a user's message: many servers reject one that begins with the model's, and all reject an empty one.
     """
 
     tier: str
@@ -43,16 +43,16 @@ class Request:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """A piece of the answer's text, as it streams in. The whole text comes again in the Answer."""
+    """A piece of the answer's text as it streams in. The Answer repeats the whole text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """A call the model asks for, under its wire name. `raw` is set where the arguments are no JSON object.
+    """A call the model asks for, by wire name. `raw` holds the arguments if they are not a JSON object.
 
-    `terminate`: the model says that this call, if it succeeds, is the last of the turn; in the JSON protocol only.
+    `terminate`: the model says that the turn ends with this call if it succeeds; only in the JSON protocol.
     """
 
     name: str
@@ -64,11 +64,11 @@ class ToolRequest:
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer.
+    """A complete answer.
 
-    `items` is opaque to us: sent back in later requests where the API asks for it (reasoning). `reasoning` is what the
-    model tells of its reasoning. `cost_nano_usd` is in billionths of a US dollar; None where no price is known.
-    `unreadable` says why the answer cannot be read, where it cannot (a parse failure): then `text` is all of it, raw.
+    `items` is opaque to us: it is sent back in later requests if the API asks for that (reasoning). `reasoning` is what
+    the model reveals of its reasoning. `cost_nano_usd` is in billionths of a US dollar; None if the price is unknown.
+    `unreadable` says why the answer cannot be read (a parse failure), else ""; then `text` is the whole raw answer.
     """
 
     text: str = ""
@@ -86,13 +86,13 @@ class Provider(Protocol):
     """A model API."""
 
     def encode(self, messages: Sequence[Message]) -> bytes:
-        """`messages` as the API's own JSON items, joined by commas without brackets; b"" for none."""
+        """Return `messages` as the API's own JSON items, joined by commas without brackets; b"" for none."""
         ...
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """Ask once. Yields text as it comes and the Answer last.
+        """Ask once. Yields text as it arrives, and the Answer last.
 
-        Raises ProviderError when the API refuses, cannot be reached, or the stream ends before the answer is whole.
+        Raises ProviderError if the API refuses or cannot be reached, or if the stream ends before the answer does.
         """
         ...
 

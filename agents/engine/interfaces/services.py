@@ -1,4 +1,4 @@
-"""What the engine needs of the outside. The runner implements these; tests and `run()` use the plain ones here."""
+"""Services: what the engine needs from the outside. PlainServices serve tests and `run()`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from agents.engine.errors import ToolError
 
 if TYPE_CHECKING:
-    from agents.engine.interfaces.attached import Attached
+    from agents.engine.interfaces.attached import Attachment
     from agents.engine.outputs.kinds import Output
 
 T = TypeVar("T")
@@ -19,125 +19,125 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PastTurn:
-    """An earlier prompt of the conversation: what the person said (None: nobody did) and gave, and what came of it."""
+    """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs."""
 
     prompt: int
     input: str | None
     outputs: Sequence[Output]
-    files: Sequence[Attached] = ()
+    files: Sequence[Attachment] = ()
 
 
 class Services(Protocol):
-    """Handed to policies as `ctx.services` and to tools as `call.services`."""
+    """The services of a turn; the runner implements them. Policies get `ctx.services`, tools get `call.services`."""
 
     user: int
     """The id of the conversation's owner: a tool acts with that person's rights, never with the worker's."""
     prompt: int
-    """The id of the prompt that runs."""
+    """The id of the running prompt."""
     unattended: bool
-    """Nobody is there to answer a card: the turn was started by the system."""
+    """Nobody is there to answer a card, because the system started the turn."""
 
     def now(self) -> datetime:
-        """The time, with its zone. What depends on it is recorded, so a replay never asks again."""
+        """Return the time, with its zone. What depends on it is recorded, so a replay never asks again."""
         ...
 
     def workspace(self) -> Path:
-        """The conversation's own folder, made on first use; raises ToolError where there is none."""
+        """Return the conversation's workspace, created on first use. Raises ToolError if there is none."""
         ...
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        """Store a file's content before the step that names it; returns its id.
+        """Store a file's content before the step that names it, and return its id.
 
-        Raises ToolError where it cannot be kept. What else it raises breaks the turn's run off, to be taken up later.
+        Raises ToolError if it cannot be stored. Any other error aborts this run of the turn, which is retried later.
         """
         ...
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
-        """A piece of text that is on its way, for whoever is looking. Never the truth, may be lost.
+        """Show a piece of streaming text to whoever is watching. It is never the truth and may be lost.
 
-        With a higher `attempt` the text at this path begins anew, even where the piece is "". From any thread.
-        Raises TypeError for a piece that is no text.
+        A higher `attempt` starts the text at this path over, even if the piece is "". May be called from any thread.
+        Raises TypeError for a piece that is not text.
         """
         ...
 
     def running_seconds(self) -> float:
-        """How long this turn has run so far, over all its pauses; waiting for a person does not count."""
+        """Return how long this turn has run so far, across all its pauses, without waiting for people."""
         ...
 
     def may_begin(self) -> bool:
-        """Whether an effect may still begin: this worker's lease has time left.
+        """Whether an effect may still begin, because this worker's lease has time left.
 
-        Asked last of all. A process that stood still since it recorded the start must not begin it beside another
-        worker's card.
+        This is checked last: a process that froze after recording the start must not begin the effect while another
+        worker is already asking what became of it.
         """
         ...
 
     async def over_quota(self) -> str | None:
-        """Why no model may be asked for this person now; None where one may (C19)."""
+        """Return why this person's quota forbids asking a model now; None if it does not (C19)."""
         ...
 
     async def history(self) -> Sequence[PastTurn]:
-        """The finished prompts before this one, oldest first."""
+        """Return the finished prompts before this one, oldest first."""
         ...
 
     async def result_of(self, prompt: int, path: str) -> str:
-        """All that a call of this conversation came to, as text: what a model reads of it may have been cut.
+        """Return the full result of a call of this conversation as text; what the model read may have been shortened.
 
-        The call is named by its prompt and path. Raises ToolError where there is no such result.
+        The call is identified by its prompt and path. Raises ToolError if there is no such result.
         """
         ...
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
-        """What a blocking function comes to that reads the database, in the thread that owns the connection.
+        """Call a blocking function that reads the database, in the thread that owns the connection.
 
-        It must be short: every turn of this worker waits for it.
+        Returns its result. It must be quick: every turn of this worker waits for it.
         """
         ...
 
 
 @dataclass
 class PlainServices:
-    """No site around: one user, no workspace, no history."""
+    """Services without a site: one user, no workspace, no history."""
 
     user: int = 0
     prompt: int = 0
     unattended: bool = False
 
     def now(self) -> datetime:
-        """The time of this machine."""
+        """Return this machine's time."""
         return datetime.now(UTC)
 
     def workspace(self) -> Path:
-        """There is none."""
+        """Raise ToolError: there is no workspace."""
         raise ToolError("There is no workspace here.", code="unavailable")
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        """There is no place for them."""
+        """Raise ToolError: there is nowhere to store files."""
         raise ToolError("Files cannot be kept here.", code="unavailable")
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
-        """Nobody is looking."""
+        """Do nothing: nobody is watching."""
 
     def running_seconds(self) -> float:
-        """Nobody counts."""
+        """Return 0: running time is not measured."""
         return 0.0
 
     def may_begin(self) -> bool:
-        """There are no leases."""
+        """Return True: there are no leases."""
         return True
 
     async def over_quota(self) -> str | None:
-        """Nobody counts."""
+        """Return None: there are no quotas."""
         return None
 
     async def history(self) -> Sequence[PastTurn]:
-        """There were none."""
+        """Return no prompts."""
         return ()
 
     async def result_of(self, prompt: int, path: str) -> str:
-        """Nothing is kept."""
+        """Raise ToolError: results are not stored."""
         raise ToolError("Results are not kept here.", code="unavailable")
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
-        """Call it here."""
+        """Call the function right here."""
         return function(*args)

@@ -1,4 +1,4 @@
-"""What a call would change, as a person is shown it before it runs."""
+"""A change: what a call would do to a text, shown to a person before it runs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.engine.unseen import unseen
+from agents.engine.unseen import is_unseen
 
 CHANGE_MOST = 200_000
-"""Characters on either side of a change that is shown and recorded: more than anybody reads."""
+"""The most characters on either side of a change that is shown and recorded: more than anybody reads."""
 LINES_MOST = 3_000
-"""Lines of the same: all of them changed take half a second to draw, and 800 kB of HTML."""
+"""The most lines on either side: if all of them changed, they take half a second to render, and 800 kB of HTML."""
 SPELLED_MOST = 5_000
-"""Characters of the same that nobody sees, so that a mark of 60 stands in their place: 0.2 seconds to draw."""
+"""The most invisible characters on either side. Each is shown as a mark of 60 characters: 0.2 seconds to render."""
 
 _OTHERS = re.compile(r"[^\x20-\x7e\n\t]")
 
 
 class Change(BaseModel):
-    """One text before and after a call. `path` names it; `before` is None where there is none yet."""
+    """A text before and after a call. `path` names it; `before` is None if it does not exist yet."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,11 +30,11 @@ class Change(BaseModel):
 
     @cached_property
     def too_large(self) -> bool:
-        """Whether it is too much to be shown and recorded."""
+        """Whether the change is too large to be shown and recorded."""
         sides = (self.before or "", self.after)
         return any(
             len(side) > CHANGE_MOST
             or side.count("\n") > LINES_MOST
-            or sum(map(unseen, _OTHERS.findall(side))) > SPELLED_MOST
+            or sum(map(is_unseen, _OTHERS.findall(side))) > SPELLED_MOST
             for side in sides
         )

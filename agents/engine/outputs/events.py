@@ -1,4 +1,4 @@
-"""The public events: what a browser or an API client is told, numbered by the step that caused it."""
+"""Public events: what browsers and API clients are sent, numbered by the step that caused them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.engine.outputs.timeline import Outputs
 
 
 class Event(Frozen):
-    """One thing to tell. `seq` is the id of the step; several events of one step keep their order."""
+    """One event. `seq` is the id of the step that caused it; several events of one step keep their order."""
 
     type: str
     seq: int
@@ -23,41 +23,41 @@ class Event(Frozen):
 
 
 class PromptCreated(Event):
-    """Somebody said something, or the system began: the turn exists and waits for a worker."""
+    """The turn was created, by a message or by the system, and waits for a worker."""
 
     type: Literal["prompt.created"] = "prompt.created"
     input: str | None = None
 
 
 class PromptStarted(Event):
-    """A worker took the turn up for the first time (S81)."""
+    """A worker started the turn for the first time (S81)."""
 
     type: Literal["prompt.started"] = "prompt.started"
 
 
 class OutputCreated(Event):
-    """A new entry of the timeline (S25)."""
+    """The timeline has a new output (S25)."""
 
     type: Literal["output.created"] = "output.created"
     output: dict[str, Any]
 
 
 class OutputUpdated(Event):
-    """An entry changed: its call began, waits, or has its result."""
+    """An output changed: for example, its call began, waits or has its result."""
 
     type: Literal["output.updated"] = "output.updated"
     output: dict[str, Any]
 
 
 class ApprovalRequested(Event):
-    """A call waits for a person (S32): the output holds tool, call, input and reason."""
+    """A call waits for a person (S32). `output` holds its tool, call id, input and reason."""
 
     type: Literal["approval.requested"] = "approval.requested"
     output: dict[str, Any]
 
 
 class ApprovalDecided(Event):
-    """A person, a rule, or time decided a gate."""
+    """A gate was decided, by a person, by a rule, or because it expired."""
 
     type: Literal["approval.decided"] = "approval.decided"
     output: dict[str, Any]
@@ -73,7 +73,7 @@ class PromptPaused(Event):
 
 
 class PromptResumed(Event):
-    """Nothing of the turn waits any more (S85)."""
+    """The turn no longer waits for anybody (S85)."""
 
     type: Literal["prompt.resumed"] = "prompt.resumed"
     resumed_reason: str
@@ -81,7 +81,7 @@ class PromptResumed(Event):
 
 
 class PromptEnded(Event):
-    """The one end of a turn (S44)."""
+    """The turn ended. This happens exactly once (S44)."""
 
     type: Literal["prompt.completed", "prompt.failed", "prompt.cancelled"]
     stop_reason: str
@@ -89,7 +89,7 @@ class PromptEnded(Event):
 
 
 class TextDelta(Frozen):
-    """Text on its way, at `offset` of the text that will stand at `path`. Not numbered: it may be lost (R9)."""
+    """Streaming text, at `offset` in the text of the call at `path`. Not numbered: it may be lost (R9)."""
 
     type: Literal["text.delta"] = "text.delta"
     prompt: int
@@ -105,10 +105,10 @@ AnyEvent = Union[  # noqa: UP007 - pydantic reads it
 
 
 class EventFold:
-    """Turns the steps of one prompt into events, in order."""
+    """The fold of the steps of one prompt into events, in order."""
 
     def __init__(self, conversation: int, prompt: int, steps: Iterable[Step] = ()) -> None:
-        """`steps`: those before the first to be told of."""
+        """`steps` are those before the first one whose events are wanted."""
         self._place = {"conversation": conversation, "prompt": prompt}
         self._outputs = Outputs()
         self._started = False
@@ -116,13 +116,13 @@ class EventFold:
             self.add(step)
 
     def add(self, step: Step) -> list[Event]:
-        """The events of the next step; most steps cause one or none. Of several only the last carries the step's id."""
+        """Return the events of the next step: one or none for most. Of several, only the last carries the step's id."""
         at: dict[str, Any] = {**self._place, "seq": step.id, "time": step.time}
         output = self._outputs.add(step)
-        events: list[Event] = [] if output is None else _of_output(step, output, at)
-        return events + (self._of_root(step, at) if not step.path else [])
+        events: list[Event] = [] if output is None else _output_events(step, output, at)
+        return events + (self._turn_events(step, at) if not step.path else [])
 
-    def _of_root(self, step: Step, at: dict[str, Any]) -> list[Event]:
+    def _turn_events(self, step: Step, at: dict[str, Any]) -> list[Event]:
         data = step.payload
         match step.type:
             case "action_call":
@@ -131,16 +131,16 @@ class EventFold:
                 self._started = True
                 return [PromptStarted(**at)]
             case "pause":
-                return [PromptPaused(**_known(PromptPaused, data), **at)]
+                return [PromptPaused(**_event_fields(PromptPaused, data), **at)]
             case "resume":
-                return [PromptResumed(**_known(PromptResumed, data), **at)]
+                return [PromptResumed(**_event_fields(PromptResumed, data), **at)]
             case "action_result":
                 ended = f"prompt.{data['state']}"
                 return [PromptEnded(type=ended, stop_reason=data["stop_reason"], usage=data.get("usage", {}), **at)]
         return []
 
 
-def _of_output(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
+def _output_events(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
     shown = output.model_dump(mode="json")
     opened = output.position == step.id
     events: list[Event] = [(OutputCreated if opened else OutputUpdated)(output=shown, **at)]
@@ -153,5 +153,5 @@ def _of_output(step: Step, output: Output, at: dict[str, Any]) -> list[Event]:
     return events
 
 
-def _known(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
+def _event_fields(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name in event.model_fields}

@@ -1,6 +1,6 @@
 """The fold: how a step changes an output of the built-in kinds. It never raises, whatever a ledger holds.
 
-Each kind that has a rule of its own names it in `registry`; `timeline` finds the output that a step touches.
+`registry` names the rule of each kind that has its own; `timeline` finds the output that a step affects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from agents.engine.view import asked_for
 
 
 def call(entry: ToolOutput | None, step: Step) -> ToolOutput | None:
-    """A call's entry after `step`: opened when it is asked for, changed by its gates, its start and its result."""
+    """Fold a call's entry: opened when the call is asked for, changed by its gates, its start and its result."""
     if entry is not None:
         if step.path != entry.path:
             return _fold_gate(entry, step)
@@ -41,12 +41,12 @@ def call(entry: ToolOutput | None, step: Step) -> ToolOutput | None:
 
 
 def text(output: TextOutput | None, step: Step) -> TextOutput:
-    """Each text is an output of its own, whatever was said before; one by the system says that it is."""
+    """Fold a text: each one is an output of its own, and one by the system is marked as such."""
     return TextOutput.opened_by(step, role_hint="system" if step.actor == "system" else "")
 
 
 def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
-    """The result of a round whose answer could not be read; no other step opens one."""
+    """Fold the result of a round whose answer could not be read; no other step opens such an output."""
     data = step.payload
     if step.type != "action_result" or data.get("code") != "parse_failure":
         return None
@@ -54,11 +54,11 @@ def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
 
 
 def _opens_entry(step: Step) -> bool:
-    """A model's call of anything, a policy's call of a tool, and a question that a policy asks a person."""
+    """Whether a step opens an entry: a model's call, a policy's call of a tool, or a policy's question to a person."""
     if step.type != "action_call":
         return False
     if step.payload.get("policy") == HUMAN:
-        return True  # below a tool's entry it never comes here: there it is that entry's gate. A model's is only a call
+        return True  # a gate below a tool's entry never gets here; one that a model asks for is only a call
     return step.actor == "model" or bool(step.payload.get("tool"))
 
 
@@ -82,11 +82,11 @@ def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
 
 
 _ASKED = ("ask", "reason", "risk", "digest", "who", "facts", "change", "expires_at")
-"""What a gate's own payload says of it."""
+"""The fields of a gate's own payload that its approval shows."""
 
 
 def _approval(fields: dict[str, Any]) -> Approval:
-    """The gate with these fields; those that make no sense are left out, because a fold never raises."""
+    """Return the gate with these fields, or without all that are optional if they are invalid: a fold never raises."""
     try:
         datetime.fromisoformat(fields.get("expires_at") or "2000-01-01")
         return Approval(**fields)
@@ -102,7 +102,7 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
     decision = step.payload.get("decision", "")
     changes: dict[str, Any] = {"approval": _decided(entry.approval, step, decision)}
     if not entry.settled:
-        changes["result"] = Deferred()  # approved or not: nothing has begun until its start, or its result, says so
+        changes["result"] = Deferred()  # approved or not, nothing has begun until its start or its result says so
     if decision == Decision.APPROVE and step.payload.get("input") is not None:
         changes |= {"input": step.payload["input"], "proposed": entry.proposed or entry.input}
     return entry.model_copy(update=changes)
@@ -116,15 +116,15 @@ def _decided(approval: Approval, step: Step, decision: str) -> Approval:
         "decided_at": step.time,
         "via": said.get("via", ""),
         "note": said.get("reason") or said.get("note") or "",
-        "facts": said.get("facts", approval.facts),  # an edit says what holds of the edited call
+        "facts": said.get("facts", approval.facts),  # an edit has the facts of the edited call
     }
-    if "change" in said:  # and what that one would change
-        told |= {"change": _change(said["change"]), "proposed": approval.change}
+    if "change" in said:  # an edit also has the change that the edited call would make
+        told |= {"change": _parse_change(said["change"]), "proposed": approval.change}
     return approval.model_copy(update=told)
 
 
-def _change(said: JSON) -> Change | None:
-    """The change that a decision tells; None where it makes no sense, because a fold never raises."""
+def _parse_change(said: JSON) -> Change | None:
+    """Return the change in a decision; None if it is invalid, because a fold never raises."""
     try:
         return Change.model_validate(said)
     except ValidationError:
@@ -132,7 +132,7 @@ def _change(said: JSON) -> Change | None:
 
 
 def _fold_start(entry: ToolOutput, step: Step) -> ToolOutput:
-    if step.actor == "system":  # it may have begun, which nobody saw: it does not run now
+    if step.actor == "system":  # it may have begun unobserved (before a restore); it is not running now
         return entry
     return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
 
@@ -147,7 +147,7 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
     if step.failed:
         error = {"code": str(data.get("code", "failed")), "message": str(data.get("message", ""))}
         changes["result"] = Failure(error=error)
-        if entry.approval and entry.approval.state == "pending":  # whoever ends a call ends its gate
+        if entry.approval and entry.approval.state == "pending":  # the end of a call is the end of its gate
             changes["approval"] = entry.approval.model_copy(update={"state": DECISIONS[Decision.CANCELLED].state})
     elif entry.tool == HUMAN and entry.approval:
         changes |= {

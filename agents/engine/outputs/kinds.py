@@ -1,4 +1,4 @@
-"""The models of outputs: what an entry of the timeline can be. `registry` has the kinds, one registration each."""
+"""The models of outputs: what the timeline can hold. `registry` registers the kinds, one by one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agents.engine.outputs.change import Change
 
 
 class Frozen(BaseModel):
-    """The base of what is replaced and never changed."""
+    """The base class of models that are replaced, never changed."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Success(Frozen):
-    """The call did its work; `output` is what it returned."""
+    """The call succeeded; `output` is what it returned."""
 
     type: Literal["success"] = "success"
     output: Any = None
@@ -32,20 +32,20 @@ class Failure(Frozen):
 
 
 class Pending(Frozen):
-    """The call waits for a person; `reason` is what that person reads."""
+    """The call waits for a person, who is shown `reason`."""
 
     type: Literal["pending"] = "pending"
     reason: str
 
 
 class Deferred(Frozen):
-    """The call waits behind a gate of its batch, or was approved and has not begun."""
+    """The call waits for a gate of its batch, or was approved and has not begun."""
 
     type: Literal["deferred"] = "deferred"
 
 
 class Running(Frozen):
-    """The call is being done."""
+    """The call is running."""
 
     type: Literal["running"] = "running"
 
@@ -56,8 +56,8 @@ ToolResult = Union[Success, Failure, Pending, Deferred, Running]  # noqa: UP007 
 class Approval(Frozen):
     """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps.
 
-    `facts` is what holds of the call that was asked about, and `change` what it would change; of the edited one, where
-    a person edited it: then `proposed` is what the call would have changed as it was asked about.
+    `facts` and `change` describe the call as shown: what is true of it, and what it would change. If a person edited
+    the call, they describe the edited one, and `proposed` is the change that the original call would have made.
     """
 
     path: str
@@ -79,10 +79,10 @@ class Approval(Frozen):
 
 
 class Output(Frozen):
-    """One entry of the timeline.
+    """One output in the timeline.
 
-    `position` is the id of the step that opened it and never changes; `parent` is the path of the entry whose call
-    emitted it, "" at the top. Reading order is the tree: an entry, then what its call emitted (S24).
+    `position` is the id of the step that opened it and never changes. `parent` is the path of the entry whose call
+    emitted it, "" at the top. The reading order is that of a tree: an entry, then what its call emitted (S24).
     """
 
     type: str
@@ -93,23 +93,23 @@ class Output(Frozen):
 
     @classmethod
     def opened_by(cls, step: Step, **defaults: JSON) -> Self:
-        """The output that a step opens: its payload as the fields, `defaults` for those it leaves out.
+        """Return the output that a step opens, with its payload as the fields and `defaults` for missing ones.
 
-        What the payload says that is no field of this model is left out. Raises pydantic's ValidationError.
+        Keys of the payload that are not fields of this model are ignored. Raises pydantic's ValidationError.
         """
         said = {k: value for k, value in step.payload.items() if k in cls.model_fields and k not in Output.model_fields}
         return cls.model_validate({**defaults, **said, **place_of(step), "type": step.type})
 
 
 def place_of(step: Step) -> dict[str, Any]:
-    """Where an output stands that this step opens, as its fields; the timeline adds the parent."""
+    """Return the fields that place an output opened by this step; the timeline adds the parent."""
     return {"path": step.path, "position": step.id, "created_at": step.time}
 
 
 class TextOutput(Output):
-    """Something said by the model, or by the system about the turn (`role_hint` is "system").
+    """Text from the model, or from the system about the turn (`role_hint` is "system").
 
-    `partial`: the model had said so much when a person stopped it, or its time was up.
+    `partial`: the text is incomplete, because a person stopped the model or its time was up.
     """
 
     type: Literal["text"] = "text"
@@ -119,7 +119,7 @@ class TextOutput(Output):
 
 
 class ToolOutput(Output):
-    """A call and what became of it. `input` is what runs, `proposed` what the model asked for if a person edited it."""
+    """The entry of a call. `input` is what runs; `proposed` is what the model asked for, if a person edited it."""
 
     type: Literal["tool"] = "tool"
     tool: str
@@ -134,12 +134,12 @@ class ToolOutput(Output):
 
     @property
     def settled(self) -> bool:
-        """Whether the call has its result, which nothing changes any more."""
+        """Whether the call has its final result."""
         return self.result.type in ("success", "error")
 
 
 class FileOutput(Output):
-    """A file that a tool made: people download it, the model reads its summary (S8). `file` is the file's id."""
+    """A file made by a tool: people download it, the model reads its summary (S8). `file` is the file's id."""
 
     type: Literal["file"] = "file"
     file: int
@@ -148,7 +148,7 @@ class FileOutput(Output):
 
 
 class WidgetOutput(Output):
-    """Something to look at, never sent to the model (S9). `fallback` says it in words."""
+    """Something for people to look at, never sent to the model (S9). `fallback` describes it in words."""
 
     type: Literal["widget"] = "widget"
     widget: str
@@ -157,14 +157,14 @@ class WidgetOutput(Output):
 
 
 class ReasoningOutput(Output):
-    """A summary of the model's reasoning; shown among the details only."""
+    """A summary of the model's reasoning, shown only among the details."""
 
     type: Literal["reasoning"] = "reasoning"
     text: str
 
 
 class RetryOutput(Output):
-    """An answer that could not be read. The model sees it and the error; people among the details only."""
+    """An answer that could not be read. The model sees it with the error; people see it only among the details."""
 
     type: Literal["retry"] = "retry"
     raw: str

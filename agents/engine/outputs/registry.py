@@ -1,4 +1,4 @@
-"""The registry of output kinds: a kind is one registration. The built-in ones stand at the end of this module."""
+"""The registry of output kinds: each kind is one registration. The built-in ones are at the end of this module."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Fold = Callable[[Any, Step], Output | None]
 Told = Callable[[Any], str | None]
 
 RECORD = frozenset({*BOOKKEEPING, "action_result", "state"})
-"""Step types that the record itself uses: none of them can be the name of a kind."""
+"""Step types that the ledger itself uses. None of them can be the name of a kind."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of output as it was registered; `register_output` says what each field means."""
+    """A registered kind of output; `register_output` explains its fields."""
 
     name: str
     model: type[Output]
@@ -45,13 +45,13 @@ class Kind:
     stays: frozenset[str]
 
     def after(self, output: Output | None, step: Step) -> Output | None:
-        """What `step` makes of an output of this kind: the one it opens, or `output` changed; None for neither.
+        """Return the output that `step` opens, or `output` as changed by it; None for neither.
 
-        Where the payload does not fit the model, because the kind has become another since, or where its rule fails,
-        the step opens a bare Output.
+        If the payload does not fit the model, because the kind has changed since, or if its fold fails, the step opens
+        a bare Output.
         """
         if self.fold is not None and step.type != self.name:
-            return self.fold(output, step)  # the record's own step: one that cannot be folded is for the check to find
+            return self.fold(output, step)  # a step of the ledger itself: verification finds one that cannot be folded
         try:
             after = self.fold(output, step) if self.fold else self.model.opened_by(step)
             self._check(after, output, step)
@@ -63,7 +63,7 @@ class Kind:
         return after
 
     def _check(self, after: Output | None, output: Output | None, step: Step) -> None:
-        """Raise ValueError for what is no output of this kind, or would stand in the place of another output."""
+        """Raise ValueError for something that is not an output of this kind, or would replace a different output."""
         if after is None:
             return
         places = {(step.path, step.id)} | ({(output.path, output.position)} if output else set())
@@ -86,19 +86,22 @@ def register_output(
     """Add a kind of output: steps of type `name` open it, and a tool emits it with `call.emit(name, data)`.
 
     model: its fields, a subclass of Output. fold: a function of the output so far and a step that returns the output
-    after it: the output so far is the last one of this kind that the same call opened, or None; without it every step
-    opens one, its payload the fields (`model.opened_by(step)`). told: a function of the output that returns what a
-    model is told of it, at the end of the results of its batch; None or "" for nothing. It must always say the same of
-    the same output. template: the Django template that shows it on the page, as `block.entry`; without it the page says
-    that it cannot show it. stays: the names of the fields that are kept when a step is redacted.
+    after the step; the output so far is the last one of this kind that the same call opened, or None. Without a fold
+    every step opens a new output with the payload as its fields (`model.opened_by(step)`). told: a function of the
+    output that returns what the model is told about it, at the end of the results of its batch; None or "" for nothing.
+    It must always return the same text for the same output. template: the Django template that shows it on the page, as
+    `block.entry`; without one the page says that it cannot show it. stays: the names of the fields that survive when a
+    step is redacted.
 
-    Raises RegistryError where the name is taken, naming both models, or one of the record's own, and for a name in
-    `stays` that is no field.
+    Raises RegistryError if the name is taken (naming both models) or is one of the ledger's own step types, and for a
+    name in `stays` that is not a field.
     """
     if name in RECORD:
-        raise RegistryError(f"{name!r} is a step of the record itself, not a kind of output")
+        raise RegistryError(f"{name!r} is a step type of the ledger itself, not a kind of output")
     if other := _KINDS.get(name):
-        raise RegistryError(f"the output kind {name!r} is registered twice: {_full(other.model)} and {_full(model)}")
+        raise RegistryError(
+            f"the output kind {name!r} is registered twice: {_dotted_name(other.model)} and {_dotted_name(model)}"
+        )
     kept = frozenset(stays)
     if unknown := kept - model.model_fields.keys():
         raise RegistryError(f"the output kind {name!r} has no field {sorted(unknown)[0]!r} that could stay")
@@ -106,23 +109,23 @@ def register_output(
 
 
 def unregister_output(name: str) -> None:
-    """Undo `register_output`, for tests. What was recorded of the kind reads as a bare Output from then on."""
+    """Undo `register_output`, for tests. Recorded outputs of the kind are read as bare Outputs from then on."""
     del _KINDS[name]
 
 
 def find_kind(name: str) -> Kind | None:
-    """The kind of this name; None where nobody registered it."""
+    """Return the kind with this name; None if it is not registered."""
     return _KINDS.get(name)
 
 
 def kind_of(output: Output) -> Kind | None:
-    """The kind of this output; None for a bare one, whose kind is gone or has become another since."""
+    """Return the kind of this output; None for a bare one, whose kind is gone or has changed since."""
     kind = _KINDS.get(output.type)
     return kind if kind and isinstance(output, kind.model) else None
 
 
 def check_kind(name: str, data: dict[str, JSON]) -> None:
-    """Raise RegistryError for a kind that nobody registered, ToolError where its model refuses these fields."""
+    """Raise RegistryError for an unregistered kind, and ToolError if its model rejects these fields."""
     kind = _KINDS.get(name)
     if kind is None:
         raise RegistryError(f"no output kind {name!r} is registered")
@@ -133,9 +136,9 @@ def check_kind(name: str, data: dict[str, JSON]) -> None:
 
 
 def load_output(data: dict[str, JSON]) -> Output:
-    """An output from its stored JSON.
+    """Return an output from its stored JSON.
 
-    A bare Output where its kind is no longer registered, or has become another since.
+    It is a bare Output if its kind is no longer registered, or has changed since.
     """
     kind = _KINDS.get(data["type"])
     try:
@@ -144,7 +147,7 @@ def load_output(data: dict[str, JSON]) -> Output:
         return Output.model_validate(data)
 
 
-def _full(model: type[Output]) -> str:
+def _dotted_name(model: type[Output]) -> str:
     return f"{model.__module__}.{model.__qualname__}"
 
 
@@ -152,9 +155,9 @@ def _file_told(file: FileOutput) -> str:
     return f"[file {file.name}] {file.summary}"
 
 
-# The built-in kinds. A text, a call and an answer that could not be read are messages of their own, by rules in
-# `agent.projection`; reasoning goes back to the model as its provider's own items. Calls, reasoning and such answers
-# are rows among a turn's activity on the page, and have no template.
+# The built-in kinds. Texts, calls and unreadable answers become messages of their own, by rules in `agent.projection`;
+# reasoning goes back to the model as its provider's own items. Calls, reasoning and unreadable answers are rows in a
+# turn's activity on the page, and have no template.
 
 register_output(
     "text", TextOutput, fold=rules.text, template="conversations/timeline/text.html", stays=["role_hint", "partial"]
@@ -166,4 +169,4 @@ register_output("reasoning", ReasoningOutput)
 register_output("retry", RetryOutput, fold=rules.retry)
 
 BUILT_IN = frozenset(_KINDS)
-"""The kinds that every site has, whatever apps it has."""
+"""The kinds that every site has, whatever its apps."""

@@ -1,4 +1,4 @@
-"""The timeline of a turn: its outputs, a fold of the steps. Folding a ledger again gives the same outputs."""
+"""The timeline of a turn: its outputs, folded from its steps. Folding a ledger again gives the same outputs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agents.engine.paths import HUMAN, ancestors, is_gate, parent
 
 
 class Outputs:
-    """The outputs of one turn, kept along the way as steps arrive."""
+    """The outputs of one turn, kept up to date as steps arrive."""
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self._by_position: dict[int, Output] = {}
         self._entries: dict[str, int] = {}  # a call's path -> the position of the entry it opened
-        self._at: dict[str, list[int]] = {}  # a path -> the outputs that stand there
-        self._below: dict[str, list[int]] = {}  # a path -> the entries of the calls made directly below it
+        self._at: dict[str, list[int]] = {}  # a path -> the positions of the outputs there
+        self._below: dict[str, list[int]] = {}  # a path -> the positions of the entries of calls directly below it
         for step in steps:
             self.add(step)
 
     def add(self, step: Step) -> Output | None:
-        """Fold one step in. Returns the output it opened or changed; None if it touches none (never raises)."""
+        """Fold in a step. Returns the output it opened or changed; None if it affects none. Never raises."""
         entry = self._touched(step)
         kind = find_kind(_kind_touched(step, entry))
         if kind is None:
@@ -37,7 +37,7 @@ class Outputs:
         return after
 
     def put(self, output: Output) -> None:
-        """Keep an output, in place of its earlier self."""
+        """Store an output, replacing its earlier version."""
         if output.position not in self._by_position:
             self._at.setdefault(output.path, []).append(output.position)
             if isinstance(output, ToolOutput):
@@ -46,29 +46,29 @@ class Outputs:
         self._by_position[output.position] = output
 
     def at(self, path: str) -> list[Output]:
-        """The outputs at this very path, by position."""
+        """Return the outputs at exactly this path, by position."""
         return [self._by_position[position] for position in self._at.get(path, ())]
 
     def entries_of(self, path: str) -> list[ToolOutput]:
-        """The entries of the calls made directly below `path`, in call order."""
+        """Return the entries of the calls made directly below `path`, in call order."""
         found = [self._by_position[position] for position in self._below.get(path, ())]
         return [output for output in found if isinstance(output, ToolOutput)]
 
     def entry(self, path: str) -> ToolOutput | None:
-        """The entry that the call at `path` opened."""
+        """Return the entry of the call at `path`, or None."""
         position = self._entries.get(path)
         found = self._by_position.get(position) if position is not None else None
         return found if isinstance(found, ToolOutput) else None
 
     def in_order(self) -> list[Output]:
-        """The timeline in reading order."""
+        """Return the outputs in reading order."""
         return reading_order(self._by_position.values())
 
     def __len__(self) -> int:
         return len(self._by_position)
 
     def _touched(self, step: Step) -> ToolOutput | None:
-        """The entry of the call that the step belongs to; the gates of a call stand one step below it."""
+        """Return the entry that the step affects: that of its own call or, for a gate, of the call above it."""
         found = self.entry(step.path)
         if found or not is_gate(step.path):
             return found
@@ -78,26 +78,26 @@ class Outputs:
         return above if above and above.approval and above.approval.path == step.path else None
 
     def _latest(self, kind: Kind, path: str) -> Output | None:
-        """The last output of this kind at this very path, which a rule of its own may change."""
+        """Return the last output of this kind at exactly this path, which the kind's own fold may change."""
         if kind.fold is None:
             return None
         return next((output for output in reversed(self.at(path)) if isinstance(output, kind.model)), None)
 
     def _parent(self, step: Step) -> str:
-        """The entry that a new output of this step stands below."""
+        """Return the path of the entry that a new output of this step belongs below."""
         opens_entry = step.type == "action_call"
         paths = ancestors(parent(step.path) if opens_entry and step.path else step.path)
         return next((path for path in paths if path in self._entries), "")
 
 
 def _kind_touched(step: Step, entry: ToolOutput | None) -> str:
-    """The name of the kind of output that a step opens or changes; `entry` is that of the call it belongs to.
+    """Return the name of the kind of output that a step opens or changes; `entry` is the entry that it affects.
 
-    The record's own steps make the entries of calls, and of answers that could not be read. Every other step opens an
-    output of the kind of its own name, where there is one.
+    The ledger's own steps make the entries of calls, and the outputs of unreadable answers. Every other step opens an
+    output of the kind that has its type as its name, if there is one.
     """
     if entry is not None and step.path != entry.path:
-        return "tool"  # whatever stands at its gate is the gate's
+        return "tool"  # steps at a gate change the entry of its call
     match step.type:
         case "action_call" | "action_start" | "action_deferred":
             return "tool"
@@ -107,7 +107,7 @@ def _kind_touched(step: Step, entry: ToolOutput | None) -> str:
 
 
 def reading_order(outputs: Iterable[Output]) -> list[Output]:
-    """An entry, then what its call emitted, by position (S24)."""
+    """Sort outputs by position, with what a call emitted right after its entry (S24)."""
     below: dict[str, list[Output]] = {}
     for output in sorted(outputs, key=lambda o: o.position):
         below.setdefault(output.parent, []).append(output)

@@ -1,4 +1,4 @@
-"""The running time of an agent, or of a whole turn: what it has used, and what is left."""
+"""The clock: the running time that an agent, or a whole turn, has used and has left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agents.engine.runtime.recorder import Recorder
 
 @dataclass(frozen=True)
 class Clock:
-    """What the agent at `path` may use, in `seconds` of running time; "" is the turn itself.
+    """The running time of the agent at `path`, limited to `seconds`; "" is the turn itself.
 
-    `outer` is the clock of what called it: when that is up, so is this one.
+    `outer` is the clock of its caller: when that one has expired, so has this one.
     """
 
     recorder: Recorder
@@ -21,7 +21,7 @@ class Clock:
     outer: Clock | None = None
 
     def spent(self) -> float:
-        """Seconds since the first question of the agent was recorded; of the turn, since its start."""
+        """Return the seconds since the agent's first question was recorded; for the turn, since its start."""
         now = self.recorder.services.running_seconds()
         if not self.path:
             return now
@@ -29,16 +29,16 @@ class Clock:
         return now - float(starts[0].payload.get("ran", 0.0)) if starts else 0.0
 
     def left(self) -> float:
-        """Seconds until it is up; 0 or less where it is."""
+        """Return the seconds until it expires; 0 or less once it has."""
         own = self.seconds - self.spent()
         return min(own, self.outer.left()) if self.outer else own
 
-    def up(self) -> float | None:
-        """The seconds that were allowed where they are up, its own or its caller's; None while some are left."""
+    def expired(self) -> float | None:
+        """Return the limit that has expired, its own or its caller's, in seconds; None while time is left."""
         return self.limit() if self.left() <= 0 else None
 
     def limit(self) -> float:
-        """The seconds that were allowed, its own or its caller's: those that are up first."""
+        """Return the limit that expires first, its own or its caller's, in seconds."""
         if self.outer and self.outer.left() < self.seconds - self.spent():
             return self.outer.limit()
         return self.seconds

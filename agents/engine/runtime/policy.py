@@ -1,6 +1,6 @@
-"""Policies: everything that acts is one, be it the model, a tool, a person who approves, an agent or a workflow.
+"""Policies: everything that acts is a policy. The model, a tool, a person who approves, an agent, a program of yours.
 
-A policy is called with an Action, what to do, and a Context, by which it calls others and reads its own ledger.
+A policy is called with an Action, which says what to do, and a Context, to call other policies and read its ledger.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Action:
-    """A policy to call, what to tell it, and the names of the policies it may offer and call itself.
+    """A policy to call, its payload, and the names of the policies that it may offer and call itself.
 
-    A Ledger may stand in the payload as a value: it is recorded as a reference, never copied.
+    A value in the payload may be a Ledger: it is recorded as a reference, never copied.
     """
 
     policy: str
@@ -41,29 +41,29 @@ class Action:
 
     def __post_init__(self) -> None:
         if self.payload is None:
-            raise TypeError("the payload of an action is a dict, never None")
+            raise TypeError("the payload of an action must be a dict, not None")
         object.__setattr__(self, "actions", frozenset(self.actions))
 
     def recorded(self) -> dict[str, JSON]:
-        """The payload as the ledger keeps it."""
+        """Return the payload as it is recorded in the ledger."""
         return {k: v.reference() if isinstance(v, Ledger) else v for k, v in self.payload.items()}
 
 
 Policy = Callable[[Action, "Context"], Awaitable[list[Step]]]
-"""What acts: returns the steps it said. An `action_call` among them is asked for, not done."""
+"""What acts. It returns the steps it said; an `action_call` among them is only asked for, not yet run."""
 Decorator = Callable[[Policy], Policy]
-"""What changes how a policy is run: see agents.engine.runtime.decorators."""
+"""A function that changes how a policy runs: see agents.engine.runtime.decorators."""
 
 
 def records_itself(policy: Policy) -> Policy:
-    """Mark a policy that reaches outside only after a record of its own: its call is recorded together with that."""
+    """Mark a policy that records something before it reaches outside: its call is recorded together with that."""
     policy.records_itself = True  # type: ignore[attr-defined]
     return policy
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A policy under its name."""
+    """A registered policy."""
 
     name: str
     policy: Policy
@@ -73,28 +73,28 @@ class Registered:
 
     @property
     def schema(self) -> dict[str, JSON]:
-        """The JSON Schema of its payload; any object where it declares none."""
+        """The JSON Schema of its payload; any object if it declares no input model."""
         return schema_of(self.input) if self.input else {"type": "object"}
 
     def problem(self, payload: dict[str, JSON]) -> str | None:
-        """Why this payload is refused, in one line; None if it is fine."""
+        """Return why this payload is invalid, in one line; None if it is valid."""
         return problem(self.input, payload) if self.input else None
 
 
 class HasClock(Protocol):
-    """An agent's turn, as far as policies below it need to know it."""
+    """The part of an agent's turn that the policies it calls need."""
 
     @property
     def clock(self) -> Clock:
-        """The running time that the agent may use."""
+        """The clock of the agent's running time."""
         ...
 
 
 class Runtime(Protocol):
-    """What runs policies, as they and tools may use it; `agents.engine.runtime.run.Run` is the one there is.
+    """What policies and tools may use of the Run (`agents.engine.runtime.run`) that runs them.
 
-    `fence`: the number of the claim under which `worker` (the actor of its starts) runs the turn. `rounds_granted`: how
-    often the turn's own agent may ask the model.
+    `fence`: the number of the claim under which `worker` (the actor of its start steps) runs the turn.
+    `rounds_granted`: how often the turn's own agent may ask the model.
     """
 
     fence: int
@@ -107,7 +107,7 @@ class Runtime(Protocol):
 
     @property
     def view(self) -> View:
-        """The turn's steps by path, staged ones included. Ask anew after each await: others may have appended."""
+        """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
         ...
 
     @property
@@ -116,19 +116,19 @@ class Runtime(Protocol):
         ...
 
     def registered(self, name: str) -> Registered | None:
-        """The policy of this name, if there is one."""
+        """Return the policy with this name, or None."""
         ...
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Take steps into the turn; they are recorded with the next flush."""
+        """Add steps to the turn; the next flush records them."""
         ...
 
     async def flush(self) -> None:
-        """Record what is staged, in one transaction. Raises what stopped the turn."""
+        """Record the staged steps in one transaction. Raises the Halt that stopped the turn, if it was stopped."""
         ...
 
-    def going_on(self) -> None:
-        """Raises what stopped the turn, where something did: nothing new starts then."""
+    def raise_if_stopped(self) -> None:
+        """Raise the Halt that stopped the turn, if it was stopped, so that nothing new starts."""
         ...
 
     async def perform(
@@ -141,20 +141,20 @@ class Runtime(Protocol):
         policy: Policy | None = None,
         hold: bool = False,
     ) -> list[Step]:
-        """The answer of the call at `path`: from the ledger, else by doing it. See Context.call."""
+        """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
         ...
 
     async def refuse(self, call: Step, code: str, message: str) -> list[Step]:
-        """End a call with an error, without doing it."""
+        """End a call with an error, without running it."""
         ...
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
-        """Do what reaches outside. Raises what stopped the turn, or TimeoutError after `limit` seconds."""
+        """Run an effect. Raises the Halt that stops the turn meanwhile, or TimeoutError after `limit` seconds."""
         ...
 
 
 class Context:
-    """What a policy sees of its run: it calls others and reads its own ledger. `turn` is the agent's it belongs to."""
+    """A policy's access to its run: it calls other policies and reads its own ledger. `turn` is its agent's turn."""
 
     def __init__(self, run: Runtime, path: str, action: Action, turn: HasClock | None = None) -> None:
         self.run, self.path, self.action, self.turn = run, path, action, turn
@@ -164,27 +164,27 @@ class Context:
 
     @property
     def services(self) -> Services:
-        """The outside, as far as policies may reach it."""
+        """The services through which policies reach the outside."""
         return self.run.services
 
     @property
     def clock(self) -> Clock:
-        """The running time that its agent may use; outside of one, the whole turn's."""
+        """The clock of its agent; outside of an agent, the clock of the whole turn."""
         return self.turn.clock if self.turn else Clock(self.run.recorder, "", self.run.limits.seconds)
 
     def call(
         self, action: Action, decorators: Sequence[Decorator] = (), *, key: str | None = None, hold: bool = False
     ) -> Coroutine[Any, Any, list[Step]]:
-        """Call a policy and return what it came to; its last step is the `action_result`.
+        """Call a policy and return its steps; the last one is the `action_result`.
 
-        The call is named by `key`, else by its ordinal, taken now and not when it is awaited. A call that the ledger
-        holds is not done again. Errors of the callee that are data (ToolError, refused input) come back as data.
-        `hold`: the result is recorded together with what this policy does next. Raises RuntimeError for an unkeyed
-        call from another task.
+        The call is named by `key`, or else by its ordinal, counted now rather than when the call is awaited. A call
+        with a result in the ledger does not run again. Errors of the callee that are data (ToolError, invalid input)
+        are returned as data. `hold`: record the result together with what this policy does next. Raises RuntimeError
+        for a call without a key from another task.
         """
         if key is None:
             if asyncio.current_task() is not self._task:
-                raise RuntimeError("calls made side by side need keys, or ctx.gather")
+                raise RuntimeError("concurrent calls need keys, or ctx.gather")
             self._ordinal += 1
             key = str(self._ordinal)
         return self._guarded(partial(self.run.perform, join(self.path, key), action, self, decorators, hold=hold))
@@ -192,7 +192,7 @@ class Context:
     def invoke(
         self, call: Step, policy: Policy | None = None, allowed: Iterable[str] | None = None
     ) -> Coroutine[Any, Any, list[Step]]:
-        """Do a call that an answer asked for, at its own path, by `policy` or the registry's of that name.
+        """Run a call that an answer asked for, at its own path, with `policy` or the registered policy of that name.
 
         A name outside `allowed` gives an error result (S117).
         """
@@ -203,11 +203,11 @@ class Context:
         return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
 
     def refuse(self, call: Step, code: str, message: str) -> Coroutine[Any, Any, list[Step]]:
-        """End a call that an answer asked for with an error, without doing it."""
+        """End a call that an answer asked for with an error, without running it."""
         return self._guarded(partial(self.run.refuse, call, code, message))
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
-        """Await calls side by side; results in call order. One that waits for a person lets the others end first."""
+        """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
         tasks = [asyncio.ensure_future(call) for call in calls]
         try:
             if tasks:
@@ -222,11 +222,11 @@ class Context:
         return [task.result() for task in tasks]
 
     def get_ledger(self) -> Ledger:
-        """This policy's own steps: what it said, its calls, and the calls its rounds asked for."""
-        return Ledger(tuple(self.run.view.own(self.path)))
+        """Return this policy's own steps: what it said, its calls, and the calls its rounds asked for."""
+        return Ledger(tuple(self.run.view.own_steps(self.path)))
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """A context that has stopped starts nothing more, whatever its policy catches."""
+        """Do this work, unless the context has halted: then raise the Halt again, whatever the policy has caught."""
         halted = self.halt
         if halted is not None:
             raise halted

@@ -1,4 +1,4 @@
-"""What stands between a running turn and its journal: steps are staged, then recorded together."""
+"""The recorder of a running turn: steps are staged, then written to the journal together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agents.engine.view import View
 
 
 class Recorder:
-    """A turn's steps so far, as an index (`view`) and as outputs, with those that are staged and not yet recorded.
+    """A turn's steps so far, as an index (`view`) and as outputs, including staged ones that are not recorded yet.
 
-    `last_id` is the last id taken in the whole conversation; a step gets its id when it is staged.
+    `last_id` is the last id used in the whole conversation; a step gets its id when it is staged.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Recorder:
         self._lock = asyncio.Lock()
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Take steps into the turn; they are recorded with the next flush. The site's own secrets stay out of them."""
+        """Add steps to the turn, without the site's own secrets; the next flush records them."""
         for step in steps:
             self.last_id += 1
             said = hide_in(step.payload)
@@ -53,7 +53,7 @@ class Recorder:
         self._snapshots |= snapshots or {}
 
     async def flush(self, closing: bool = False) -> None:
-        """Record what is staged, in one transaction. Raises what stopped the turn, unless it is `closing`."""
+        """Record the staged steps in one transaction. Raises the Halt that stopped the turn, unless `closing`."""
         async with self._lock:
             while self._staged:
                 if self.stopped and not closing:
@@ -65,7 +65,7 @@ class Recorder:
                 except Halt as halt:
                     self.stopped = self.stopped or halt
                     raise
-            if self.stopped and not closing:  # all that was staged may have given way
+            if self.stopped and not closing:  # absorbing may have dropped everything that was staged
                 raise self.stopped
 
     async def _record(self) -> None:
@@ -78,11 +78,11 @@ class Recorder:
         self._snapshots = {k: v for k, v in self._snapshots.items() if k not in record.snapshots}
 
     def absorb(self, steps: Iterable[Step], last_id: int, *, closing: bool = False) -> None:
-        """Put what others appended before what is staged. If that stops the turn, `stopped` says so.
+        """Insert the steps that others appended before the staged ones. If they stop the turn, `stopped` is set.
 
-        What is staged gives way: a pause, which counts what waits; a result where there is one now; all of it where
-        the turn has ended; and of a turn that is stopped a start, whose effect has not begun, and the end it would have
-        come to, unless this is its `closing`.
+        Some staged steps are dropped: a pause, because its count is outdated; a result, if the call has one by now;
+        everything, if the turn has ended; and if the turn was stopped, a start, because its effect has not begun, and
+        the turn's own result, unless `closing`.
         """
         staged, self._staged, self._changed = self._staged, [], {}
         recorded = self.view.steps[: len(self.view.steps) - len(staged)]

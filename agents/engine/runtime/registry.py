@@ -1,4 +1,4 @@
-"""The registry: every policy under its one name."""
+"""The registry of policies: each has one name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.engine.runtime.policy import Policy, Registered
 
 
 class PolicyRegistry:
-    """Names and the policies behind them. A name has one owner: a second one is refused, naming both."""
+    """Policies by name. A name has one owner: registering a second raises an error that names both."""
 
     def __init__(self) -> None:
         self._policies: dict[str, Registered] = {}
@@ -19,11 +19,11 @@ class PolicyRegistry:
     def register(
         self, name: str, *, description: str = "", input: type[BaseModel] | None = None
     ) -> Callable[[Policy], Policy]:
-        """Decorator: keep the policy under `name`. Raises RegistryError if the name is taken, or if it is no policy."""
+        """Decorator: register a policy as `name`. Raises RegistryError if the name is taken or it is not a policy."""
 
         def keep(policy: Policy) -> Policy:
             if not callable(policy):
-                raise RegistryError(f"{name!r} is no policy: give a tool as `as_policy(tool)`, else an async function")
+                raise RegistryError(f"{name!r} is not a policy: pass an async function, or `as_policy(tool)`")
             owner = f"{getattr(policy, '__module__', '?')}.{getattr(policy, '__qualname__', type(policy).__name__)}"
             if name in self._policies:
                 raise RegistryError(f"{name!r} is registered twice: by {self._policies[name].owner} and by {owner}")
@@ -34,7 +34,7 @@ class PolicyRegistry:
         return keep
 
     def get(self, name: str) -> Registered | None:
-        """The policy of this name, if there is one."""
+        """Return the policy with this name, or None."""
         return self._policies.get(name)
 
     def __contains__(self, name: str) -> bool:

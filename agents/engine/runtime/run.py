@@ -1,4 +1,4 @@
-"""Running policies from a ledger: what it holds is returned, work goes on at the first call without a result."""
+"""Running policies from a ledger: recorded results are returned, work continues at the first call without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from agents.engine import actors
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
@@ -30,21 +30,21 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATH_MOST = 200
-"""Characters of a path, which every journal can keep."""
+"""The most characters in a path. Every journal can store that many."""
 
 GRACE_SECONDS = 8.0
-"""What reaches outside may take to end when it is told to; nothing waits for it any longer.
+"""How long to wait for a cancelled effect to end.
 
-More than the site's own tools need, of which a command takes longest, up to 7 s; and less than the 10 s within which
-the kill switch has ended all that runs.
+More than the site's own tools need (a command takes longest, up to 7 s), and less than the 10 s within which the kill
+switch has to end everything that runs.
 """
 
 
 class Run:
-    """One turn under way: replays its ledger, does the calls that have no result, and records as it goes.
+    """One run of a turn: it replays the ledger, runs the calls without a result, and records as it goes.
 
-    `steps`: the turn's ledger so far. `last_id`: the last id taken in the conversation. `states`: each plugin's state
-    before the turn. `fence`: the number of the claim under which `worker` (the actor of its starts) runs it.
+    `steps`: the turn's ledger so far. `last_id`: the last id used in the conversation. `states`: each plugin's state
+    before the turn. `fence`: the number of the claim under which `worker` (the actor of its start steps) runs it.
     `gatekeeper`: who may lift a gate.
     """
 
@@ -66,15 +66,15 @@ class Run:
         self.limits, self.gatekeeper = limits or Limits(), gatekeeper or AskEverybody()
         self.services: Services = services or PlainServices()
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
-        self.rounds_granted = self.limits.rounds  # an agent with a budget of its own says so
+        self.rounds_granted = self.limits.rounds  # an agent with its own budget changes it
         self.draining = False
         self._noted: set[str] = set()
-        self._acting: set[asyncio.Task[Any]] = set()
-        self._effects: set[asyncio.Future[None]] = set()  # one for each that goes on, done where it is to end
+        self._calls_running: set[asyncio.Task[Any]] = set()
+        self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
 
     @property
     def view(self) -> View:
-        """The turn's steps by path, staged ones included. Ask anew after each await: others may have appended."""
+        """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
         return self.recorder.view
 
     @property
@@ -83,15 +83,15 @@ class Run:
         return self.recorder.outputs
 
     def registered(self, name: str) -> Registered | None:
-        """The policy of this name, if there is one."""
+        """Return the policy with this name, or None."""
         return self.registry.get(name)
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """See Recorder.stage."""
+        """Add steps to the turn; the next flush records them."""
         self.recorder.stage(*steps, snapshots=snapshots)
 
     async def flush(self) -> None:
-        """See Recorder.flush. What stops the turn stops its effects."""
+        """Record the staged steps. Whatever stops the turn stops its effects too."""
         try:
             await self.recorder.flush()
         except Halt as halt:
@@ -100,10 +100,10 @@ class Run:
 
     # The root
 
-    async def root(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
-        """Run the turn to its end, or to where a person must decide. `opening` is recorded with its first record.
+    async def run_turn(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
+        """Run the turn until it ends or a person must decide. `opening` becomes part of its first record.
 
-        Raises Draining or Fenced where this worker must leave it, and whatever a policy raised that is no data.
+        Raises Draining or Fenced if this worker must give the turn up, and any error of a policy that is not data.
         """
         if not self.view.call(""):
             root = {"policy": policy, "payload": Action(policy, payload).recorded()}
@@ -115,34 +115,34 @@ class Run:
             except Suspended:
                 await self._pause()
             except Draining:
-                await self._settled()
-                await self.flush()  # an answer waits to be recorded with what comes next: here nothing does
+                await self._wait_for_calls()
+                await self.flush()  # a held answer would be recorded with what comes next, and nothing does
                 raise
         except Cancelled:
-            await self._settled()
+            await self._wait_for_calls()
             if not self.view.result(""):
-                self.stage(*close(self.view, "cancelled", "cancelled", "Stopped before it was done."))
+                self.stage(*close_turn(self.view, "cancelled", "cancelled", "Stopped before it was done."))
             await self.recorder.flush(closing=True)
         finally:
-            await self._settled()
+            await self._wait_for_calls()
 
     async def fail(self, stop_reason: str, message: str) -> None:
-        """End the turn as failed, whatever is open. Where its end is staged already, that one stands."""
+        """End the turn as failed, closing everything open. If its end is already staged, that is recorded instead."""
         if not self.view.result(""):
-            self.stage(*close(self.view, "failed", stop_reason, message))
+            self.stage(*close_turn(self.view, "failed", stop_reason, message))
         await self.recorder.flush(closing=True)
 
     async def _pause(self) -> None:
-        if self._acting:
-            await self.flush()  # gates show at once; the pause waits for what still runs beside them
-            await self._settled()
+        if self._calls_running:
+            await self.flush()  # gates show at once; the pause waits for calls that are still running
+            await self._wait_for_calls()
         while self.view.open_gates() and not self.view.paused():
             self.stage(Step("runtime", "pause", {"pending_action_count": len(self.view.open_gates()), **self.budget()}))
-            await self.flush()  # others may decide meanwhile: then the pause gave way, and is counted anew
+            await self.flush()  # a decision meanwhile drops the pause, and it is counted again
         await self.flush()
 
     def budget(self) -> dict[str, JSON]:
-        """Rounds used and left, over all pauses (S84, S86)."""
+        """Return the rounds used and left, across all pauses (S84, S86)."""
         used = sum(1 for step in self.view.steps if step.type == "action_call" and is_round(step))
         return {"steps_used": used, "steps_remaining": max(self.rounds_granted - used, 0)}
 
@@ -158,28 +158,30 @@ class Run:
         policy: Policy | None = None,
         hold: bool = False,
     ) -> list[Step]:
-        """The answer of the call at `path`: from the ledger, else by doing it. See Context.call."""
+        """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
         if call := self.view.call(path):
-            self._match(call, action)
+            self._check_recorded(call, action)
         if self.view.result(path):
             return self.view.answer(path)
-        self.going_on()
+        self.raise_if_stopped()
         if len(path) > PATH_MOST:
-            raise ValueError(f"a path of {len(path)} characters: calls are nested too deep, or keys are too long")
+            raise ValueError(f"the path has {len(path)} characters: calls are nested too deeply, or keys are too long")
         registered = self.registered(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):
             self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
         if policy is None:
-            return await self._end(path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")])
+            return await self._record_result(
+                path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")]
+            )
         if registered and registered.policy == policy and (why := registered.problem(action.recorded())):
-            return await self._end(path, [action_error("runtime", "invalid_input", why)])
+            return await self._record_result(path, [action_error("runtime", "invalid_input", why)])
         if decorators:
-            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _turn_by_turn)
-        return await self._aside(self._act(path, policy, action, caller, hold))
+            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _inner_call)
+        return await self._run_shielded(self._act(path, policy, action, caller, hold))
 
-    def going_on(self) -> None:
-        """Raises what stopped the turn, where something did: nothing new starts then."""
+    def raise_if_stopped(self) -> None:
+        """Raise the Halt that stopped the turn, if it was stopped, so that nothing new starts."""
         if self.recorder.stopped:
             raise self.recorder.stopped
         if self.draining:
@@ -198,8 +200,8 @@ class Run:
             payload["decorated"] = True
         return Step(by, "action_call", payload, path=path)
 
-    def _match(self, call: Step, action: Action) -> None:
-        """The ledger's call is this one: another policy is a mismatch, another payload is noted once."""
+    def _check_recorded(self, call: Step, action: Action) -> None:
+        """Compare a recorded call with this one: another policy is a mismatch, another payload is noted once."""
         if call.payload["policy"] != action.policy:
             raise ReplayMismatch(
                 f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
@@ -208,36 +210,36 @@ class Run:
         if self.view.result(path) or path in self._noted or call.payload["payload"] == hide_in(action.recorded()):
             return
         self._noted.add(path)
-        message = "The payload differs from the recorded one; the call goes on with the new one."
+        message = "The payload differs from the recorded one; the call continues with the new one."
         if not any(note.payload["code"] == "payload_changed" for note in self.view.at(path, "note")):
             self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
 
     async def _act(self, path: str, policy: Policy, action: Action, caller: Context | None, hold: bool) -> list[Step]:
         context = Context(self, path, action, caller.turn if caller else None)
         if not getattr(policy, "records_itself", False):
-            await self.flush()  # a call is durable before its policy does anything
+            await self.flush()  # a call is recorded before its policy does anything
         try:
             steps = await policy(action, context)
         except ToolError as error:
             steps = [action_error("runtime", error.code, error.message)]
         except BaseException:
-            if context.halt:  # a TaskGroup or a `finally` may have put something else in its place
+            if context.halt:  # a TaskGroup or a `finally` may have replaced it with another error
                 raise context.halt from None
             raise
         if context.halt:
             raise context.halt
-        return await self._end(path, steps, hold)
+        return await self._record_result(path, steps, hold)
 
-    async def _end(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        self.stage(*self._placed(path, steps))
+    async def _record_result(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
+        self.stage(*self._with_paths(path, steps))
         if not hold:
             await self.flush()
         return self.view.answer(path)
 
-    def _placed(self, path: str, steps: Iterable[Step]) -> list[Step]:
-        """What a policy returned, at its place: what it says at the call's path, the calls it asks for below it.
+    def _with_paths(self, path: str, steps: Iterable[Step]) -> list[Step]:
+        """Give returned steps their paths: what was said gets the call's path, the calls asked for go below it.
 
-        Steps that stand in the ledger already are passed on: the result names the calls they come from.
+        Steps that are already in the ledger are passed on: the result names the calls they come from.
         """
         placed: list[Step] = []
         passed_on: dict[str, None] = {}
@@ -258,34 +260,34 @@ class Run:
         return [*placed, replace(result, payload=payload, path=path)]
 
     async def refuse(self, call: Step, code: str, message: str) -> list[Step]:
-        """End a call with an error, without doing it."""
+        """End a call with an error, without running it."""
         if not self.view.result(call.path):
             self.stage(replace(action_error("runtime", code, message), path=call.path))
         return self.view.answer(call.path)
 
     # Tasks
 
-    async def _aside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do it in a task of the runtime: a caller that is torn down does not tear it in two."""
+    async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work in its own task, so that it finishes even if its caller is cancelled."""
         task = asyncio.ensure_future(work)
-        self._acting.add(task)
-        task.add_done_callback(self._acting.discard)
+        self._calls_running.add(task)
+        task.add_done_callback(self._calls_running.discard)
         return await asyncio.shield(task)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
-        """Do what reaches outside. Raises what stopped the turn, or TimeoutError after `limit` seconds.
+        """Run an effect. Raises the Halt that stops the turn meanwhile, or TimeoutError after `limit` seconds.
 
-        Work that does not end when it is told to is left alone after GRACE_SECONDS: then the error is Abandoned, and
-        whatever it comes to is nobody's any more.
+        Work that does not end within GRACE_SECONDS of being cancelled is abandoned: then the error is Abandoned, and
+        its result is discarded.
         """
-        task, told = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
-        self._effects.add(told)
+        task, stop_signal = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self._stop_signals.add(stop_signal)
         try:
-            await asyncio.wait({task, told}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, stop_signal}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._effects.discard(told)
-            told.cancel()
-            await _ended(task)
+            self._stop_signals.discard(stop_signal)
+            stop_signal.cancel()
+            await _cancel(task)
         if task.done() and not task.cancelled():
             return task.result()
         if self.recorder.stopped:
@@ -293,61 +295,61 @@ class Run:
         raise TimeoutError if task.done() else Abandoned
 
     def stop(self, halt: Halt) -> None:
-        """Start nothing more, and end what reaches outside now."""
+        """Start nothing new, and cancel the running effects."""
         self.recorder.stopped = self.recorder.stopped or halt
-        for told in self._effects:
-            if not told.done():
-                told.set_result(None)
+        for stop_signal in self._stop_signals:
+            if not stop_signal.done():
+                stop_signal.set_result(None)
 
-    async def _settled(self) -> None:
-        """Wait until nothing of this turn runs any more, and let its results be recorded."""
+    async def _wait_for_calls(self) -> None:
+        """Wait until no call of this turn is running any more, so that their results can be recorded."""
         me = asyncio.current_task()
-        while rest := [task for task in self._acting if task is not me]:
+        while rest := [task for task in self._calls_running if task is not me]:
             await asyncio.wait(rest)
             for task in rest:
                 if not task.cancelled():
-                    task.exception()  # whoever awaited it has seen it; others end with the turn
+                    task.exception()  # retrieved: whoever awaited it has seen it, others end with the turn
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
-    """End it, if it does so within GRACE_SECONDS; else keep it until it does by itself."""
+async def _cancel(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait GRACE_SECONDS for it to end; if it does not, keep it until it ends by itself."""
     if task.done():
         return
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
     if not task.done():
-        logger.warning("left alone, as it did not end when it was told to: %s", task.get_coro())
+        logger.warning("abandoned, because it did not end when it was cancelled: %s", task.get_coro())
         _abandoned.add(task)
-        task.add_done_callback(_forgotten)
+        task.add_done_callback(_forget)
 
 
-def _forgotten(task: asyncio.Task[Any]) -> None:
+def _forget(task: asyncio.Task[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # seen, or asyncio would tell the log that nobody cared
+        task.exception()  # retrieved, or asyncio would log that it never was
 
 
 _abandoned: set[asyncio.Task[Any]] = set()
-"""What was left alone and goes on: the loop itself keeps no task that nobody holds."""
+"""Abandoned tasks that are still running: the event loop itself keeps only weak references to tasks."""
 
 
 def is_round(step: Step) -> bool:
-    """Whether this calls the model for a round of the turn itself, not of an agent within it."""
+    """Whether this call is a round of the turn itself, not of an agent within it."""
     return step.payload.get("policy") == "model" and "/" not in step.path
 
 
 @records_itself
-async def _turn_by_turn(action: Action, ctx: Context) -> list[Step]:
-    """The inside of a decorated call: each turn of the inner policy is a recorded call of that run."""
+async def _inner_call(action: Action, ctx: Context) -> list[Step]:
+    """The policy inside the decorators: each of its turns is a recorded call of its own."""
     return await ctx.call(action)
 
 
 @records_itself
 async def human(action: Action, ctx: Context) -> list[Step]:
-    """A person decides. Waiting ends this run: the decision is this call's result (S129)."""
+    """The policy `human`: a person decides. Waiting ends this run; the decision is this call's result (S129)."""
     call = ctx.run.view.call(ctx.path)
     if call and asked_for(call):
-        raise ToolError("A person is asked by policies, not by a model.", code="not_offered")
+        raise ToolError("Only policies can ask a person, not a model.", code="not_offered")
     raise Suspended
 
 
@@ -363,12 +365,12 @@ async def run(
     journal: MemoryJournal | None = None,
     services: Services | None = None,
 ) -> Ledger:
-    """Run a policy from a ledger, empty or of an earlier run, to its end or to where a person must decide.
+    """Run a policy from an empty ledger, or that of an earlier run, until it ends or a person must decide.
 
-    Returns the ledger after it. What a policy raises that is no data propagates; `journal.ledger` has what was
-    recorded until then, and running from it goes on at the first call without a result.
+    Returns the resulting ledger. Errors of a policy that are not data propagate; `journal.ledger` then has what was
+    recorded, and a run from it continues at the first call without a result.
     """
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
-    await Run(registry, journal, services, steps=ledger).root(policy_name, payload)
+    await Run(registry, journal, services, steps=ledger).run_turn(policy_name, payload)
     return journal.ledger

@@ -1,1 +1,1 @@
-"""Tools and plugins: what their authors declare."""
+"""Tools and plugins, as their authors declare them."""

@@ -10,7 +10,7 @@ from agents.engine.tools.tool import Tool, ToolCall
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What a gatekeeper says of a call: leave it to a person, or decide it as `by` (`rule:12`, `grant:3`)."""
+    """A gatekeeper's verdict on a call: leave it to a person, or decide it as `by` (`rule:12`, `grant:3`)."""
 
     verdict: Literal["ask", "allow", "deny"] = "ask"
     by: str = ""
@@ -18,17 +18,17 @@ class GateVerdict:
 
 
 class Gatekeeper(Protocol):
-    """Who may decide a gate without asking: standing rules and grants that people made."""
+    """Decides gates without asking a person, by the standing rules and grants that people made."""
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
-        """What stands for this call. What it uses up must be used up in the record that tells of the decision."""
+        """Return the verdict on this call. Anything it uses up must be used up in the record with the decision."""
         ...
 
     async def holds(self, tool: Tool, by: str) -> str | None:
-        """Why this call may not start now, whatever was decided; None where it may.
+        """Return why this call may not start now, whatever was decided; None if it may.
 
-        `by`: the actor that approved it, "" where nobody had to. Whoever owns the conversation must still be there, and
-        whoever approved must still be somebody who may (C13).
+        `by`: the actor that approved it, or "" if nobody had to. The owner of the conversation must still be active,
+        and whoever approved must still be allowed to (C13).
         """
         ...
 
@@ -41,5 +41,5 @@ class AskEverybody:
         return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
-        """Nobody loses a permission here."""
+        """Return None: permissions do not change here."""
         return None

@@ -1,4 +1,4 @@
-"""Plugins give the agent abilities: before each round they may push tools and context, and they keep typed state."""
+"""Plugins: before each round they may add tools and context, and they keep typed state with a conversation."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from agents.engine.view import View
 
 
 class Plugin(Stateful):
-    """Subclass it, give it a `name`, and push in `prepare()`. One instance serves every turn: keep nothing on it.
+    """The base class of plugins: give a subclass a `name`, and add to the round in `prepare()`.
 
-    What it keeps with a conversation is its `State`, a pydantic model in which every field has a default.
+    One instance serves every turn, so keep nothing on it. What it keeps with a conversation is its `State`, a pydantic
+    model in which every field has a default.
     """
 
     order: ClassVar[int] = 100
-    """Plugins prepare from the lowest order to the highest, then by name."""
+    """Plugins prepare in ascending order, then by name."""
 
     async def prepare(self, round: Round) -> None:
-        """Called before every round, also the first after a pause: push onto `round.tools` and `round.context`."""
+        """Add to `round.tools` and `round.context`. Called before every round, including the first after a pause."""
 
 
 class Round:
-    """What `Plugin.prepare()` is given. Push tools onto `tools` and texts onto `context`; both start anew each round.
+    """What `Plugin.prepare()` is given. Append tools to `tools` and texts to `context`; both start over each round.
 
-    `number` counts from 1; `input` is what the person said (None: nobody did); `path` is the round's call.
+    `number` counts from 1; `input` is what the person said (None: nothing); `path` is the path of the round's call.
     """
 
     def __init__(
@@ -55,13 +56,13 @@ class Round:
         self._tools_by_name: dict[str, Tool] | None = None
 
     def state(self, plugin: Plugin) -> BaseModel:
-        """The plugin's state, as its `State`. Change it in place: what changed is kept with the round's record."""
+        """Return the plugin's state, as its `State`. Change it in place: changes are saved with the round's record."""
         if plugin.name not in self._states:
             self._states[plugin.name] = plugin.State.model_validate(self._view.state(plugin.name, self._began))
         return self._states[plugin.name]
 
-    async def prepared(self, plugins: Sequence[Plugin]) -> dict[str, Tool]:
-        """The round's tools by name, after every plugin has prepared it once (S16). Raises RegistryError on a clash."""
+    async def prepare_tools(self, plugins: Sequence[Plugin]) -> dict[str, Tool]:
+        """Let every plugin prepare the round once; return its tools by name (S16). Raises RegistryError on a clash."""
         if self._tools_by_name is None:
             for plugin in plugins:
                 await plugin.prepare(self)
@@ -69,7 +70,7 @@ class Round:
         return self._tools_by_name
 
     def writes(self) -> list[Step]:
-        """The `state` steps of what plugins changed while they prepared."""
+        """Return the `state` steps for what plugins changed while they prepared."""
         steps = []
         for name, state in self._states.items():
             value, before = state.model_dump(mode="json"), self._view.state(name, self._began)
@@ -79,7 +80,7 @@ class Round:
 
     @property
     def system(self) -> str:
-        """The system message: the base prompt and every context item, nothing else (S19)."""
+        """The system message: the base prompt followed by the context items, and nothing else (S19)."""
         return "\n\n".join(item for item in self.context if item)
 
     @property
@@ -89,10 +90,10 @@ class Round:
         return tuple(ToolDefinition(name, tool.description, tool.schema) for name, tool in tools)
 
     def snapshot(self) -> str:
-        """System text and tools as canonical JSON: what the model saw, stored once per distinct content."""
+        """Return the system text and tools as canonical JSON: what the model saw, stored once per distinct content."""
         tools: list[JSON] = [[t.name, t.description, t.schema] for t in self.definitions]
         return canonical({"system": self.system, "tools": tools})
 
     def tool_named(self, wire: str) -> str:
-        """The id of the tool that a model calls by its wire name; the name itself where there is none."""
+        """Return the name of the tool with this wire name; the wire name itself if there is no such tool."""
         return next((tool.name for tool in self.tools if wire_name(tool.name) == wire), wire)

@@ -1,4 +1,4 @@
-"""What a tool is: a function a model may ask for, with what it declares about itself."""
+"""Tools: functions that a model may call, with what their authors declare about them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agents.engine.schema import problem, schema_of
 Input = TypeVar("Input", bound=BaseModel)
 
 RESERVED = ("agent", HUMAN, "model")
-"""Names of the engine's own policies, which no tool may have."""
+"""Names of the engine's own policies, not available to tools."""
 
 TIME_LIMIT_MOST = 600.0
-"""Seconds that no tool may run longer, whatever it declares."""
+"""The longest time limit a tool may declare, in seconds."""
 
 
 class Risk(StrEnum):
-    """What a call can do to the world. A tool that declares none counts as DESTRUCTIVE (R18)."""
+    """What a call can do to the world. A tool that declares no risk counts as DESTRUCTIVE (R18)."""
 
     READ = "read"
     WRITE = "write"
@@ -42,21 +42,21 @@ class Risk(StrEnum):
 
 
 class Stateful:
-    """Who keeps typed state with a conversation: a plugin. A tool that declares one reads and changes its state."""
+    """The part of a plugin that keeps typed state with a conversation. A tool that declares it may change its state."""
 
     name: ClassVar[str] = ""
 
     class State(BaseModel):
-        """What is kept with a conversation; every field needs a default."""
+        """The state kept with a conversation. Every field needs a default."""
 
 
 @dataclass
 class ToolCall(Generic[Input]):
-    """What a tool's function is given: the validated input and everything it may touch.
+    """What a tool's function is given: the validated input and everything it may use.
 
-    `path` names the call and never changes; `key` is the same for every attempt, for services that take an
-    idempotency key; `state` is the declaring plugin's state, kept if the call changes it. `change` is what the tool
-    said that this call would change: what was shown, where it was shown to anybody.
+    `path` names the call and never changes. `key` is the same for every attempt, for services that take an idempotency
+    key. `state` is the declared plugin's state, saved if the call changes it. `change` is what the tool said this call
+    would change; if anybody was shown a change, it is that one.
     """
 
     tool: str
@@ -72,35 +72,35 @@ class ToolCall(Generic[Input]):
     saving: list[tuple[str, bytes, str, str]] = field(default_factory=list)
 
     def widget(self, widget: str, data: dict[str, JSON], fallback: str) -> None:
-        """Show something to people; the model never sees it (S9)."""
+        """Show people a widget; the model never sees it (S9)."""
         self.emit("widget", {"widget": widget, "data": data, "fallback": fallback})
 
     def file(self, name: str, content: bytes, *, media_type: str, summary: str) -> None:
-        """Hand people a file; the model reads only `summary` (S8)."""
+        """Give people a file; the model reads only `summary` (S8)."""
         self.saving.append((name, content, media_type, summary))
         self.emit("file", {"file": 0, "name": name, "summary": summary})
 
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
-        """Open an output of a registered kind after the call's own entry (S24). Raises as `check_kind` does."""
+        """Add an output of a registered kind below the call's entry (S24). Raises the errors of `check_kind`."""
         check_kind(kind, data)
         self.emitted.append(Step(actors.tool(self.tool), kind, data))
 
     def draft(self, text: str) -> None:
-        """Show text that is on its way (a running command's output); the result brings it whole."""
+        """Show streaming text, such as a running command's output. The result must contain all of it."""
         self.services.draft(self.path, text, self.attempt)
 
 
 Requirement = bool | str | Callable[[Any], Any] | None
-"""True, or the reason; or a function, plain or async, of the ToolCall that returns the reason, or None for no gate."""
+"""True, or the reason; or a plain or async function of the ToolCall that returns the reason, or None for no gate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """A tool and what its author declares. `agents.engine.execution.effect.as_policy` makes a policy of it.
+    """A tool and what its author declares. `agents.engine.execution.effect.as_policy` makes it a policy.
 
-    `time_limit` is in seconds, `approval_hours` how long a person is waited for; None leaves both to the site's
-    settings. `four_eyes`: whoever asked for the turn may not approve the call, superusers not excepted. `facts` and
-    `change` run in the worker's loop: both must be quick, as nothing else of the worker goes on meanwhile.
+    `time_limit` is in seconds; `approval_hours` is how long a gate stays open; None leaves either to the site's
+    settings. `four_eyes`: whoever asked for the turn may not approve the call, not even a superuser. `facts` and
+    `change` run in the worker's event loop and must be quick: everything else in the worker waits for them.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Tool:
         return schema_of(self.input)
 
     def problem(self, payload: dict[str, JSON]) -> str | None:
-        """Why this input is refused; None if it is valid."""
+        """Return why this input is invalid; None if it is valid."""
         return problem(self.input, payload)
 
 
@@ -150,32 +150,32 @@ def tool(
     change: Callable[[Any], Change | None] | None = None,
     preview: str = "",
 ) -> Callable[[Callable[[Any], Any]], Tool]:
-    """Make a function of one ToolCall a tool.
+    """Decorator: make a tool of a function that takes one ToolCall.
 
-    risk: what it can do; undeclared counts as DESTRUCTIVE. approval: when a person must agree first; undeclared
-    means always unless the risk is READ (R18). idempotent: whether it may run again after a crash; READ tools may
-    unless they say otherwise. time_limit: seconds, at most 600. approval_hours: how long a person is waited for.
-    four_eyes: whoever asked for the turn may not be the one who approves. plugin: whose state it reads and changes;
-    such a tool runs alone. title, says, justify, preview: how people are told of a call ("Run a command"; "ran ls"; why
-    it is asked; the shape of its input: command, diff, mail, request).
+    risk: what it can do; by default DESTRUCTIVE. approval: when a person must approve first; by default always, unless
+    the risk is READ (R18). idempotent: whether it may run again after a crash; by default only READ tools may.
+    time_limit: seconds, at most 600. approval_hours: how long a gate stays open. four_eyes: whoever asked for the turn
+    may not approve the call. plugin: the plugin whose state it reads and changes; such a tool runs alone. title, says,
+    justify, preview: how a call is described to people ("Run a command"; "ran ls"; why it needs approval; the form of
+    its input: command, diff, mail, request).
 
-    facts, change: functions of the ToolCall, asked when a person is and again when the call is about to start, which
-    it does only if they say the same. facts: what holds about it, e.g. "Not sandboxed". change: what it would change,
-    which is shown as a diff; one that raises ToolError ends the call with that error, and nobody is asked. It is
-    asked first, and `call.change` then tells it to facts. Both must be quick: they run in the worker's loop.
+    facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
+    it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
+    change, shown as a diff; if it raises ToolError, the call ends with that error and nobody is asked. It is called
+    first, and facts can read its result as `call.change`. Both must be quick: they run in the worker's event loop.
 
-    Raises RegistryError for a name, a time limit or an input that makes no sense.
+    Raises RegistryError for an invalid name, time limit or input.
     """
 
     def make(function: Callable[[Any], Any]) -> Tool:
         if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
-            raise RegistryError(f"a tool's name is lower-case words joined by dots, not {name!r}")
+            raise RegistryError(f"a tool's name must be lower-case words joined by dots, not {name!r}")
         if name in RESERVED:
-            raise RegistryError(f"{name!r} is the name of a policy of the engine, not of a tool")
+            raise RegistryError(f"{name!r} is reserved for a policy of the engine")
         if time_limit is not None and not 0 < time_limit <= TIME_LIMIT_MOST:
-            raise RegistryError(f"{name}: a time limit is between 0 and {TIME_LIMIT_MOST:.0f} seconds")
+            raise RegistryError(f"{name}: the time limit must be between 0 and {TIME_LIMIT_MOST:.0f} seconds")
         if approval_hours is not None and approval_hours <= 0:
-            raise RegistryError(f"{name}: people need some time to answer, not {approval_hours:g} hours")
+            raise RegistryError(f"{name}: approval_hours must be more than 0, not {approval_hours:g}")
         declared = risk or Risk.DESTRUCTIVE
         return Tool(
             name=name,
@@ -202,36 +202,36 @@ def tool(
 
 
 class Nothing(BaseModel):
-    """The input of a tool that takes none."""
+    """The input model of a tool without input."""
 
 
 def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
-    """The model M of the function's one parameter `call: ToolCall[M]`."""
+    """Return the input model M from the function's one parameter, `call: ToolCall[M]`."""
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) != 1:
-        raise RegistryError(f"{name}: a tool takes one ToolCall, not {len(parameters)} parameters")
+        raise RegistryError(f"{name}: a tool must take one ToolCall, not {len(parameters)} parameters")
     hint = typing.get_type_hints(function).get(parameters[0])
     arguments = typing.get_args(hint)
     if not arguments:
         return Nothing
     if not (isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel)):
-        raise RegistryError(f"{name}: ToolCall[...] takes a pydantic model")
+        raise RegistryError(f"{name}: ToolCall[...] needs a pydantic model")
     return arguments[0]
 
 
 def wire_name(name: str) -> str:
-    """The name towards a model, whose API allows only [A-Za-z0-9_-]{1,64} (R26)."""
+    """Return the name used with models, whose APIs allow only [A-Za-z0-9_-]{1,64} (R26)."""
     wire = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     return wire if len(wire) <= 64 else f"{wire[:55]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """The tools by their wire names, in a fixed order. Raises RegistryError where two share a name or a wire name."""
+    """Return the tools by wire name, in a fixed order. Raises RegistryError if two share a name or a wire name."""
     found: dict[str, Tool] = {}
     for each in sorted(tools, key=lambda t: t.name):
         other = found.setdefault(wire_name(each.name), each)
         if other is not each:
             raise RegistryError(
-                f"the tools {other.name!r} and {each.name!r} have one wire name, {wire_name(each.name)!r}"
+                f"the tools {other.name!r} and {each.name!r} have the same wire name, {wire_name(each.name)!r}"
             )
     return found

@@ -12,7 +12,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.engine.execution.gates import requirement
+from agents.engine.execution.gates import approval_reason
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import ToolOutput
@@ -263,4 +263,4 @@ def test_a_form_of_the_chat_decides_nothing_by_what_else_is_in_it(
 def test_no_command_begins_so_that_it_needs_no_person(command: str) -> None:
     """T-46: there is no list of harmless beginnings."""
     call = ToolCall(run.name, run.input.model_construct(command=command), 1, PlainServices(), "1/0")
-    assert async_to_sync(requirement)(run, call)
+    assert async_to_sync(approval_reason)(run, call)

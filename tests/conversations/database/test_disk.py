@@ -228,7 +228,7 @@ def test_a_tool_whose_file_cannot_be_kept_says_so(ann: User, site: Site, monkeyp
     result = prompt.steps.get(path="1/0", type="action_result").content
     assert (prompt.state, result["code"]) == ("completed", "not_kept")
     why = "The site's disk is full: a.txt was not stored."
-    assert result["message"] == f"It ran, but what it brought could not be kept. {why}"
+    assert result["message"] == f"It ran, but its result could not be saved. {why}"
     assert not File.objects.exists()
 
 

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from agents.engine import actors, paths
-from agents.engine.execution.gates import ask
+from agents.engine.execution.gates import gate_call
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.approvals.decisions import decide
@@ -315,7 +315,7 @@ def test_a_call_goes_with_its_cards_however_often_it_was_interrupted(ann: User) 
     for attempt in range(1, 13):
         story.begins(command, attempt)
         asked = {"ask": "interrupted", "tool": "shell.run", "input": {"command": f"echo {SECRET}"}, "digest": "d"}
-        story.append(ask(card := paths.card(command.path, attempt), asked))
+        story.append(gate_call(card := paths.card(command.path, attempt), asked))
         story.append(Step(actors.user(ann.pk), "action_result", {"decision": "run_again", "digest": "d"}, card))
     story.comes_to(command, "Done.")
     prompt = story.ends()

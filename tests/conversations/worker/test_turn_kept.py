@@ -55,5 +55,5 @@ def test_a_file_that_the_database_refuses_does_not_undo_the_call(ann: User, site
     result = prompt.steps.get(path="1/0", type="action_result").content
     assert (prompt.state, result["code"]) == ("completed", "not_kept")
     why = "a.txt was not stored: DataError: value too long for type character varying(255)"
-    assert result["message"] == f"It ran, but what it brought could not be kept. {why}"
+    assert result["message"] == f"It ran, but its result could not be saved. {why}"
     assert site.world.done == [("report.write", "q")]

@@ -1,4 +1,4 @@
-"""Several calls in one answer, some of which wait; and that the model cannot tell."""
+"""Batches: several calls in one answer, some of which wait, without the model noticing."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ CARDED = [
 
 
 async def _interrupted(world: World) -> Ledger:
-    """A turn that died while the first call of CARDED was done."""
+    """A turn that died while the first call of CARDED was running."""
     journal = CrashingJournal(crash=CrashPoint(3))
     with pytest.raises(Crash):
         await carry_on(site(CARDED, world.tools())[0], journal=journal)
@@ -148,7 +148,7 @@ async def test_behind_a_gate_that_appears_late_the_rest_is_asked_or_put_off() ->
 
 
 async def test_what_changes_the_same_text_is_not_asked_beside_a_late_gate() -> None:
-    """Its diff would show what the first one is about to change: it is to be asked for when that is done."""
+    """Its diff would show a text that the first call is about to change, so the model must ask for it afterwards."""
     world = World()
 
     @tool(

@@ -1,4 +1,4 @@
-"""What a turn may use, and how it is asked: per agent, with the site's settings as they stand."""
+"""Budgets: what a turn may use, per agent, with the site's settings as defaults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_an_agent_may_have_a_running_time_of_its_own(world: World) -> None
 async def test_the_time_of_an_agent_within_a_turn_begins_with_it(
     world: World, reads: float, site_seconds: float, stopped_after: int | None
 ) -> None:
-    """What ran before it is not its own; the whole turn's time is up for it too (R3)."""
+    """Time before its first round does not count; the limit of the whole turn still applies (R3)."""
     registry, services = _with_inner(world), Site(spent=100.0)
     world.at["fx.read"] = lambda call: setattr(services, "spent", 100.0 + reads)
     limits = Limits(seconds=site_seconds)
@@ -55,7 +55,7 @@ async def test_the_time_of_an_agent_within_a_turn_begins_with_it(
 
 
 async def test_an_agent_within_a_turn_goes_on_counting_after_a_crash(world: World) -> None:
-    """When it began stands in the ledger: another worker gives it no more time, and no less."""
+    """Its start is in the ledger: another worker gives it no more time, and no less."""
     registry = _with_inner(world)
     ledger = await carry_on(registry, policy="flow", payload={}, services=Site(spent=100.0))
     cut = next(n for n, step in enumerate(ledger) if step.path == "1/2")
@@ -149,9 +149,9 @@ async def test_an_agent_speaks_the_protocol_that_it_names(world: World) -> None:
 
 
 async def test_a_protocol_that_nobody_speaks_fails_the_turn(world: World) -> None:
-    """A mistake in the site, said as such."""
+    """A mistake of the site, reported as such."""
     registry, _ = site([says("Done.")], world.tools(), protocol="json")
-    with pytest.raises(RegistryError, match="'json', which no provider here does"):
+    with pytest.raises(RegistryError, match="'json', for which there is no provider"):
         await carry_on(registry)
 
 

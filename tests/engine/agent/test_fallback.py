@@ -1,4 +1,4 @@
-"""A model that does not answer: what stands in for it, what does not, and what people are told."""
+"""The fallback model: when it is asked, when not, and what people are told."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = ProviderError("HTTP 401: a wrong key.", code="refused")
 
 
 def two(own: Answer | ProviderError, other: Answer | ProviderError) -> ScriptedProvider:
-    """A provider whose own model does `own`, mostly fails, and the one that stands in does `other`."""
+    """A provider whose main model does `own`, which mostly fails, and whose fallback model does `other`."""
 
     def script(request: Request) -> Answer | ProviderError:
         return other if request.tier == "fallback" else own
@@ -59,7 +59,7 @@ async def test_where_the_own_model_does_not_answer_another_does() -> None:
 
 
 async def test_the_next_round_asks_the_own_model_again(world: World) -> None:
-    """Who stands in does so for one question: each is asked of the turn's own tier first."""
+    """The fallback applies to one question: each question goes to the turn's own tier first."""
     answers = [says("", call("fx.read", a=1)), says("Done.")]
     provider = two(BUSY, answers[0])
 
@@ -72,7 +72,7 @@ async def test_the_next_round_asks_the_own_model_again(world: World) -> None:
 
 
 async def test_where_both_fail_the_turn_does() -> None:
-    """After two attempts of the one that stands in; without one after its own."""
+    """After two attempts of the fallback model; without one, after those of the turn's own."""
     for fallback, asked in ((True, ["normal"] * 2 + ["fallback"] * 2), (False, ["normal"] * 2)):
         provider = two(BUSY, BUSY)
         ledger = await carry_on(site(provider)[0], limits=Limits(attempts=2, fallback=fallback))
@@ -105,8 +105,8 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_of_another_model(
 @pytest.mark.parametrize(
     ("error", "asked", "words"),
     [
-        (TOO_LONG, 1, "The conversation has grown longer than the model can read (context_overflow): HTTP 400"),
-        (EMPTY, 2, "The model answered nothing, also when it was asked again (empty_answer): "),
+        (TOO_LONG, 1, "The conversation has become too long for the model (context_overflow): HTTP 400"),
+        (EMPTY, 2, "The model gave an empty answer, even when asked again (empty_answer): "),
         (CUT, 1, "The model's answer was cut off before it said anything (incomplete): Too many"),
         (ProviderError("No answer.", code="timeout"), 1, "No answer."),
     ],

@@ -1,4 +1,4 @@
-"""What a turn is told of the prompts before it."""
+"""History: what a turn's model is sent about the prompts before it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def _long_turn() -> Ledger:
 
 
 async def _after(past: list[PastTurn], tokens: int) -> Request:
-    """What is asked first in a turn that continues the last of these, in so many tokens."""
+    """The first request of a turn that continues the last of these, within a budget of tokens."""
     provider = ScriptedProvider(lambda _: says("Yes."))
     services, limits = Site(past=past, prompt=9), Limits(history_tokens=tokens)
     await carry_on(site(provider)[0], payload={"continues": past[-1].prompt}, services=services, limits=limits)

@@ -75,7 +75,7 @@ async def test_three_in_a_row_end_the_turn(world: World) -> None:
     notice = Outputs(ledger).in_order()[-1]
     assert isinstance(notice, TextOutput)
     assert notice.role_hint == "system"
-    assert notice.text == "Stopped, because 3 answers of the model in a row could not be read."
+    assert notice.text == "Stopped because 3 answers of the model in a row could not be read."
     assert lines(ledger).count("3 action_result") == 1
 
 

@@ -151,7 +151,7 @@ async def test_a_stream_that_breaks_is_asked_again(world: World) -> None:
     journal = CrashingJournal(crash=CrashPoint(99))
     ledger = await carry_on(registry, journal=journal, limits=Limits(attempts=1))
     assert ended(ledger) == ("failed", "model_error")
-    assert "before the answer was whole" in str(Outputs(ledger).in_order()[-1])
+    assert "before the answer was complete" in str(Outputs(ledger).in_order()[-1])
 
 
 async def test_usage_adds_up_over_rounds_and_pauses(world: World) -> None:
@@ -173,7 +173,7 @@ async def test_arguments_that_do_not_parse_are_an_error_the_model_sees(world: Wo
     asked = View(ledger).call("1/0")
     assert asked
     assert asked.payload == {"policy": "fx.read", "payload": {}, "call_id": "c1", "raw": "{a: 1"}
-    assert results_in(provider.asked[1]) == ["Error (invalid_input): The arguments are no JSON object: '{a: 1'"]
+    assert results_in(provider.asked[1]) == ["Error (invalid_input): The arguments are not a JSON object: '{a: 1'"]
 
 
 async def test_in_a_turn_without_input_that_nobody_spoke_stands_there(world: World) -> None:
@@ -228,5 +228,5 @@ async def test_a_path_that_no_journal_could_keep_is_refused(world: World) -> Non
     async def deep(action: Action, ctx: Context) -> list[Step]:
         return await ctx.call(Action("deep"), key="k" * 201)
 
-    with pytest.raises(ValueError, match="a path of 201 characters"):
+    with pytest.raises(ValueError, match="the path has 201 characters"):
         await run("deep", {}, registry)

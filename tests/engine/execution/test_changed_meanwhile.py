@@ -1,4 +1,4 @@
-"""A tool that is gone, or takes another input, when somebody has said something of a call of it: the words count."""
+"""A tool that is gone or has another input by the time a person has decided on a call: the decision counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gone(tools: list[Tool], name: str) -> list[Tool]:
 
 
 def stricter(tools: list[Tool]) -> list[Tool]:
-    """The same tools, but the command wants to be told another thing."""
+    """The same tools, but the command needs another input."""
 
     @tool("shell.run")
     async def careful(call: ToolCall[Careful]) -> None:
@@ -53,7 +53,7 @@ SAID = [
 async def test_the_decision_is_what_the_model_reads(
     world: World, decided: str, said: dict[str, Any], told: str, changed: Any
 ) -> None:
-    """Not that there is no such tool (S35); approved, it reads that too, as it might ask again."""
+    """The decision, not that the tool is unknown (S35); if approved, it reads that too, because it may call again."""
     waiting = await carry_on(site(RUN, world.tools())[0])
     registry, provider = site(RUN, changed(world.tools()))
     final = await carry_on(registry, decide(waiting, "1/0/human", decided, **said))
@@ -76,7 +76,7 @@ async def test_the_decision_is_what_the_model_reads(
     ],
 )
 async def test_what_the_owner_says_of_an_interrupted_call_counts_too(world: World, answer: str, told: str) -> None:
-    """Whatever became of its tool."""
+    """Whatever happened to its tool."""
     journal = CrashingJournal(crash=CrashPoint(3))
     with pytest.raises(Crash):
         await carry_on(site(REPORT, world.tools())[0], journal=journal)

@@ -1,4 +1,4 @@
-"""What a call would change: shown before, bound by the approval, and looked at again before it starts."""
+"""Changes: what a call would change is shown, is part of what is approved, and is checked again before the start."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def result_of(ledger: Ledger, path: str = "1/0") -> dict[str, JSON]:
 
 
 async def test_what_a_call_would_change_is_recorded_and_bound() -> None:
-    """The gate tells it, its digest covers it, the output keeps it, and the tool is given it."""
+    """The gate shows it, the digest covers it, the output keeps it, and the tool is given it."""
     notes = Notes(a="old")
     registry, _ = site(ONE, [notes.tool()])
     waiting = await carry_on(registry)
@@ -102,7 +102,7 @@ async def test_what_a_call_would_change_is_recorded_and_bound() -> None:
 
 @pytest.mark.parametrize("meanwhile", ["other", None, "new"], ids=["changed", "removed", "done by another"])
 async def test_what_is_another_by_now_does_not_run(meanwhile: str | None) -> None:
-    """The text that was shown is not the one that is there: nothing begins, and the model is told what to do (I6)."""
+    """The text is no longer the one that was shown: nothing begins, and the model is told what to do (I6)."""
     notes = Notes(a="old")
     registry, provider = site(ONE, [notes.tool()])
     approved = decide(await carry_on(registry), "1/0/human")
@@ -114,7 +114,7 @@ async def test_what_is_another_by_now_does_not_run(meanwhile: str | None) -> Non
     assert result_of(ledger)["code"] == "changed_since"
     assert "1/0 action_start" not in lines(ledger)
     assert results_in(provider.asked[1]) == [
-        "Error (changed_since): What this would change is not what was approved any more: read it again and ask anew."
+        "Error (changed_since): What this would change is no longer what was approved: read it again, then call again."
     ]
 
 
@@ -274,7 +274,7 @@ async def crashed(notes: Notes, ran: bool) -> Ledger:
 
 
 async def test_an_interrupted_call_is_asked_about_with_what_it_was_to_change() -> None:
-    """Whatever stands there now: it may have run."""
+    """Whatever the text is now: the call may have run."""
     notes = Notes(a="old")
     waiting = await crashed(notes, ran=True)
     assert open_gates(waiting) == ["1/0/card1"]
@@ -292,7 +292,7 @@ async def test_run_again_runs_if_it_still_is_the_same_change(ran: bool) -> None:
         result = result_of(ledger)
         assert result["code"] == "interrupted"
         assert "began once" in result["message"]
-        assert "not what was approved any more" in result["message"]
+        assert "no longer what was approved" in result["message"]
 
 
 async def test_an_edit_brings_a_change_of_its_own() -> None:

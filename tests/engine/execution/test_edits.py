@@ -1,4 +1,4 @@
-"""An edited call through everything that can happen to it: what runs, what the model reads, and that it binds once."""
+"""Edited calls: what runs, what the model reads, and that an approval counts once, whatever else happens."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def shell_of(tools: list[Tool]) -> Tool:
 
 
 def edit(ledger: Ledger, tool: Tool, path: str = "1/0/human", input: dict[str, JSON] = EDITED) -> Ledger:
-    """A person approves the call with this input in the place of the model's."""
+    """A person approves the call with this input instead of the model's."""
     return decide(ledger, path, input=input, digest=digest_of(tool, input))
 
 

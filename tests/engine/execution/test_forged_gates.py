@@ -65,5 +65,5 @@ def test_whoever_ends_a_call_ends_its_gate() -> None:
 
 @pytest.mark.parametrize("name", ["human", "model", "agent"])
 def test_a_tool_cannot_take_the_name_of_a_policy_of_the_engine(name: str) -> None:
-    with pytest.raises(RegistryError, match=f"'{name}' is the name of a policy"):
+    with pytest.raises(RegistryError, match=f"'{name}' is reserved for a policy"):
         tool(name)(lambda call: None)

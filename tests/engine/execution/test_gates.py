@@ -1,4 +1,4 @@
-"""Who decides a call, what is asked, and that only what was approved runs."""
+"""Gates: who decides, what is asked, and that only what was approved runs."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ async def test_approve_runs_the_original_input(world: World) -> None:
         ("reject", {"reason": "Not now."}, "rejected", "Not now."),
         ("reject", {}, "rejected", "Rejected by a person."),
         ("expired", {}, "expired", "Nobody answered in time, so this was not done."),
-        ("cancelled", {}, "cancelled", "Called off before anybody decided it."),
+        ("cancelled", {}, "cancelled", "Cancelled before anybody decided."),
     ],
 )
 async def test_a_call_that_is_not_approved_is_never_invoked(
@@ -188,7 +188,7 @@ async def test_a_card_is_shown_even_where_its_facts_fail() -> None:
     ledger = await carry_on(site([says("", call("act", amount=5))], [act])[0])
     asked = View(ledger).call("1/0/human")
     assert asked
-    assert asked.payload["payload"]["facts"] == ["What else holds of this call is unknown: no idea"]
+    assert asked.payload["payload"]["facts"] == ["What else is true of this call is unknown: no idea"]
 
 
 class Rules(AskEverybody):

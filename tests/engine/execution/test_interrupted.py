@@ -1,4 +1,4 @@
-"""A call that began, and whose end nobody saw: nothing runs twice by itself."""
+"""Interrupted calls, which began and have no recorded end: nothing runs twice by itself."""
 
 import asyncio
 import threading
@@ -119,7 +119,7 @@ def reason_of(ledger: Ledger, card: str = "1/0/card1") -> str:
 
 
 async def test_a_thread_past_its_time_limit_is_interrupted() -> None:
-    """It cannot be killed, so nobody knows: its owner is asked, and told that it may still be running."""
+    """A thread cannot be killed, so its owner is asked, and told that it may still be running."""
     stuck, ran = threading.Event(), list[str]()
 
     @tool("slow", risk=Risk.WRITE, approval=False, time_limit=0.01)
@@ -187,7 +187,7 @@ class Stubborn:
 
 @pytest.mark.parametrize("idempotent", [False, True])
 async def test_a_coroutine_that_does_not_end_is_left_alone(monkeypatch: pytest.MonkeyPatch, idempotent: bool) -> None:
-    """Its owner is asked, as nobody knows what it does; where that does no harm the model is told. It is not heard."""
+    """Its owner is asked; if it is idempotent, the model is told instead. Its own result is discarded."""
     monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
     slow, services = Stubborn(idempotent), Site()
     registry, provider = site([says("", call("slow", name="x")), says("Done.")], [slow.tool])
@@ -208,7 +208,7 @@ async def test_a_coroutine_that_does_not_end_is_left_alone(monkeypatch: pytest.M
 
 
 async def test_why_its_owner_is_asked_outlives_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said of the attempt it is true of: told to run again, and lost with its worker, the call asks anew."""
+    """The remark applies to one attempt: if the call runs again and its worker dies, the new card does not have it."""
     monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
     slow, limits = Stubborn(idempotent=False), Limits(tool_seconds=0.01)
     registry, provider = site([says("", call("slow", name="x")), says("Done.")], [slow.tool])
@@ -231,7 +231,7 @@ async def test_a_coroutine_that_does_not_end_holds_up_no_stop(monkeypatch: pytes
     monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
     slow, journal = Stubborn(idempotent=False), SharedJournal()
     run = Run(site([says("", call("slow", name="x"))], [slow.tool])[0], journal, Site())
-    running = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+    running = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
     await slow.begun.wait()
     journal.push(len(journal.records) + 1, lambda _: [Step("user:7", "cancel", {"reason": ""})])
     run.stop(Cancelled())
@@ -247,7 +247,7 @@ async def test_a_coroutine_that_does_not_end_holds_up_no_stop(monkeypatch: pytes
 
 
 async def test_a_coroutine_that_ends_by_itself_when_told_to_is_taken_at_its_word() -> None:
-    """What it came to is known: nobody needs to be asked."""
+    """Its result is known: nobody needs to be asked."""
 
     @tool("slow", risk=Risk.WRITE, approval=False)
     async def slow(call: ToolCall[Name]) -> str:

@@ -1,4 +1,4 @@
-"""A call that ran, and whose result could not be kept: nobody may take it for one that failed, and do it again."""
+"""Calls that ran but whose result could not be saved: they must not be mistaken for failed ones and run again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.engine.journals import CrashingJournal
 from tests.engine.support import Site, call, carry_on, lines, open_gates, results_in, says
 
 SCRIPT = [says("", call("order", name="x")), says("Done.")]
-RAN = "Error (not_kept): It ran, but what it brought could not be kept."
+RAN = "Error (not_kept): It ran, but its result could not be saved."
 
 
 class Shop:
-    """Where orders go out: it counts them. Each brings a receipt."""
+    """A service that takes and counts orders, and gives a receipt for each."""
 
     def __init__(self) -> None:
         self.orders = 0
@@ -60,7 +60,7 @@ async def broken_off(shop: Shop, **more: Any) -> Ledger:
 
 
 async def test_a_file_that_cannot_be_kept_does_not_undo_the_call() -> None:
-    """The model reads that it ran, and why it has nothing of it (R15)."""
+    """The model reads that it ran, and why there is no result (R15)."""
     shop = Shop()
     registry, provider = site(SCRIPT, [shop.tool()])
     ledger = await carry_on(registry, services=Storage(ToolError("The disk is full.", code="disk_full")))
@@ -70,7 +70,7 @@ async def test_a_file_that_cannot_be_kept_does_not_undo_the_call() -> None:
 
 
 async def test_an_answer_that_is_no_json_does_not_undo_the_call() -> None:
-    """Nor does a plugin's state that cannot be kept."""
+    """The same for a plugin's state that cannot be saved."""
 
     @tool("order", risk=Risk.WRITE, approval=False)
     def answers(call: ToolCall[Name]) -> object:

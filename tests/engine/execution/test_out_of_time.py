@@ -1,4 +1,4 @@
-"""A model that is slow, or asks to be left alone: how long it is waited for, and what is said of it."""
+"""Slow models, and models that ask to wait: how long the engine waits, and what it says then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def busy(wait_seconds: float | None) -> ProviderError:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A site on which waiting between two attempts takes no time but is counted."""
+    """A site where waiting between attempts takes no time, but is counted."""
     services, here, sleep = Site(), threading.get_ident(), asyncio.sleep
 
     async def wait(seconds: float) -> None:
@@ -49,10 +49,10 @@ def stopped_by(ledger: Ledger) -> str:
 
 
 UP = (
-    "Stopped, as 300 seconds of running, its limit, are up before the model may be asked again. "
+    "Stopped, because the limit of 300 seconds of running ends before the model may be asked again. "
     "Its last error: Slow down."
 )
-NOT_NOW = "Slow down. The model server wants no question for {} seconds, so it was not asked again: try after that."
+NOT_NOW = "Slow down. The model server asks to wait {} seconds, so it was not asked again: try again after that."
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_nobody_waits_in_vain(
 
 @pytest.mark.parametrize(("wait", "began"), [(3600.0, 0.0), (60.0, 290.0)])
 async def test_the_model_that_stands_in_is_asked_instead_of_waiting(clock: Site, wait: float, began: float) -> None:
-    """At once: it has no reason to be waited for."""
+    """At once: there is no reason to wait for it."""
     clock.spent = began
     provider = ScriptedProvider(lambda request: says("Here.") if request.tier == "fallback" else busy(wait))
     ledger = await carry_on(site(provider)[0], services=clock, limits=Limits(fallback=True))
@@ -119,7 +119,7 @@ class Slow(ScriptedProvider):
 async def test_what_was_said_when_the_time_was_up_is_kept(
     world: World, pieces: list[str], kept: list[tuple[str, bool]]
 ) -> None:
-    """As the part of an answer that it is; then the limit, by the number that people know (R2)."""
+    """Marked as part of an answer; then the limit, with the number that people know (R2)."""
     registry, _ = site(Slow(pieces), world.tools())  # type: ignore[arg-type]
     ledger = await carry_on(registry, services=Site(spent=299.99))
     assert stopped_by(ledger) == "timeout"

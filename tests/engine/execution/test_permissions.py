@@ -1,4 +1,4 @@
-"""Whether a call may start is asked when it starts, not only when it was approved."""
+"""Permissions: whether a call may start is checked when it starts, not only when it is approved."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def result(ledger: Ledger, path: str) -> dict[str, JSON]:
 
 
 async def test_every_call_is_asked_about_when_it_starts(world: World) -> None:
-    """Reads too; by whom it was approved, "" where nobody had to (C13)."""
+    """Reads too; the question names who approved the call, or "" if nobody had to (C13)."""
     registry, _ = site(BATCH, world.tools())
     holding = Holding()
     waiting = await carry_on(registry, gatekeeper=holding)
@@ -170,7 +170,7 @@ async def _until_card(registry: PolicyRegistry) -> Ledger:
 
 
 async def test_a_replay_asks_nobody_about_what_is_done(world: World) -> None:
-    """What has its result was permitted when it started."""
+    """A call with a result was permitted when it started."""
     registry, _ = site(BATCH, world.tools())
     done = await carry_on(registry)
     holding = Holding(lost=("", "user:7"))

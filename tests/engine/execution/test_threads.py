@@ -1,4 +1,4 @@
-"""Tools that are plain functions: a thread for each call, so many at a time, and none that hangs keeps others out."""
+"""Threads for tools that are plain functions: one for each call, up to a limit; a hung one blocks nobody."""
 
 import asyncio
 import subprocess
@@ -23,7 +23,7 @@ SCRIPT = [says("", call("slow", name="x")), says("Done.")]
 
 
 class Stuck:
-    """A function that is at it until it is `released`."""
+    """A function that runs until it is `released`."""
 
     def __init__(self) -> None:
         self.begun, self.released = threading.Event(), threading.Event()
@@ -57,12 +57,12 @@ class Watched(CrashingJournal):
 
 @pytest.fixture
 def one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "MOST", 1)
+    monkeypatch.setattr(threads, "THREADS_MOST", 1)
 
 
 async def test_a_function_that_hangs_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is left alone there is a thread for the next, however many hang."""
-    monkeypatch.setattr(threads, "MOST", 2)
+    """Once it is abandoned, there is a thread for the next call, however many hang."""
+    monkeypatch.setattr(threads, "THREADS_MOST", 2)
     busy, hung, free = Stuck(), Stuck(), Stuck()
     free.released.set()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [busy.tool()])[0]))
@@ -92,7 +92,7 @@ async def test_a_call_for_which_no_thread_is_free_in_time_was_not_started() -> N
     finally:
         first.released.set()
         await running
-    why = "Not started: no thread was free for it within 0.01 seconds, its limit."
+    why = "Not started: no thread was free within 0.01 seconds, its limit."
     assert results_in(told.asked[1]) == [f"Error (not_started): {why}"]
     assert "1/0 action_start" not in lines(ledger)
     assert not second.begun.is_set()
@@ -101,7 +101,7 @@ async def test_a_call_for_which_no_thread_is_free_in_time_was_not_started() -> N
 
 @pytest.mark.usefixtures("one_place")
 async def test_a_call_that_waits_for_a_thread_begins_when_there_is_one() -> None:
-    """What asked for it is recorded before it waits, its start after that: until then it has not begun (R15)."""
+    """The request is recorded before it waits, its start after that: until then it has not begun (R15)."""
     first, second = Stuck(), Stuck()
     second.released.set()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [first.tool()])[0]))
@@ -118,13 +118,13 @@ async def test_a_call_that_waits_for_a_thread_begins_when_there_is_one() -> None
 
 @pytest.mark.usefixtures("one_place")
 async def test_a_turn_that_is_stopped_waits_for_no_thread() -> None:
-    """It ends at once, and says of the call nothing that is not so (R9)."""
+    """It ends at once, and says nothing untrue about the call (R9)."""
     first, second, journal = Stuck(), Stuck(), Watched()
     running = asyncio.ensure_future(carry_on(site(SCRIPT, [first.tool()])[0]))
     try:
         await asyncio.to_thread(first.begun.wait, 60)
         run = Run(site(SCRIPT, [second.tool()])[0], journal, Site(), limits=Limits(tool_seconds=60))
-        stopped = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+        stopped = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
         await journal.has("1/0 action_call")
         run.stop(Cancelled())
         await asyncio.wait_for(stopped, 30)

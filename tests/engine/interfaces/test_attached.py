@@ -1,21 +1,21 @@
-"""Files that came with what was said: the model reads of them, in that turn and in later ones."""
+"""Attached files: the model reads about them, in their turn and in later ones."""
 
 from __future__ import annotations
 
-from agents.engine.interfaces.attached import Attached
+from agents.engine.interfaces.attached import Attachment
 from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.services import PastTurn
 from tests.engine.cast import World, site
 from tests.engine.support import ScriptedProvider, Site, carry_on, decide, open_gates, says, seen
 from tests.engine.support import call as asks
 
-SALES = Attached(5, "sales.csv", 61_204, "sales-2.csv")
+SALES = Attachment(5, "sales.csv", 61_204, "sales-2.csv")
 LINE = "[Attached: sales.csv, 61,204 bytes. It lies in the workspace as sales-2.csv.]"
 GIVEN = {"text": "Sum this up.", "files": [SALES.recorded()]}
 
 
 async def test_the_model_reads_a_line_per_file_beside_the_words(world: World) -> None:
-    """The words stay as they were typed, and what plugins are told was said too."""
+    """The text stays as typed, and plugins get it as typed too."""
     provider = ScriptedProvider(lambda _: says("Yes."))
     registry, _ = site(provider, world.tools())
     await carry_on(registry, payload=GIVEN)
@@ -30,7 +30,7 @@ async def test_files_alone_are_a_message(world: World) -> None:
 
 
 async def test_a_later_turn_reads_what_the_turn_itself_read(world: World) -> None:
-    """The same bytes: a cache of the beginning of a conversation goes on to hit."""
+    """The same bytes, so that a provider's prefix cache still hits."""
     provider = ScriptedProvider(lambda _: says("Yes."))
     registry, _ = site(provider, world.tools())
     await carry_on(registry, payload=GIVEN)

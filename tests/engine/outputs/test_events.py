@@ -1,4 +1,4 @@
-"""What clients are told of a turn."""
+"""Events: what clients are sent about a turn."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_turn_has_one_end() -> None:
 
 
 def test_joining_late_tells_only_what_is_new() -> None:
-    """Who has seen the first steps is told of the rest as if it had been there all along."""
+    """A client that has seen the first steps gets the same further events as one that was there all along."""
     steps = a_turn()
     late = EventFold(3, 7, steps[:8])
     assert [e for step in steps[8:] for e in late.add(step)] == [e for e in told(steps) if e.seq > 8]

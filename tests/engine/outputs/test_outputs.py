@@ -139,7 +139,7 @@ def test_an_earlier_prompt_is_told_round_by_round() -> None:
         AssistantMessage,
     ]
     assert [m.call_id for m in messages[2:4]] == ["c3_1_0", "x1"]  # type: ignore[attr-defined]
-    told = "Error (not_executed): The turn ended before this was done.\n\n[file a.txt] S"
+    told = "Error (not_executed): The turn ended before this ran.\n\n[file a.txt] S"
     assert messages[3].content == told  # type: ignore[attr-defined]
     assert messages[4] == AssistantMessage("There.")
 

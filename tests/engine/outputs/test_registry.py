@@ -1,4 +1,4 @@
-"""A kind of output from outside: one registration says how it folds, what a model is told and what stays of it (S5)."""
+"""Kinds of output from apps: one registration sets the fold, what a model is told and what redaction keeps (S5)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_name_has_one_owner(register: Callable[..., None]) -> None:
 @pytest.mark.parametrize("name", ["action_call", "action_result", "state", "note", "pause"])
 def test_the_records_own_steps_are_no_kinds(name: str) -> None:
     """A tool emits steps of its kinds: it could write a result, or a plugin's state, in another's name."""
-    with pytest.raises(RegistryError, match="step of the record itself"):
+    with pytest.raises(RegistryError, match="step type of the ledger itself"):
         register_output(name, Chart)
 
 
@@ -88,7 +88,7 @@ def test_only_a_field_can_stay(register: Callable[..., None]) -> None:
 
 
 def test_a_payload_that_no_longer_fits_its_kind_does_not_raise(register: Callable[..., None]) -> None:
-    """The kind became another since: a bare output stands at its place, in the fold and from the store alike."""
+    """The kind has changed since: a bare output takes its place, both in the fold and when loaded."""
     register(told=lambda chart: f"[chart {chart.points}]")
     ledger = charts("old")  # type: ignore[arg-type]
     output = Outputs(ledger).in_order()[1]
@@ -142,7 +142,7 @@ def test_a_text_that_does_not_fit_stands_beside_the_one_before_it() -> None:
 def test_a_rule_that_fails_does_not_make_the_fold_raise(
     register: Callable[..., None], rule: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A bare output stands where it would have opened one; no other output is touched."""
+    """A bare output takes the place of the one it would have opened; no other output changes."""
     register(fold=rule)
     entry, chart = Outputs(charts([1])).in_order()
     assert (entry.type, entry.position) == ("tool", 1)

@@ -1,4 +1,4 @@
-"""Resume is replay: what the ledger holds is returned, work goes on at the first call without a result."""
+"""Replay: recorded results are returned, and work continues at the first call without one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -134,7 +134,7 @@ async def test_a_gather_with_one_that_waits_lets_the_others_end() -> None:
 
 
 async def test_an_unkeyed_call_from_another_task_is_refused() -> None:
-    """Its ordinal would depend on the scheduler; with a key it is welcome."""
+    """Its ordinal would depend on the scheduler; with a key it is allowed."""
 
     async def body(action: Action, ctx: Context) -> list[Step]:
         async def helper(key: str | None) -> list[Step]:

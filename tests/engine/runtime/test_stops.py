@@ -1,10 +1,10 @@
-"""What others write while a turn runs, and what stops it: cancel, a drained worker, a lost claim."""
+"""Stopping a turn: cancellation, a draining worker, a lost claim; and steps that others append meanwhile."""
 
 import asyncio
 
 import pytest
 
-from agents.engine.closing import close
+from agents.engine.closing import close_turn
 from agents.engine.errors import Cancelled, Draining, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.interfaces.provider import Answer, Request
@@ -73,7 +73,7 @@ async def test_a_cancel_ends_a_running_effect(world: World) -> None:
     registry, _ = site(BATCH, world.tools())
     journal = SharedJournal()
     run = Run(registry, journal, Site())
-    running = asyncio.ensure_future(run.root("agent", {"text": "go"}))
+    running = asyncio.ensure_future(run.run_turn("agent", {"text": "go"}))
     await begun.wait()
     journal.push(len(journal.records) + 1, cancel)
     run.stop(Cancelled())
@@ -90,7 +90,7 @@ async def test_a_cancel_ends_a_running_effect(world: World) -> None:
 
 
 async def test_a_decision_that_comes_while_the_pause_is_written_is_not_lost(world: World) -> None:
-    """The pause gives way: the turn either goes on, or its next run does."""
+    """The pause is dropped: the turn continues now, or in its next run."""
     journal = SharedJournal()
     script = [says("", call("fx.read", a=1), call("shell.run", command="b")), says("Done.")]
 
@@ -143,7 +143,7 @@ async def test_a_draining_worker_finishes_what_runs_and_loses_nothing(world: Wor
 
     provider.script = drain
     with pytest.raises(Draining):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     assert world.done == []
     assert lines(journal.ledger)[-1] == "1 action_result"
     provider.script = script
@@ -153,13 +153,13 @@ async def test_a_draining_worker_finishes_what_runs_and_loses_nothing(world: Wor
 
 
 async def test_an_effect_that_runs_while_draining_is_recorded(world: World) -> None:
-    """Its result stands before the worker leaves, and the call after it has not begun."""
+    """Its result is recorded before the worker leaves, and the call after it has not begun."""
     registry, _ = site([says("", call("report.write", name="a"), call("touch", name="b"))], world.tools())
     journal = CrashingJournal()
     run = Run(registry, journal, Site())
     world.at["report.write"] = lambda call: setattr(run, "draining", True)
     with pytest.raises(Draining):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     assert world.done == [("report.write", "a")]
     assert lines(journal.ledger)[-1] == "1/0 action_result"
 
@@ -212,7 +212,7 @@ async def test_an_end_that_could_not_be_recorded_is_not_doubled(world: World) ->
     journal = Stumbles()
     run = Run(site([says("Done.")], world.tools())[0], journal, Site())
     with pytest.raises(OSError, match="disk"):
-        await run.root("agent", {"text": "go"})
+        await run.run_turn("agent", {"text": "go"})
     await run.fail("internal_error", "Something broke.")
     check_ended_once(journal.ledger)
 
@@ -227,7 +227,7 @@ def test_a_call_that_had_begun_is_not_told_as_never_done() -> None:
             Step("worker:1", "action_start", {"attempt": 1}, "1/0", 4),
         ]
     )
-    told = {step.path: step.payload for step in close(view, "cancelled", "cancelled", "Stopped.")}
+    told = {step.path: step.payload for step in close_turn(view, "cancelled", "cancelled", "Stopped.")}
     assert told["1/0"]["code"] == told["1/1"]["code"] == "cancelled"
     assert "may have happened" in told["1/0"]["message"]
     assert told["1/1"]["message"] == "Stopped."

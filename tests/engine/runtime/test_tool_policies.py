@@ -1,4 +1,4 @@
-"""Tools that policies call themselves, without a model's asking: the same rules hold."""
+"""Tools called by policies instead of a model: the same rules apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's own ways of running things twice, or half, when a call waits for a person."""
+"""Python's traps: ways to run code twice, or only half of it, while a call waits for a person."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Plugins prepare every round anew, keep typed state, and push tools and context."""
+"""Plugins: they prepare every round from scratch, keep typed state, and add tools and context."""
 
 import asyncio
 from typing import Any
@@ -158,7 +158,7 @@ async def test_plugins_prepare_in_order_and_a_clash_of_tools_is_refused(world: W
     async def clashing(call: ToolCall[Number]) -> None: ...
 
     registry, provider = site([says("Done.")], [*world.tools(), clashing])
-    with pytest.raises(RegistryError, match=r"'fx\.read' and 'fx_read' have one wire name"):
+    with pytest.raises(RegistryError, match=r"'fx\.read' and 'fx_read' have the same wire name"):
         await carry_on(registry)
     assert provider.asked == []
 

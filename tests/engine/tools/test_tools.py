@@ -1,4 +1,4 @@
-"""What a tool is given, what becomes of what it returns and raises, and who runs beside whom."""
+"""Tools: what they are given, what happens to what they return and raise, and which run concurrently."""
 
 import asyncio
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ async def test_a_thread_that_raises_stop_iteration_does_not_hang() -> None:
 async def test_what_is_no_json_is_an_error() -> None:
     """The model reads why, and that the tool ran."""
     _, read = await done(lambda call: {"a": object()})
-    ran = "It ran, but what it brought could not be kept."
+    ran = "It ran, but its result could not be saved."
     assert read == f"Error (not_kept): {ran} TypeError: the result.a: a object is not JSON"
 
 
@@ -226,7 +226,7 @@ class Size:
 
 
 class Signed(RootModel[dict[str, Free]]):
-    """By whom."""
+    """A model nested in an input."""
 
 
 class Letter(BaseModel):
@@ -312,14 +312,14 @@ async def test_arguments_that_are_nested_too_deep_are_an_error_the_model_sees(le
 
     registry, provider = site([says("", call("each", a=nested(levels))), says("Done.")], [each])
     ledger = await carry_on(registry)
-    told = f"Error (invalid_input): The arguments are no JSON object: '[nested more than {DEEPEST} levels deep]'"
+    told = f"Error (invalid_input): The arguments are not a JSON object: '[nested more than {DEEPEST} levels deep]'"
     assert results_in(provider.asked[1]) == (["read"] if fine else [told])
     assert end_of(ledger)
 
 
 @pytest.mark.parametrize(("levels", "fine"), [(DEEPEST, True), (DEEPEST + 1, False), (5000, False)])
 async def test_a_result_that_is_nested_too_deep_is_an_error(levels: int, fine: bool) -> None:
-    """Of the tool, not of the site."""
+    """It is an error of the tool, not of the site."""
 
     async def each(call: Any) -> Any:
         return nested(levels)
