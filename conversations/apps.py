@@ -22,6 +22,6 @@ class ConversationsConfig(AppConfig):
 
         keep_secret(settings.AGENTSITE_SECRETS)
         post_migrate.connect(guard.install, sender=self)
-        post_migrate.connect(groups.make_group, sender=self)  # after auth has made the permissions
-        post_save.connect(groups.welcome, sender=settings.AUTH_USER_MODEL)
+        post_migrate.connect(groups.create_members_group, sender=self)  # after auth has made the permissions
+        post_save.connect(groups.add_to_members, sender=settings.AUTH_USER_MODEL)
         checks.register()

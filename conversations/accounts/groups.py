@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, Permission, User
 MEMBERS = "Members"
 
 
-def make_group(**kwargs: Any) -> None:
+def create_members_group(**kwargs: Any) -> None:
     """Make the group, and let its members decide their own approvals. A receiver of `post_migrate`."""
     group, made = Group.objects.get_or_create(name=MEMBERS)
     permission = Permission.objects.filter(codename="decide_own_approval").first()
@@ -17,7 +17,7 @@ def make_group(**kwargs: Any) -> None:
         group.permissions.add(permission)
 
 
-def welcome(instance: User, created: bool, raw: bool = False, **kwargs: Any) -> None:
+def add_to_members(instance: User, created: bool, raw: bool = False, **kwargs: Any) -> None:
     """Put a new user into the group. A receiver of the user's `post_save`."""
     if created and not raw:
         instance.groups.add(Group.objects.get_or_create(name=MEMBERS)[0])

@@ -24,7 +24,7 @@ PREFIX = "agk_"
 SCHEME = "bearer"
 KEYS_MOST = 50
 """Of one person, that work; those that have expired do not count."""
-USED_EVERY = timedelta(minutes=1)
+USED_AT_PRECISION = timedelta(minutes=1)
 """How exactly the last use is kept: a busy program must not write a row with each request."""
 
 
@@ -46,7 +46,7 @@ def make_key(user: User, name: str, scopes: Iterable[str], days: int | None = No
         # Under the lock: of two requests at once the second counts the first, and none comes after an erasure.
         if not User.objects.select_for_update().get(pk=user.pk).is_active:
             raise ValueError("This account was deactivated.")
-        if _living().filter(user=user).count() >= KEYS_MOST:
+        if _unexpired().filter(user=user).count() >= KEYS_MOST:
             raise ValueError(f"There are {KEYS_MOST} keys already: revoke one that is not needed first.")
         made: tuple[ApiKey, str] = ApiKey.objects.create(
             user=user,
@@ -58,7 +58,7 @@ def make_key(user: User, name: str, scopes: Iterable[str], days: int | None = No
     return made
 
 
-def key_of(header: str) -> ApiKey | None:
+def key_from_header(header: str) -> ApiKey | None:
     """The key that an `Authorization` header carries, with its user; None where it is no key, expired or revoked.
 
     Nor is a key good whose user was deactivated. It is read from the database each time: revoking works at once.
@@ -67,27 +67,27 @@ def key_of(header: str) -> ApiKey | None:
     text = text.strip()
     if scheme.lower() != SCHEME or not text.isascii():
         return None
-    candidates = _living().filter(token_key=text[: CONSTANTS.TOKEN_KEY_LENGTH], user__is_active=True)
+    candidates = _unexpired().filter(token_key=text[: CONSTANTS.TOKEN_KEY_LENGTH], user__is_active=True)
     candidates = candidates.select_related("user")
     digest = hash_token(text)
     key: ApiKey
     for key in candidates:
         if compare_digest(key.digest, digest):
-            if key.used_at is None or key.used_at < timezone.now() - USED_EVERY:
+            if key.used_at is None or key.used_at < timezone.now() - USED_AT_PRECISION:
                 # Nobody waits for it. Inside of a transaction that other thread would wait for this one.
-                transaction.on_commit(partial(write.later, _note_use, key.pk))
+                transaction.on_commit(partial(write.run_later, _note_use, key.pk))
             return key
     return None
 
 
-def _living() -> QuerySet[ApiKey]:
+def _unexpired() -> QuerySet[ApiKey]:
     found: QuerySet[ApiKey] = ApiKey.objects.filter(Q(expiry=None) | Q(expiry__gt=timezone.now()))
     return found
 
 
 def _note_use(pk: str) -> None:
     now = timezone.now()
-    ApiKey.objects.filter(Q(used_at=None) | Q(used_at__lt=now - USED_EVERY), pk=pk).update(used_at=now)
+    ApiKey.objects.filter(Q(used_at=None) | Q(used_at__lt=now - USED_AT_PRECISION), pk=pk).update(used_at=now)
 
 
 def allows(key: ApiKey, scope: Scope) -> bool:

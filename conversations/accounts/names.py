@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def called(user: User) -> str:
+def display_name(user: User) -> str:
     """The first name; the user name where there is none."""
     return user.first_name or user.get_username()
 
@@ -26,7 +26,7 @@ def names_of(wanted: Iterable[str], reader: User | AnonymousUser) -> dict[str, s
     wanted = set(wanted)
     parsed = [Actor.parse(actor) for actor in wanted]
     ids = [actor.pk for actor in parsed if actor.kind == Kind.USER and actor.pk is not None]
-    names = {actors.user(user.pk): called(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
+    names = {actors.user(user.pk): display_name(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
     if reader.pk is not None:
         names[actors.user(reader.pk)] = "you"
     return {actor: names.get(actor) or _other(actor) for actor in wanted}

@@ -24,6 +24,6 @@ def end_sessions(user: User, but: SessionBase | None = None) -> int:
     return len(theirs)
 
 
-def forget_expired() -> None:
+def delete_expired_sessions() -> None:
     """Take away the sessions that have expired: nobody else does."""
     Session.objects.filter(expire_date__lte=timezone.now()).delete()

@@ -82,7 +82,7 @@ class Attempts(DatabaseHandler):
         """Failures of the name from this address, and those of any name that count against the address."""
         by_name, by_address = self.get_user_attempts(request, credentials)
         # Against what may be everybody's address nothing counts: fifty failures of strangers would keep all people out.
-        return _failures(by_name), 0 if may_be_everybodys(request) else _failures(by_address)
+        return _failures(by_name), 0 if may_be_shared(request) else _failures(by_address)
 
 
 def _failures(attempts: QuerySet[Any]) -> int:
@@ -100,7 +100,7 @@ def client_address(request: HttpRequest) -> str | None:
     return str(address) if address else None
 
 
-def may_be_everybodys(request: HttpRequest) -> bool:
+def may_be_shared(request: HttpRequest) -> bool:
     """Whether all people may come from this address: a proxy could have it, and none says who is behind it."""
     peer = _peer(request)
     return not _forwarded(request) and (peer is None or any(peer in network for network in INSIDE))

@@ -15,7 +15,7 @@ from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
-from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
+from conversations.approvals.edits import WHOLE, Edit, as_json_object, edit_check, same_json
 from conversations.approvals.permissions import may_allow, may_decide
 from conversations.database.crashpoints import crashpoint
 from conversations.ledger import wakeup
@@ -74,11 +74,11 @@ def decide(
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`).
     """
-    input, reason, answer = _hidden(input), hide(reason).strip(), answer and hide(answer)
+    input, reason, answer = _without_secrets(input), hide(reason).strip(), answer and hide(answer)
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
-        by = _as_of_now(by)
+        by = _reloaded(by)
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
         if output.gate != GateState.PENDING:
@@ -89,17 +89,17 @@ def decide(
         if overdue := _is_overdue(output):
             expire(turn, output)  # no sweep came by since: it is not to be approved for that
         else:
-            _check_word(output, by, decision, digest)
-            said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
+            _check_allowed(output, by, decision, digest)
+            said = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
             more = {"reason": reason} if reason else {}
-            settle(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
+            record_decision(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
     output.refresh_from_db()
     if overdue:
         raise Conflict("expired", "Nothing was changed: nobody had answered in time, so it has expired.", output)
     return output
 
 
-def _check_word(output: Output, by: User, decision: str, digest: str) -> None:
+def _check_allowed(output: Output, by: User, decision: str, digest: str) -> None:
     """Raise where this is no decision of what is asked, or not this person's."""
     if decision not in (answers := answers_to(output.ask)):
         if digest != output.digest:  # something else was asked when they looked
@@ -118,10 +118,10 @@ def _is_overdue(output: Output) -> bool:
 def expire(turn: LockedTurn, output: Output) -> None:
     """Record that nobody decided this gate in time."""
     expired = {"decision": Decision.EXPIRED.value, "digest": output.digest, "via": "system"}
-    settle(turn, Step("system", "action_result", expired, path=output.gate_path))
+    record_decision(turn, Step("system", "action_result", expired, path=output.gate_path))
 
 
-def _hidden(input: object) -> object:
+def _without_secrets(input: object) -> object:
     """An input as it is kept: without the site's secrets."""
     try:
         return hide_in(input)
@@ -130,7 +130,7 @@ def _hidden(input: object) -> object:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {why}.", {WHOLE: [why]}) from error
 
 
-def settle(turn: LockedTurn, decision: Step) -> None:
+def record_decision(turn: LockedTurn, decision: Step) -> None:
     """Record a decision; where it was the last that the turn waits for, the turn goes on."""
     turn.append([decision])
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
@@ -139,16 +139,16 @@ def settle(turn: LockedTurn, decision: Step) -> None:
     transaction.on_commit(wakeup.wake)
 
 
-def _as_of_now(user: User) -> User:
+def _reloaded(user: User) -> User:
     """The person as the database has them: a session or a socket may know them from before they were deactivated."""
     return get_user_model().objects.get(pk=user.pk)
 
 
-def _said(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
+def _binding(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
     """What the decision binds, as it is recorded. Raises as `decide` does."""
     if input is not None and (edit := _edit(output, decision, input)):
-        _as_shown(output, digest, edit)
-        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_changing(output, edit)}
+        _check_shown(output, digest, edit)
+        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_recorded_change(output, edit)}
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
     if decision != Decision.ANSWER:
@@ -161,37 +161,37 @@ def _said(output: Output, decision: str, digest: str, input: object, answer: str
 def _edit(output: Output, decision: str, input: object) -> Edit | None:
     """The edited call, checked; None where the input is the agent's own."""
     try:
-        payload = cleaned(input)
+        payload = as_json_object(input)
     except TypeError as error:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {error}.", {WHOLE: [str(error)]}) from error
-    if same(payload, _input(output)):
+    if same_json(payload, _input(output)):
         return None
-    shape = shape_of(output) if decision == Decision.APPROVE else None
-    if shape is None:
+    check = edit_check(output) if decision == Decision.APPROVE else None
+    if check is None:
         raise DecisionRefused("not_editable", "Nothing was decided: this cannot be edited. Decide it as it was asked.")
-    if wrong := shape.problems(payload):
+    if wrong := check.problems(payload):
         told = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
         raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {told}", wrong)
     try:
-        return shape.edit(payload)
+        return check.edit(payload)
     except ToolError as error:
         why = hide(error.message)
         raise DecisionRefused("invalid_input", f"Nothing was decided: {why}", {WHOLE: [why]}) from error
 
 
-def _changing(output: Output, edit: Edit) -> dict[str, JSON]:
+def _recorded_change(output: Output, edit: Edit) -> dict[str, JSON]:
     """The edited call's change, where it has one, or the call had that was asked about."""
     return {"change": edit.change} if edit.change or _approval(output).change else {}
 
 
-def _as_shown(output: Output, digest: str, edit: Edit) -> None:
+def _check_shown(output: Output, digest: str, edit: Edit) -> None:
     """Raises Conflict, unless all that holds of the edited call was seen: before the edit, or with it."""
     if digest == edit.digest:
         return
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
     asked = _approval(output)
-    if not edit.same_ground(asked.facts, asked.change.model_dump() if asked.change else None):
+    if not edit.same_basis(asked.facts, asked.change.model_dump() if asked.change else None):
         details = {"facts": edit.facts, "digest": edit.digest, **({"change": edit.change} if edit.change else {})}
         raise Conflict("facts_changed", "Not decided yet: with this input, something else holds.", output, details)
 
@@ -213,7 +213,7 @@ def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[
         own = asked.payload.get("payload", {}).get("input")
         given = wanted | {"input": own if wanted["input"] is None else wanted["input"]}
         taken = {name: result.payload.get(name) for name in ("decision", "answer")}
-        if same(given, taken | {"input": result.payload.get("input", own)}):
+        if same_json(given, taken | {"input": result.payload.get("input", own)}):
             return output
     raise Conflict(output.gate, f"Nothing was changed: it is {output.get_gate_display().lower()} already.", output)
 

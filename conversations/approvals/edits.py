@@ -37,9 +37,9 @@ class Edit:
     facts: list[str]
     change: dict[str, JSON] | None = None
 
-    def same_ground(self, facts: list[str], change: dict[str, JSON] | None) -> bool:
+    def same_basis(self, facts: list[str], change: dict[str, JSON] | None) -> bool:
         """Whether the call holds and begins from the same as the one with these: then an edit is all that is new."""
-        return self.facts == facts and _ground(self.change) == _ground(change)
+        return self.facts == facts and _basis(self.change) == _basis(change)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class EditCheck:
         """
         told: list[str] = list(self.asked.get("facts") or [])
         before = facts(tool, self._call(tool, self.asked.get("input", {})))
-        if _ground(change) != _ground(self.asked.get("change")):
+        if _basis(change) != _basis(self.asked.get("change")):
             return after
         if len(before) == len(after) == len(told):
             return [old if a == b else b for old, a, b in zip(told, before, after, strict=True)]
@@ -113,7 +113,7 @@ class _Folder(PlainServices):
         return folder_of(self.conversation)
 
 
-def shape_of(output: Output) -> EditCheck | None:
+def edit_check(output: Output) -> EditCheck | None:
     """What an edit of this call is checked against; None where it cannot be."""
     gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
@@ -129,7 +129,7 @@ def shape_of(output: Output) -> EditCheck | None:
     return EditCheck(output, schema, asked, tool) if schema else None
 
 
-def _ground(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:
+def _basis(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:
     """What a change begins from: which text, and what stands there."""
     return (change["path"], change["before"]) if change else None
 
@@ -143,7 +143,7 @@ def _state(tool: Tool, conversation: int) -> Any:
     return tool.plugin.State.model_validate(left)
 
 
-def same(one: JSON, other: JSON) -> bool:
+def same_json(one: JSON, other: JSON) -> bool:
     """Whether two values say exactly the same: 1 is not 1.0, nor True. False for what is no JSON."""
     try:
         return canonical(one) == canonical(other)
@@ -151,7 +151,7 @@ def same(one: JSON, other: JSON) -> bool:
         return False
 
 
-def cleaned(payload: object) -> dict[str, JSON]:
+def as_json_object(payload: object) -> dict[str, JSON]:
     """An input of somebody's own making, as JSON. Raises TypeError for what is no object that JSON can say."""
     if not isinstance(payload, dict):
         raise TypeError("an input is an object, with a value for each field")

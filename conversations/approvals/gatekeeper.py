@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 from agents.engine.actors import Actor, Kind
 from agents.engine.tools.gatekeeper import GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
-from conversations.approvals.permissions import OTHERS, OWN, requesters
+from conversations.approvals.permissions import DECIDE_OTHERS, DECIDE_OWN, requesters
 from conversations.models import Prompt
 
 OWNER_GONE = "Whoever owns this conversation may not use the site any more, so nothing is done for them."
-GONE = "Whoever approved this may not use the site any more: it has to be approved anew."
-NO_LONGER = "Whoever approved this may not decide it any more: it has to be approved anew."
+APPROVER_GONE = "Whoever approved this may not use the site any more: it has to be approved anew."
+APPROVER_NOT_ALLOWED = "Whoever approved this may not decide it any more: it has to be approved anew."
 FOUR_EYES = "Whoever asked for this approved it, and somebody else has to."
 
 
@@ -44,7 +44,7 @@ class SiteGatekeeper:
             return None
         person = User.objects.filter(pk=actor.pk, is_active=True).first() if actor.pk is not None else None
         if person is None:
-            return GONE
-        if not person.has_perm(OWN if person.pk == owner.pk else OTHERS):
-            return NO_LONGER
+            return APPROVER_GONE
+        if not person.has_perm(DECIDE_OWN if person.pk == owner.pk else DECIDE_OTHERS):
+            return APPROVER_NOT_ALLOWED
         return FOUR_EYES if tool.four_eyes and person.pk in requesters(owner.pk, prompt.asked_by_id) else None

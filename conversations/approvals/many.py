@@ -64,7 +64,7 @@ def decide_many(requests: Sequence[WantedDecision], by: User, via: str) -> list[
     allowed = [each.output_id for each in requests if each.decision in RUNS]
     if len(risks := _risks(by, allowed)) > 1:
         raise MixedRisk(risks)
-    return [_verdict(each, by, via) for each in requests]
+    return [_outcome(each, by, via) for each in requests]
 
 
 def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
@@ -76,7 +76,7 @@ def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
     return found
 
 
-def _verdict(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
+def _outcome(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
     try:
         output = decide(
             wanted.output_id,

@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 FRESH_SECONDS = 30.0
 """How long one failed write counts."""
-AGAIN_SECONDS = 1.0
-"""Before the first new try of a record; each further one waits twice as long, up to LONGEST_SECONDS."""
-LONGEST_SECONDS = 5.0
+FIRST_RETRY_SECONDS = 1.0
+"""Before the first new try of a record; each further one waits twice as long, up to LONGEST_RETRY_SECONDS."""
+LONGEST_RETRY_SECONDS = 5.0
 LEAST_BYTES = 16 * 1024 * 1024
 """With less than this free, the disk is as good as full."""
 
@@ -62,7 +62,7 @@ def is_full(error: BaseException | None) -> bool:
     return False
 
 
-def noticed(error: BaseException) -> bool:
+def report_if_full(error: BaseException) -> bool:
     """`is_full`; where it is, pages tell of it from now on, and it is logged: once, until there is space again."""
     if not is_full(error):
         return False
@@ -74,7 +74,7 @@ def noticed(error: BaseException) -> bool:
     return True
 
 
-def freed() -> None:
+def report_space() -> None:
     """Something was written: there is space again."""
     if _known.is_set():
         _known.clear()
@@ -95,42 +95,42 @@ def is_short() -> bool:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def reporting_full() -> Iterator[None]:
     """Raise DiskFull where that is why something could not be stored."""
     try:
         yield
     except Exception as error:
-        if noticed(error):
+        if report_if_full(error):
             raise DiskFull from error
         raise
     else:
-        freed()
+        report_space()
 
 
-async def patiently(
+async def retry_while_full(
     write: Callable[..., Awaitable[T]], function: Callable[..., T], *args: object, waited: Callable[[float], object]
 ) -> T:
     """What `write` does with the function, tried again and again while the disk is full: what is known is not lost.
 
     `waited` is told of the seconds before each new try.
     """
-    wait = AGAIN_SECONDS
+    wait = FIRST_RETRY_SECONDS
     while True:
         try:
             done = await write(function, *args)
         except Exception as error:
-            if not noticed(error):
+            if not report_if_full(error):
                 raise
         else:
-            freed()
+            report_space()
             return done
         since = time.monotonic()
         await asyncio.sleep(wait)
         waited(time.monotonic() - since)
-        wait = min(wait * 2, LONGEST_SECONDS)
+        wait = min(wait * 2, LONGEST_RETRY_SECONDS)
 
 
-class Honest:
+class DiskFullMiddleware:
     """Middleware: a request that fails because the disk is full is answered 507, with a sentence that says so."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -142,7 +142,7 @@ class Honest:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """What is said in the place of a fault; None for any other."""
-        if not noticed(exception):
+        if not report_if_full(exception):
             return None
         if request.path.startswith("/api/"):
             return JsonResponse({"error": {"code": "disk_full", "message": str(DiskFull())}}, status=507)

@@ -19,13 +19,13 @@ ERASURES = Erasure._meta.db_table
 REDACTIONS = Redaction._meta.db_table
 MESSAGE = "the ledger is append-only"
 
-KEPT = [field.column for field in Step._meta.concrete_fields if field.column != "payload"]
+FIXED_COLUMNS = [field.column for field in Step._meta.concrete_fields if field.column != "payload"]
 """The columns that no redaction changes."""
 
 SQLITE = {  # SHA256 is Django's own: who comes by another way has none, and is refused
     "ledger_no_update": f"""
         CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}
-        WHEN {" OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in KEPT)} OR NOT EXISTS (
+        WHEN {" OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in FIXED_COLUMNS)} OR NOT EXISTS (
             SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
             AND sha256 = SHA256(OLD.payload) AND left_sha256 = SHA256(NEW.payload))
         BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END""",
@@ -40,8 +40,8 @@ POSTGRES_BODY = f"""
         IF TG_OP = 'DELETE' THEN
             IF EXISTS (SELECT 1 FROM {ERASURES} WHERE conversation_id = OLD.conversation_id) THEN RETURN OLD; END IF;
         ELSIF TG_OP = 'UPDATE' THEN
-            IF ({", ".join(f"NEW.{column}" for column in KEPT)}) IS NOT DISTINCT FROM
-               ({", ".join(f"OLD.{column}" for column in KEPT)})
+            IF ({", ".join(f"NEW.{column}" for column in FIXED_COLUMNS)}) IS NOT DISTINCT FROM
+               ({", ".join(f"OLD.{column}" for column in FIXED_COLUMNS)})
                 AND EXISTS (SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
                             AND sha256 = encode(sha256(convert_to(OLD.payload, 'UTF8')), 'hex')
                             AND left_sha256 = encode(sha256(convert_to(NEW.payload, 'UTF8')), 'hex'))
@@ -107,7 +107,7 @@ def install(using: str = "default", **kwargs: Any) -> None:
             cursor.execute(triggers(connection)[name])
 
 
-def lift(using: str = "default") -> None:
+def uninstall(using: str = "default") -> None:
     """Take the triggers down: for tests that flush the database between them."""
     connection = connections[using]
     with connection.cursor() as cursor:

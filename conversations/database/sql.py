@@ -11,7 +11,7 @@ CHANNEL = "agentsite"
 """Where PostgreSQL tells, at each commit, which conversations have new steps or drafts."""
 
 
-def notifying(conversation: str) -> str:
+def returning_notify(conversation: str) -> str:
     """SQL at the end of a statement that changes rows: what listens learns of the conversation in this column.
 
     Part of a statement that is sent anyway, so it costs no round trip. On SQLite who listens looks for itself.
@@ -41,17 +41,17 @@ def database_time() -> float:
     return value
 
 
-def held() -> str:
+def claim_age() -> str:
     """SQL for the seconds since the claim of a prompt whose lease is held; 0 otherwise."""
     return f"CASE WHEN lease_until > 0 THEN {now()} - claimed_at ELSE 0 END"
 
 
-def marks(count: int) -> str:
+def placeholders(count: int) -> str:
     """SQL for the places of so many values."""
     return ", ".join(["%s"] * count)
 
 
-def listed(words: Iterable[str]) -> str:
+def in_list(words: Iterable[str]) -> str:
     """SQL for the list of these words, which are names of our own: ('queued', 'running')."""
     quoted = ", ".join(f"'{word}'" for word in words)
     return f"({quoted})"
@@ -59,5 +59,5 @@ def listed(words: Iterable[str]) -> str:
 
 def drop_drafts(cursor: Any, prompt: int, paths: Sequence[str] | None) -> None:
     """Take away the drafts of a prompt at these paths; None: all of them."""
-    at = "" if paths is None else f" AND path IN ({marks(len(paths))})"
+    at = "" if paths is None else f" AND path IN ({placeholders(len(paths))})"
     cursor.execute(f"DELETE FROM conversations_draft WHERE prompt_id = %s{at}", [prompt, *(paths or ())])

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Aside:
+class DatabaseThread:
     """Runs functions in its thread, one after the other.
 
     Its connection is kept while somebody holds it, and else closed when nothing more is asked.
@@ -37,7 +37,7 @@ class Aside:
         with self._lock:
             self._wanted += 1
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """They have gone."""
         with self._lock:
             self._wanted -= 1
@@ -48,7 +48,7 @@ class Aside:
         job = self._submit(partial(function, *args, **kwargs))
         return await asyncio.shield(asyncio.wrap_future(job))
 
-    def later(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    def run_later(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run it when its turn comes. Nobody waits for it; that it failed is logged."""
         self._submit(partial(function, *args, **kwargs)).add_done_callback(_log_failure)
 
@@ -80,5 +80,5 @@ def _log_failure(job: Future[Any]) -> None:
         logger.warning("something was not noted down: %s", error, exc_info=error)
 
 
-read = Aside("push-reader")
-write = Aside("push-writer")
+read = DatabaseThread("push-reader")
+write = DatabaseThread("push-writer")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.edits import shape_of
+from conversations.approvals.edits import edit_check
 from conversations.display.gate import Card, Opened
 from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
@@ -43,7 +43,7 @@ def open_asked(cards: Iterable[Card], asked: Mapping[str, str]) -> None:
 
 def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm | None:
     """The fields of this call's input; None where it cannot be edited."""
-    shape = shape_of(card.row)
+    shape = edit_check(card.row)
     if shape is None:
         return None
     given: dict[str, JSON] = shape.asked.get("input", {})

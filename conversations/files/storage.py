@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 GRACE = timedelta(days=1)
 """What is younger may still get its row, or its row a step: hours longer than any request or tool takes."""
-LEFT_MOST = 10
+ORPHANS_MOST = 10
 """Contents of one night that killed workers may have left, or a hundredth of all where that is more."""
 AT_ONCE = 500
 """Files that are looked at between two signs of life."""
@@ -40,7 +40,7 @@ def store(row: File, content: Content[bytes]) -> None:
     row.content.save(row.sha256, content, save=False)
     name = PurePosixPath(str(row.content.name))
     for path in (name, *name.parents):
-        _flush(Path(settings.MEDIA_ROOT) / path)
+        _fsync(Path(settings.MEDIA_ROOT) / path)
 
 
 def sweep(alive: Callable[[], object] = lambda: None) -> int:
@@ -56,7 +56,7 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
     for month, names in _old(past, alive).items():
         rows = File.objects.filter(content__startswith=f"{month}/")
         left += names - set(rows.values_list("content", flat=True))
-    if left and (not there_were or len(left) > max(LEFT_MOST, there_were // 100)):
+    if left and (not there_were or len(left) > max(ORPHANS_MOST, there_were // 100)):
         logger.error(
             "%d files in %s are named by no row and were kept. Is this the database that belongs to them?",
             len(left),
@@ -86,19 +86,19 @@ def _old(past: datetime, alive: Callable[[], object]) -> dict[str, set[str]]:
     for number, path in enumerate(root.glob(f"{_MONTHS}/*")):
         if number % AT_ONCE == 0:
             alive()
-        if _NAME.fullmatch(path.name) and _since(path) < past.timestamp():
+        if _NAME.fullmatch(path.name) and _modified_at(path) < past.timestamp():
             found[str(path.parent.relative_to(root))].add(str(path.relative_to(root)))
     return found
 
 
-def _since(path: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:  # taken away meanwhile, with its row
         return float("inf")
 
 
-def _flush(path: Path) -> None:
+def _fsync(path: Path) -> None:
     """Have a file, or the names in a folder, on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

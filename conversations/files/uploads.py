@@ -54,7 +54,7 @@ class Upload:
     @classmethod
     def of(cls, sent: UploadedFile[bytes]) -> Upload:
         """One that a request brought. Raises BadFile for one that is too large."""
-        name = cleaned(sent.name or "")
+        name = clean_file_name(sent.name or "")
         if (sent.size or 0) > settings.AGENTSITE_UPLOAD_MB * MB:
             raise BadFile(f"{name} is too large: a file may have {settings.AGENTSITE_UPLOAD_MB} MB.")
         digest = hashlib.sha256()
@@ -64,19 +64,19 @@ class Upload:
         return cls(name, told if _MEDIA_TYPE.fullmatch(told) else UNKNOWN_TYPE, digest.hexdigest(), sent)
 
     @property
-    def named(self) -> JSON:
+    def identity(self) -> JSON:
         """What tells it from other files, for the digest of a request."""
         return [self.name, self.sha256]
 
 
-def uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
+def read_uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
     """The files that a request brought. Raises BadFile."""
     if len(sent) > FILES_MOST:
         raise BadFile(f"These are {len(sent)} files; a message takes {FILES_MOST}. Send the others with the next one.")
     return [Upload.of(each) for each in sent]
 
 
-def cleaned(name: str) -> str:
+def clean_file_name(name: str) -> str:
     """A name as it is kept: visible characters alone, no slash, no dot in front, 200 bytes, none of the site's secrets;
     "file" where nothing is left.
 
@@ -91,7 +91,7 @@ def cleaned(name: str) -> str:
     return f"{stem.decode(errors='ignore')}{suffix}" or "file"
 
 
-class Giving:
+class PendingUploads:
     """Files on their way into a conversation. What was stored of them goes again unless they are kept.
 
     All that takes long is done before the transaction, which stops every other writer: their content lies in Django's
@@ -189,7 +189,7 @@ def _logged(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Regiving:
+class ReusedFiles:
     """The files of an earlier prompt of the conversation: the content and the copy in the workspace are those."""
 
     earlier: Prompt

@@ -50,21 +50,21 @@ def remove_tree(folder: Path) -> None:
     with suppress(RecursionError, OSError):  # deeper than it can go, or gone meanwhile: told below
         shutil.rmtree(folder, ignore_errors=True)
         if folder.is_dir() and not folder.is_symlink():
-            _open_up(folder)
-            shutil.rmtree(folder, onerror=_tell)
+            _give_owner_access_to_all(folder)
+            shutil.rmtree(folder, onerror=_log_failure)
     if os.path.lexists(folder):
         logger.error("%s could not be removed whole", folder)
 
 
-def _open_up(folder: Path) -> None:
+def _give_owner_access_to_all(folder: Path) -> None:
     """Let the owner into a folder and all below it, each before it is read."""
-    _let_in(str(folder))
+    _give_owner_access(str(folder))
     for _, names, _, above in os.fwalk(folder, follow_symlinks=False):
         for name in names:
-            _let_in(name, above)
+            _give_owner_access(name, above)
 
 
-def _let_in(name: str, above: int | None = None) -> None:
+def _give_owner_access(name: str, above: int | None = None) -> None:
     """Give the owner all rights to the folder `name` of the folder `above`, a descriptor."""
     with suppress(OSError):  # no folder, or not ours: removing it tells
         folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
@@ -74,5 +74,5 @@ def _let_in(name: str, above: int | None = None) -> None:
             os.close(folder)
 
 
-def _tell(_function: object, path: str, failed: Any) -> None:
+def _log_failure(_function: object, path: str, failed: Any) -> None:
     logger.error("%s could not be removed: %s", path, failed[1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection, transaction
 
-from conversations.database.sql import drop_drafts, held, listed, now
+from conversations.database.sql import claim_age, drop_drafts, in_list, now
 from conversations.models.prompt import CLAIMABLE, State
 
 
@@ -32,7 +32,7 @@ STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
 """SQL for the strikes of the prompt `p` once it is claimed: a lease that nobody gave back is a worker lost."""
 ALONE = f"""({STRUCK} <> {STRIKES - 1} OR NOT EXISTS (
     SELECT 1 FROM conversations_prompt q
-    WHERE q.state IN {listed(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
 """SQL for whether the prompt `p`, which nobody holds, may be claimed beside those that are held.
 
 The last try before a turn is given up is made while no other such try is: a turn that takes its worker down is given up
@@ -43,7 +43,7 @@ ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NU
 """SQL for whether turns may run at all: the kill switch is off."""
 _OLDEST = f"""
     SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
-    WHERE p.state IN {listed(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
+    WHERE p.state IN {in_list(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
       AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = '{State.QUEUED}' AND NOT EXISTS (
           SELECT 1 FROM conversations_prompt q
           WHERE q.conversation_id = p.conversation_id AND q.state = '{State.QUEUED}' AND q.id < p.id)))
@@ -82,7 +82,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" running_seconds = running_seconds + {lost},"
             f" strikes = {STRUCK},"
             f" claimed_at = {now()}, lease_until = {now()} + %s"
-            f" WHERE id = %s AND state IN {listed(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
+            f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
             f" AND {ALONE.format(now=now())}"
             " RETURNING fence, strikes",
             [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
@@ -110,7 +110,7 @@ def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def spare(claim: Claim, seconds: float) -> None:
+def exclude_from_running_time(claim: Claim, seconds: float) -> None:
     """Count so many seconds since the claim as no running time."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -124,7 +124,7 @@ def release(claim: Claim) -> None:
     """Give a prompt back, to be claimed by anyone at once."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {held()}, lease_until = 0"
+            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {claim_age()}, lease_until = 0"
             " WHERE id = %s AND fence = %s AND lease_until > 0",
             [claim.prompt, claim.fence],
         )

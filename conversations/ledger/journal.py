@@ -27,7 +27,7 @@ from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
-from conversations.database.sql import drop_drafts, held, listed, marks, notifying, now
+from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders, returning_notify
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
@@ -55,24 +55,24 @@ class LedgerPlace:
     head: str
 
 
-def link(head: str, step: Step, prompt: int, payload: str) -> str:
+def chain_digest(head: str, step: Step, prompt: int, payload: str) -> str:
     """The digest of a step, chained to the one before. Over the payload's own sha256, so that it can be redacted."""
-    return link_to_content(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
+    return chain_digest_from_sha256(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
 
 
-def link_to_content(head: str, step: Step, prompt: int, content: str) -> str:
+def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -> str:
     """The same, where no more is left of the payload than its sha256."""
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
     return hashlib.sha256(line.encode()).hexdigest()
 
 
 def append(
-    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), again: float = 0.0
+    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), retake: float = 0.0
 ) -> LedgerPlace:
     """Append a record in the transaction that is open, and return where the writer stands after it.
 
     `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
-    go, because the record brings the whole; with the turn's end all of its drafts go. `again`: seconds for which the
+    go, because the record brings the whole; with the turn's end all of its drafts go. `retake`: seconds for which the
     claim's lease is taken anew, also where it ran out, if nobody else has the turn. Raises Behind where others appended
     since `place`, which then stands where they ended; Fenced where the claim has passed to another or its lease ran
     out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
@@ -83,19 +83,19 @@ def append(
         if step.id != seq:
             raise ValueError(f"step {step.id} where {seq} is next")
         payload = canonical(step.payload)
-        head = link(head, step, place.prompt, payload)
+        head = chain_digest(head, step, place.prompt, payload)
         rows.append(_step_row(place, step, payload, head))
     standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
-        _take(cursor, place, steps[-1], head, standing)
-        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, again=again)
-        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({marks(10)})", rows)
+        _advance_conversation(cursor, place, steps[-1], head, standing)
+        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, retake=retake)
+        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({placeholders(10)})", rows)
         if usage := [_usage_row(place, step, used) for step in steps if (used := spent(step)) is not None]:
-            cursor.executemany(_USAGE, usage)
+            cursor.executemany(_INSERT_USAGE, usage)
         if drafted or standing.ended:
             drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
         if record.outputs:
-            cursor.executemany(_UPSERT, [_output_row(place, output) for output in record.outputs])
+            cursor.executemany(_UPSERT_OUTPUT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:
             cursor.executemany(
                 "INSERT INTO conversations_snapshot (sha256, text) VALUES (%s, %s) ON CONFLICT DO NOTHING",
@@ -104,7 +104,7 @@ def append(
     return LedgerPlace(place.conversation, place.prompt, steps[-1].id, head)
 
 
-def _take(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
+def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
     """Lock the conversation by moving its `seq` on from where the writer stands; free the slot where the turn ends."""
     changes = ["seq = %s", "head = %s", "updated_at = %s"]
     values: list[Any] = [last.id, head, _time(last.time)]
@@ -112,14 +112,15 @@ def _take(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: Prom
         changes.append("active_prompt_id = NULLIF(active_prompt_id, %s)")
         values.append(place.prompt)
     cursor.execute(
-        f"UPDATE conversations_conversation SET {', '.join(changes)} WHERE id = %s AND seq = %s {notifying('id')}",
+        f"UPDATE conversations_conversation SET {', '.join(changes)}"
+        f" WHERE id = %s AND seq = %s {returning_notify('id')}",
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:
-        _missed(cursor, place)
+        _raise_behind(cursor, place)
 
 
-def _missed(cursor: Any, place: LedgerPlace) -> NoReturn:
+def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
     """Raise Behind with the steps that the writer has not seen, read under the lock so that they are all there are."""
     lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite's transaction is the one writer
     cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
@@ -132,7 +133,7 @@ def _missed(cursor: Any, place: LedgerPlace) -> NoReturn:
 
 
 def _write_prompt(
-    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, again: float
+    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, retake: float
 ) -> None:
     changes = [f"{name} = {name} + %s" for name in standing.counts]
     values: list[Any] = list(standing.counts.values())
@@ -143,16 +144,16 @@ def _write_prompt(
         changes.append("ended_at = %s")
         values.append(_time(steps[-1].time))
     if standing.releases:
-        changes += [f"running_seconds = running_seconds + {held()}", "lease_until = 0"]
-    elif again:
+        changes += [f"running_seconds = running_seconds + {claim_age()}", "lease_until = 0"]
+    elif retake:
         changes.append(f"lease_until = {now()} + %s")
-        values.append(again)
+        values.append(retake)
     if standing.progress:
         changes.append("strikes = 0")
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        lapsed = f" OR (lease_until > 0 AND state IN {listed(CLAIMABLE)} AND {ALLOWED})" if again else ""
+        lapsed = f" OR (lease_until > 0 AND state IN {in_list(CLAIMABLE)} AND {ALLOWED})" if retake else ""
         where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
@@ -166,7 +167,7 @@ def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tupl
     return place.conversation, step.id, place.prompt, step.path, step.actor, step.type, attempt, payload, at, digest
 
 
-USED = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
+USAGE_COLUMNS = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
 """The columns of an answer's usage, whose user is the conversation's owner."""
 
 
@@ -222,12 +223,12 @@ def _time(iso: str | None) -> Any:
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso)) if iso else None
 
 
-_USAGE = (
-    f"INSERT INTO conversations_usage ({', '.join(USED)}, user_id)"
-    f" VALUES ({marks(len(USED))}, (SELECT owner_id FROM conversations_conversation WHERE id = %s))"
+_INSERT_USAGE = (
+    f"INSERT INTO conversations_usage ({', '.join(USAGE_COLUMNS)}, user_id)"
+    f" VALUES ({placeholders(len(USAGE_COLUMNS))}, (SELECT owner_id FROM conversations_conversation WHERE id = %s))"
 )
-_UPSERT = (
-    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({marks(len(PLACED + CHANGING))})"
+_UPSERT_OUTPUT = (
+    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({placeholders(len(PLACED + CHANGING))})"
     f" ON CONFLICT (prompt_id, position) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in CHANGING)}"
 )
 
@@ -272,17 +273,17 @@ class PromptJournal:
         await self.write(self._record, record, drafted)
 
     def _record(self, record: Record, drafted: Sequence[str]) -> None:
-        at, again = time.monotonic(), self.lease_seconds if self._waited else 0.0
+        at, retake = time.monotonic(), self.lease_seconds if self._waited else 0.0
         try:
             self.before()
             with transaction.atomic():
-                place = append(self.place, record, fence=self.fence, drafted=drafted, again=again)
+                place = append(self.place, record, fence=self.fence, drafted=drafted, retake=retake)
                 crashpoint("before_commit", record.steps)
         except Exception as error:
             self._waited = self._waited or is_full(error)
             raise
         crashpoint("after_commit", record.steps)
         self.place = place  # only once it is committed
-        if again:
+        if retake:
             self._waited = False
             self.retaken(at)

@@ -15,7 +15,7 @@ from agents.engine.ledger import JSON, canonical
 from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
 
-GONE = "[redacted]"
+PLACEHOLDER = "[redacted]"
 """What stands in the place of a text."""
 MARK = "redacted"
 """A payload with this key, which is true, was redacted."""
@@ -92,7 +92,7 @@ def redacted(step: Recorded) -> str:
     return canonical(left | {MARK: True})
 
 
-def still_holds(step: Recorded) -> bool:
+def still_has_content(step: Recorded) -> bool:
     """Whether a step that was redacted holds content all the same.
 
     Of a kind from outside only its app knew what stays, and that app may be gone or have changed since: of such a step
@@ -128,7 +128,7 @@ def texts(value: JSON) -> Iterator[str]:
             yield from texts(each)
 
 
-def one_of(searched: Set[str]) -> Callable[[str], bool]:
+def contains_any(searched: Set[str]) -> Callable[[str], bool]:
     """A function that says whether a text holds one of these, each of COPY_LEAST characters or more.
 
     Pieces of theirs are looked up at every few characters of the text: thousands take hardly longer than one.
@@ -179,18 +179,22 @@ def _file(file: JSON) -> JSON:
 def _without(name: str, value: JSON) -> JSON:
     """A value of the same kind that says nothing."""
     if isinstance(value, str):
-        return GONE if value else ""
+        return PLACEHOLDER if value else ""
     if isinstance(value, bool) or value is None:
         return value if value is None else False
     if isinstance(value, int | float):
         return 0
     if isinstance(value, list):
-        return [GONE] if value and name not in EMPTY else []
+        return [PLACEHOLDER] if value and name not in EMPTY else []
     if name == "change":
-        return {"path": GONE, "before": None if value.get("before") is None else GONE, "after": GONE}
+        return {
+            "path": PLACEHOLDER,
+            "before": None if value.get("before") is None else PLACEHOLDER,
+            "after": PLACEHOLDER,
+        }
     return _emptied() if value and name not in EMPTY else {}
 
 
 def _emptied() -> dict[str, JSON]:
     """A JSON object that says that one stood here."""
-    return {MARK: GONE}
+    return {MARK: PLACEHOLDER}

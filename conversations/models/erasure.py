@@ -43,7 +43,7 @@ class Redaction(models.Model):
         return f"Step {self.seq} of conversation {self.conversation_id}, redacted by {self.redacted_by}"
 
 
-def message_gone() -> Exists:
+def message_redacted() -> Exists:
     """Of prompts: whether the message was taken out. There is nothing left then that could be asked again."""
     taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
     return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))

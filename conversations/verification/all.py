@@ -41,10 +41,10 @@ def verify_all(tell: Callable[[str], object], alive: Callable[[], object] = lamb
 
     `tell` is called with each problem as a line, `alive` again and again. What is erased meanwhile is none.
     """
-    return _checked(Verification.objects.create(), tell, alive)
+    return _run(Verification.objects.create(), tell, alive)
 
 
-def verify_this_night(alive: Callable[[], object]) -> Verification | None:
+def verify_nightly(alive: Callable[[], object]) -> Verification | None:
     """The same, once a night, however many ask; None where another one has begun it, and did not break off.
 
     What people check by hand is beside that.
@@ -55,17 +55,17 @@ def verify_this_night(alive: Callable[[], object]) -> Verification | None:
         if begun.filter(Q(ended_at__isnull=False) | Q(beat_at__gt=timezone.now() - BROKEN_OFF)).exists():
             return None
         run = Verification.objects.create(nightly=True)
-    return _checked(run, logger.error, alive)
+    return _run(run, logger.error, alive)
 
 
-def broke_off() -> bool:
+def nightly_broke_off() -> bool:
     """Whether the check of a night broke off, and none came to its end since."""
     ended = Verification.objects.exclude(ended_at=None).order_by("-pk").values_list("pk", flat=True).first()
     begun = Verification.objects.filter(nightly=True, ended_at=None, pk__gt=ended or 0)
     return begun.filter(beat_at__lt=timezone.now() - BROKEN_OFF).exists()
 
 
-def keep_schedule() -> None:
+def ensure_schedule() -> None:
     """See to it that the check stands in the schedule, once."""
     with transaction.atomic():
         rows = list(Schedule.objects.select_for_update().filter(name=SCHEDULE).order_by("pk"))
@@ -82,7 +82,7 @@ def _next_night(now: datetime) -> datetime:
     return night if night > now else night + timedelta(days=1)
 
 
-def _checked(run: Verification, tell: Callable[[str], object], alive: Callable[[], object]) -> Verification:
+def _run(run: Verification, tell: Callable[[str], object], alive: Callable[[], object]) -> Verification:
     said: list[str] = []
     # A list, no cursor: one that is open keeps SQLite's snapshot, and with others' commits this one could not write.
     for pk in list(Conversation.objects.order_by("pk").values_list("pk", flat=True)):

@@ -9,9 +9,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from agents.engine.ledger import Step, canonical
-from conversations.ledger.journal import link_to_content
-from conversations.ledger.redacted import sha256, still_holds
-from conversations.verification.rules import LedgerProblem, guarded
+from conversations.ledger.journal import chain_digest_from_sha256
+from conversations.ledger.redacted import sha256, still_has_content
+from conversations.verification.rules import LedgerProblem, reporting_errors
 
 if TYPE_CHECKING:
     from conversations.models import Step as Row
@@ -72,7 +72,7 @@ class Chain:
         A break is told once. Never raises for what stands in a step.
         """
         problems: list[LedgerProblem] = []
-        with guarded(problems, row.seq):
+        with reporting_errors(problems, row.seq):
             problems += self._wrong(row)
         self.seq, self.head = row.seq, row.digest
         return problems
@@ -82,13 +82,13 @@ class Chain:
             yield LedgerProblem(row.seq, f"follows on step {self.seq}: there is a gap")
         was, now = self.kept.get(row.seq), sha256(row.payload)
         content = was.sha256 if was else now
-        if row.digest != link_to_content(self.head, row.step(), row.prompt, content):
+        if row.digest != chain_digest_from_sha256(self.head, row.step(), row.prompt, content):
             yield LedgerProblem(row.seq, BROKEN)
         if _parsed(row.payload) is None or canonical(_parsed(row.payload)) != row.payload:
             yield LedgerProblem(row.seq, "the payload is no canonical JSON")
         if was:
             self.missing.discard(row.seq)
-            if still_holds(row):
+            if still_has_content(row):
                 yield LedgerProblem(row.seq, "was redacted, and holds content all the same")
             if was.left not in (None, now):
                 yield LedgerProblem(row.seq, "was redacted, and is not what was left of it")

@@ -13,7 +13,7 @@ from conversations.ledger.redacted import MARK, sha256
 from conversations.models import State
 from conversations.verification.chain import Chain, KeptStep, RedactedPayload
 from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
-from conversations.verification.rules import LedgerProblem, guarded, problems_of
+from conversations.verification.rules import LedgerProblem, problems_of, reporting_errors
 
 SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {
     "seq": int,
@@ -44,7 +44,7 @@ def verify_file(lines: Iterable[bytes]) -> Exported:
             digest.update(last)
             said = _parsed(last, number - 1, found)
             if number == 2:
-                _first(said, found)
+                _header(said, found)
             elif said and "seq" in said:
                 chain = chain or Chain(found.kept)
                 _step(said, number - 1, chain, found)
@@ -61,7 +61,7 @@ def verify_file(lines: Iterable[bytes]) -> Exported:
         found.problems.append(LedgerProblem(0, f"this is no ledger of the format {FORMAT}, up to version {VERSION}"))
     found.problems += chain.end()
     for pk in sorted(found.prompts.keys() | found.turns.keys()):
-        with guarded(found.problems, 0):
+        with reporting_errors(found.problems, 0):
             _turn(pk, found)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
@@ -78,7 +78,7 @@ def _parsed(line: bytes, number: int, found: Exported) -> dict[str, JSON]:
     return {}
 
 
-def _first(said: dict[str, JSON], found: Exported) -> None:
+def _header(said: dict[str, JSON], found: Exported) -> None:
     """The first line: what this is, in which version."""
     version = said.get("version")
     if said.get("format") == FORMAT and type(version) is int and 1 <= version <= VERSION:
@@ -117,11 +117,11 @@ def _turn(pk: int, found: Exported) -> None:
         found.problems.append(LedgerProblem(last, f"prompt {pk} is {'not named' if steps else 'without steps'}"))
         return
     found.problems += problems_of(steps)
-    with guarded(found.problems, last):
+    with reporting_errors(found.problems, last):
         found.problems += _totals(prompt, steps)
     for step in steps:
-        with guarded(found.problems, step.id):
-            found.problems += _told(step, found.snapshots)
+        with reporting_errors(found.problems, step.id):
+            found.problems += _snapshot(step, found.snapshots)
 
 
 def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProblem]:
@@ -136,7 +136,7 @@ def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProble
             )
 
 
-def _told(step: Step, snapshots: dict[str, str]) -> Iterator[LedgerProblem]:
+def _snapshot(step: Step, snapshots: dict[str, str]) -> Iterator[LedgerProblem]:
     name = step.payload.get("snapshot") if step.type == "action_start" else None
     if name and not (step.payload.get(MARK) and name not in snapshots) and sha256(snapshots.get(name, "")) != name:
         yield LedgerProblem(step.id, f"the snapshot {str(name)[:12]} is missing, or not what the model saw")

@@ -38,7 +38,7 @@ class LedgerProblem:
 
 
 @contextmanager
-def guarded(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
+def reporting_errors(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
     """Where a look for problems fails, that is one of them: what was tampered with may hold anything.
 
     That the database is away, or that a row went meanwhile, is raised on: it says nothing of the ledger.
@@ -50,7 +50,7 @@ def guarded(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OperationalError) and "decode" not in str(error):  # so SQLite says that a text is none
             raise
-        problems.append(LedgerProblem(seq, f"cannot be checked: {_said(error)}"))
+        problems.append(LedgerProblem(seq, f"cannot be checked: {_one_line(error)}"))
 
 
 def problems_of(steps: Iterable[Step]) -> list[LedgerProblem]:
@@ -66,18 +66,18 @@ def problems_of(steps: Iterable[Step]) -> list[LedgerProblem]:
         try:
             problems += [LedgerProblem(step.id, what) for rule in _RULES for what in rule(step, before)]
         except Exception as error:  # noqa: BLE001 - a payload that was tampered with may hold anything
-            problems.append(LedgerProblem(step.id, f"cannot be read: {_said(error)}"))
+            problems.append(LedgerProblem(step.id, f"cannot be read: {_one_line(error)}"))
         before.add(step)
     return problems + _folding(before.steps)
 
 
-def folded(steps: Iterable[Step]) -> dict[int, Output]:
+def fold_outputs(steps: Iterable[Step]) -> dict[int, Output]:
     """The outputs of a turn by position."""
     outputs = Outputs()
     return {changed.position: changed for step in steps if (changed := outputs.add(step))}
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """On one line, and no longer: it may quote whatever stood there."""
     return " ".join(repr(error).split())[:ERROR_MOST]
 
@@ -92,8 +92,8 @@ def _folding(steps: list[Step]) -> list[LedgerProblem]:
                 kept[changed.position] = changed
             standing.after([step])
         except Exception as error:  # noqa: BLE001 - no step may make the fold raise: that is the rule
-            return [LedgerProblem(step.id, f"cannot be folded: {_said(error)}")]
-    if folded(steps) != kept or PromptStanding().after(steps) != standing:
+            return [LedgerProblem(step.id, f"cannot be folded: {_one_line(error)}")]
+    if fold_outputs(steps) != kept or PromptStanding().after(steps) != standing:
         return [LedgerProblem(steps[-1].id, "folds to something else the second time")]
     return []
 

@@ -22,7 +22,7 @@ from conversations.ledger.redacted import MARK, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Step, Usage
 from conversations.models.prompt import OPEN
 from conversations.verification.chain import Chain, KeptStep, RedactedPayload
-from conversations.verification.rules import LedgerProblem, folded, guarded, problems_of
+from conversations.verification.rules import LedgerProblem, fold_outputs, problems_of, reporting_errors
 
 AT_ONCE = 500
 """Steps of a chain that are read in one go."""
@@ -50,25 +50,25 @@ def verify(conversation_id: int, alive: Alive = lambda: None) -> Verified:
     redacted or erased meanwhile, what is wrong may be only that: then all is looked at anew. Holds one turn in memory.
     """
     own = set(Prompt.objects.filter(conversation=conversation_id).values_list("pk", flat=True))
-    found, chain = Verified(), _begun(conversation_id)
-    with guarded(found.problems, 0):
+    found, chain = Verified(), _new_chain(conversation_id)
+    with reporting_errors(found.problems, 0):
         _walk_all(conversation_id, chain, found, own, alive)
     for prompt in sorted(own):
         alive()
-        with guarded(found.problems, 0):
-            _look_at(conversation_id, prompt, found.problems, alive)
-    if found.problems and _lost_something(conversation_id, since=chain):
+        with reporting_errors(found.problems, 0):
+            _check_turn(conversation_id, prompt, found.problems, alive)
+    if found.problems and _taken_out_since(conversation_id, since=chain):
         return verify(conversation_id, alive)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
 
 
-def _begun(conversation_id: int) -> Chain:
+def _new_chain(conversation_id: int) -> Chain:
     rows = Redaction.objects.filter(conversation=conversation_id).values_list("seq", "sha256", "left_sha256")
     return Chain({seq: RedactedPayload(*digests) for seq, *digests in rows})
 
 
-def _lost_something(conversation_id: int, since: Chain) -> bool:
+def _taken_out_since(conversation_id: int, since: Chain) -> bool:
     """Whether the conversation was erased, or a step of it redacted, since this chain was begun."""
     redactions = Redaction.objects.filter(conversation=conversation_id).count()
     return redactions != len(since.kept) or not Conversation.objects.filter(pk=conversation_id).exists()
@@ -101,7 +101,7 @@ def _next(conversation_id: int, after: int) -> list[Step]:
 def _walk(rows: list[Step], chain: Chain, found: Verified, own: set[int]) -> None:
     for row in rows:
         found.steps += 1
-        with guarded(found.problems, row.seq):
+        with reporting_errors(found.problems, row.seq):
             found.problems += chain.add(KeptStep.of(row))
             found.problems += _columns(row, own)
 
@@ -115,7 +115,7 @@ def _columns(row: Step, own: set[int]) -> Iterator[LedgerProblem]:
         yield LedgerProblem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
 
 
-def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive: Alive) -> None:
+def _check_turn(conversation_id: int, pk: int, problems: list[LedgerProblem], alive: Alive) -> None:
     """Add what is wrong with one turn. A conversation that was erased meanwhile is none."""
     with transaction.atomic():  # a step, its outputs and its prompt's row are written together
         try:
@@ -135,16 +135,16 @@ def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive
         _asked(prompt, steps),
         _usage(conversation, prompt, steps, usage),
     ):
-        with guarded(problems, last):
+        with reporting_errors(problems, last):
             problems += found
     for step in steps:
-        with guarded(problems, step.id):
-            problems += _named(conversation, step, alive)
+        with reporting_errors(problems, step.id):
+            problems += _references(conversation, step, alive)
 
 
 def _outputs(prompt: Prompt, steps: list[Entry], rows: dict[int, Output]) -> Iterator[LedgerProblem]:
     """The outputs of the steps are the rows, column by column."""
-    expected = folded(steps)
+    expected = fold_outputs(steps)
     for position in sorted(expected.keys() | rows.keys()):
         output, row = expected.get(position), rows.get(position)
         if output is None or row is None:
@@ -232,7 +232,7 @@ def _usage(
             )
 
 
-def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
+def _references(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
     """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
     if step.type == "action_start" and (name := step.payload.get("snapshot")):
         text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
@@ -240,14 +240,14 @@ def _named(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[Le
         if not gone and (text is None or sha256(text) != name):
             yield LedgerProblem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
     elif step.payload.get(MARK):
-        yield from _left(step)
+        yield from _redacted_files(step)
     elif step.type == "file":
         yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))), alive)
     elif step.type == "action_call" and not step.path:
-        yield from _given(conversation, step, alive)
+        yield from _uploads(conversation, step, alive)
 
 
-def _left(step: Entry) -> Iterator[LedgerProblem]:
+def _redacted_files(step: Entry) -> Iterator[LedgerProblem]:
     """Of the files that a redacted step names, none is left."""
     named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
     for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
@@ -255,7 +255,7 @@ def _left(step: Entry) -> Iterator[LedgerProblem]:
             yield LedgerProblem(step.id, f"was redacted, and the file {pk} is there all the same")
 
 
-def _given(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
+def _uploads(conversation: Conversation, step: Entry, alive: Alive) -> Iterator[LedgerProblem]:
     """The files that came with what was said."""
     try:
         given = Attached.of(step.payload["payload"])

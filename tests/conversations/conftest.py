@@ -23,7 +23,7 @@ def _lifted_for_flushes(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("transactional_db")
     guard.install()
     yield
-    guard.lift()
+    guard.uninstall()
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def whole(
 def ran(whole: Ran) -> Iterator[Ran]:
     """The same for each test: what it breaks is whole again after it."""
     with transaction.atomic():
-        guard.lift()
+        guard.uninstall()
         yield whole
         transaction.set_rollback(True)
 

@@ -148,7 +148,7 @@ def test_a_trigger_that_does_not_fire_is_missing(how: str) -> None:
 def test_putting_them_up_twice_or_without_tables_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     guard.install()
     assert guard.missing(connection) == []
-    guard.lift()
+    guard.uninstall()
     monkeypatch.setattr(guard, "STEPS", "not_there")
     guard.install()
     monkeypatch.undo()

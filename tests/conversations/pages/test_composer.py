@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from conversations.database.disk import freed
+from conversations.database.disk import report_space
 from conversations.files.uploads import MB, Upload
 from conversations.models import Conversation, File, Prompt
 from conversations.pages.chat.live import catch_up
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_stored_keeps_the_text(
             assert why in refused.text
             assert "Sum up.</textarea>" in refused.text
             assert (Conversation.objects.count(), Prompt.objects.count(), File.objects.count()) == (*before, 0)
-    freed()  # other tests' pages have nothing to say of it
+    report_space()  # other tests' pages have nothing to say of it
 
 
 def test_a_message_with_files_while_a_turn_waits_is_refused(client: Client, owner: User) -> None:

@@ -43,7 +43,7 @@ def prompt(ann: User, site: Site) -> Prompt:
 @pytest.fixture
 def unguarded(db: None) -> Iterator[None]:
     """Somebody who owns the database lifts the triggers first."""
-    guard.lift()
+    guard.uninstall()
     yield
     guard.install()
 
@@ -258,7 +258,7 @@ def test_files_are_told(prompt: Prompt) -> None:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Has somebody do this once a turn was read, before the files that it names are looked for."""
-    named = stored._named
+    named = stored._references
 
     def happens(act: Callable[[], object]) -> None:
         acts = [act]
@@ -268,7 +268,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
                 acts.pop()()
             yield from named(*read)
 
-        monkeypatch.setattr(stored, "_named", late)
+        monkeypatch.setattr(stored, "_references", late)
 
     return happens
 
