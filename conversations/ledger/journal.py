@@ -1,11 +1,11 @@
-"""The one place that writes the ledger.
+"""The journal: the only writer of the ledger.
 
 Hand-written SQL on Django's connection: measured at 0.2-0.3 ms a record against 1.4 ms through the ORM, which would
-cost a round more than a whole bare client loop. Everything else in the project is ORM.
+cost a round more than a whole bare client loop. Everything else in the project uses the ORM.
 
-A record is one transaction. It takes the conversation's row by comparing and setting `seq`: a writer that has not seen
-the last step gets `Behind`. A worker's record also proves its claim: a worker that lost its lease gets `Fenced`.
-Nothing else writes steps or outputs; `conversations.erasure.steps` alone takes content out of them.
+A record is one transaction. It locks the conversation's row by a compare-and-set of `seq`: a writer that has not seen
+the last step gets `Behind`. A worker's record also checks its claim: a worker that lost its lease gets `Fenced`.
+Nothing else writes steps or outputs; only `conversations.erasure.steps` removes content from them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ CHANGING = (
     "expires_at", "decided_by", "decided_at", "via", "note",
 )  # fmt: skip
 WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fields}
-"""How many characters a column takes: PostgreSQL refuses more, SQLite does not look."""
+"""The maximum length of each column. PostgreSQL refuses longer values; SQLite does not check."""
 
 
 @dataclass
 class LedgerPlace:
-    """Where a writer stands in a conversation's ledger: the last step it knows, and that step's digest."""
+    """A writer's position in a conversation's ledger: the last step it has seen, and that step's digest."""
 
     conversation: int
     prompt: int
@@ -56,12 +56,12 @@ class LedgerPlace:
 
 
 def chain_digest(head: str, step: Step, prompt: int, payload: str) -> str:
-    """The digest of a step, chained to the one before. Over the payload's own sha256, so that it can be redacted."""
+    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256 (see redaction)."""
     return chain_digest_from_sha256(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
 
 
 def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -> str:
-    """The same, where no more is left of the payload than its sha256."""
+    """Return the same from the SHA-256 of the payload, which is all that is left of a redacted one."""
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
     return hashlib.sha256(line.encode()).hexdigest()
 
@@ -69,13 +69,15 @@ def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -
 def append(
     place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), retake: float = 0.0
 ) -> LedgerPlace:
-    """Append a record in the transaction that is open, and return where the writer stands after it.
+    """Append a record in the open transaction; return the writer's position after it.
 
-    `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
-    go, because the record brings the whole; with the turn's end all of its drafts go. `retake`: seconds for which the
-    claim's lease is taken anew, also where it ran out, if nobody else has the turn. Raises Behind where others appended
-    since `place`, which then stands where they ended; Fenced where the claim has passed to another or its lease ran
-    out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
+    `fence` is the number of the claim under which a worker writes; None for what people do. `drafted` are the paths
+    whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted.
+    `retake` renews the claim's lease for this many seconds, even if it ran out, unless another worker has the turn.
+
+    Raises Behind if others appended since `place`, which is then moved to where they ended; Fenced if the claim has
+    passed to another worker or its lease ran out; ValueError for a gap in the ids of the steps. After any of these, the
+    caller's transaction must be rolled back.
     """
     steps = record.steps
     head, rows = place.head, []
@@ -99,13 +101,13 @@ def append(
         if record.snapshots:
             cursor.executemany(
                 "INSERT INTO conversations_snapshot (sha256, text) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-                sorted(record.snapshots.items()),  # in one order: two writers must not wait for each other
+                sorted(record.snapshots.items()),  # sorted, so that two writers cannot deadlock
             )
     return LedgerPlace(place.conversation, place.prompt, steps[-1].id, head)
 
 
 def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
-    """Lock the conversation by moving its `seq` on from where the writer stands; free the slot where the turn ends."""
+    """Lock the conversation by advancing its `seq` from the writer's position. Free the slot if the turn ends."""
     changes = ["seq = %s", "head = %s", "updated_at = %s"]
     values: list[Any] = [last.id, head, _time(last.time)]
     if standing.ended:
@@ -121,12 +123,14 @@ def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str
 
 
 def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
-    """Raise Behind with the steps that the writer has not seen, read under the lock so that they are all there are."""
-    lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite's transaction is the one writer
+    """Raise Behind with the steps that the writer has not seen, read under the lock so that none is missing."""
+    lock = (
+        "FOR UPDATE" if connection.features.has_select_for_update else ""
+    )  # on SQLite, a transaction is the only writer anyway
     cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
     found = cursor.fetchone()
     if found is None:
-        raise Fenced(f"conversation {place.conversation} is gone")
+        raise Fenced(f"conversation {place.conversation} was erased")
     missed = read_steps(place.prompt, after=place.seq)
     place.seq, place.head = found
     raise Behind(missed, place.seq)
@@ -158,7 +162,7 @@ def _write_prompt(
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
     if cursor.rowcount == 0:
-        raise Fenced(f"prompt {prompt} is another worker's now")
+        raise Fenced(f"prompt {prompt} no longer belongs to this worker")
 
 
 def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tuple[Any, ...]:
@@ -168,7 +172,7 @@ def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tupl
 
 
 USAGE_COLUMNS = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
-"""The columns of an answer's usage, whose user is the conversation's owner."""
+"""The columns of an answer's usage. Its user is the conversation's owner."""
 
 
 def _usage_row(place: LedgerPlace, step: Step, used: dict[str, int]) -> tuple[Any, ...]:
@@ -191,9 +195,9 @@ def _output_row(place: LedgerPlace, output: Output) -> tuple[Any, ...]:
 
 
 def output_columns(output: Output) -> dict[str, Any]:
-    """What a stored output's columns hold besides its place; times as ISO text, None where there is none.
+    """Return the columns of a stored output that can change; times as ISO text, or None.
 
-    `data` is the whole of it. The other texts are cut to their column, and made valid: a model words some of them.
+    `data` is the whole output. The other texts are made valid and cut to their column: a model wrote some of them.
     """
     columns: dict[str, Any] = {name: None if name.endswith("_at") else "" for name in CHANGING}
     if isinstance(output, ToolOutput):
@@ -219,7 +223,7 @@ def output_columns(output: Output) -> dict[str, Any]:
 
 
 def _time(iso: str | None) -> Any:
-    """An ISO time as the database takes it."""
+    """Return an ISO time in the form the database takes."""
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso)) if iso else None
 
 
@@ -234,7 +238,7 @@ _UPSERT_OUTPUT = (
 
 
 def read_steps(prompt: int, after: int = 0) -> list[Step]:
-    """The steps of a prompt with a seq above `after`, as the engine knows them."""
+    """Return the steps of a prompt with a seq above `after`, as engine steps."""
     rows = StepRow.objects.filter(prompt_id=prompt, seq__gt=after).order_by("seq")
     fields = rows.values_list("actor", "type", "payload", "path", "seq", "time")
     return [
@@ -248,13 +252,13 @@ def _nothing(*_: object) -> None:
 
 @dataclass
 class PromptJournal:
-    """The engine's journal of one claimed prompt. `write` runs a function in the thread that owns the connection.
+    """The engine's journal for one claimed prompt. `write` runs a function in the thread that owns the connection.
 
-    `close_drafts` is told of the paths whose results a record brings, before the record is written: from then on no
-    draft may be written there. It returns those that have one. `before` is called before each record, in that thread.
+    Before a record is written, `close_drafts` is called with the paths whose results it has: from then on, no draft may
+    be written there. It returns the paths that have one. `before` is called before each record, in that thread.
 
-    What a full disk kept from being recorded is tried again by `write`. If the lease ran out meanwhile, it is taken
-    again with the record, for `lease_seconds`; `retaken` is told since when, by the monotonic clock.
+    If a full disk prevents a record, `write` retries it. If the lease ran out meanwhile, it is renewed with the record,
+    for `lease_seconds`, and `retaken` is called with the time of that, by the monotonic clock.
     """
 
     place: LedgerPlace
@@ -267,7 +271,7 @@ class PromptJournal:
     _waited: bool = False
 
     async def record(self, record: Record) -> None:
-        """See agents.engine.interfaces.journal.Journal."""
+        """Write a record. Raises Behind and Fenced, as `append` does."""
         drafted = self.close_drafts([step.path for step in record.steps if step.type == "action_result"])
         crashpoint("before_record", record.steps)
         await self.write(self._record, record, drafted)

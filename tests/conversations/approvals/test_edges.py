@@ -179,7 +179,7 @@ def test_a_gate_that_ran_out_while_it_is_approved_expires_once(ann: User, site: 
     assert (step.actor, step.content["decision"]) == ("system", "expired")
     assert isinstance(approved, Conflict)
     assert swept in (0, 1)
-    first = "it is expired already" if swept else "nobody had answered in time"
+    first = "this is already expired" if swept else "nobody decided it in time"
     assert first in str(approved)
     site.works()
     assert site.world.done == []

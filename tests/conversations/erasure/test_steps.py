@@ -218,9 +218,9 @@ def test_a_redaction_that_was_tampered_with_is_told(ann: User, site: Site) -> No
     assert told(prompt) == ""
     guard.uninstall()
     meddle("UPDATE conversations_step SET payload = %s WHERE seq = %s", ['{"redacted":true,"text":"Mine."}', text])
-    assert f"seq {text}: was redacted, and holds content all the same" in told(prompt)
+    assert f"seq {text}: was redacted, but still has content" in told(prompt)
     Redaction.objects.create(conversation=prompt.conversation, seq=99, sha256="0" * 64, redacted_by="ann")
-    assert "seq 99: was redacted, and is not there" in told(prompt)
+    assert "seq 99: was redacted, but is missing" in told(prompt)
 
 
 @pytest.mark.parametrize(
@@ -240,9 +240,9 @@ def test_what_was_left_of_a_step_is_kept_as_well(
     row = Row.objects.get(prompt=prompt, type=type, path=path)
     guard.uninstall()
     meddle("UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | change), row.pk])
-    assert f"seq {row.seq}: was redacted, and is not what was left of it" in told(prompt)
+    assert f"seq {row.seq}: was redacted, but is not what the redaction left" in told(prompt)
     Redaction.objects.filter(seq=row.seq).update(left_sha256="")
-    assert f"seq {row.seq}: was redacted, and is not what was left of it" in told(prompt)
+    assert f"seq {row.seq}: was redacted, but is not what the redaction left" in told(prompt)
 
 
 def told(prompt: Prompt) -> str:

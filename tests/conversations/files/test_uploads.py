@@ -240,10 +240,10 @@ def test_names_are_kept_as_they_can_be_seen(name: str, kept: str) -> None:
 def test_what_is_too_much_is_refused_by_name(settings: Any) -> None:
     settings.AGENTSITE_UPLOAD_MB = 1
     assert Upload.of(SimpleUploadedFile("fits.bin", b"x" * MB)).content.size == MB
-    with pytest.raises(BadFile, match=r"big\.bin is too large: a file may have 1 MB\."):
+    with pytest.raises(BadFile, match=r"big\.bin is too large\. A file can have up to 1 MB\."):
         read_uploads([SimpleUploadedFile("big.bin", b"x" * (MB + 1))])
     many: list[UploadedFile[bytes]] = [SimpleUploadedFile(f"{n}.txt", b"x") for n in range(11)]
-    with pytest.raises(BadFile, match="These are 11 files; a message takes 10"):
+    with pytest.raises(BadFile, match="You attached 11 files; a message can have 10"):
         read_uploads(many)
     assert len(read_uploads(many[:10])) == 10
 
@@ -266,7 +266,7 @@ def test_erasing_takes_them_all(ann: User) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("UPDATE conversations_file SET name = 'x.csv'", "differs from what was said of it: name"),
+        ("UPDATE conversations_file SET name = 'x.csv'", "differs from what the step says: name"),
         ("UPDATE conversations_file SET sha256 = 'x'", "is not what was stored"),
         ("DELETE FROM conversations_file", "is missing"),
     ],

@@ -177,7 +177,7 @@ def test_a_key_too_many_is_refused_in_words(mara: User, monkeypatch: pytest.Monk
     client = signed_in(mara)
     pages = [client.post(reverse("make-key"), {"key-name": "x", "key-days": "30"}) for _ in range(2)]
     assert [page.status_code for page in pages] == [201, 400]
-    assert "revoke one that is not needed first" in pages[1].content.decode()
+    assert "Revoke one that you no longer need first" in pages[1].content.decode()
 
 
 def test_a_key_is_revoked_by_its_owner_alone(mara: User, bob: User) -> None:
