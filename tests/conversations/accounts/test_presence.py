@@ -1,4 +1,4 @@
-"""Who looks at a page now, by the database's clock."""
+"""Presence: which users have a page open, by the database's clock."""
 
 import pytest
 from django.contrib.auth.models import User

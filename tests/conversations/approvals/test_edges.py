@@ -1,4 +1,4 @@
-"""Where decisions meet stale pages, time, crashes and messages: each ends in one state that is told."""
+"""Edge cases of decisions: stale pages, expiry, crashes and messages. Each ends in one state, which is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approving a call with another input: checked before it is recorded, bound by its own digest, run once, both kept."""
+"""Approving a call with an edited input: it is checked, has its own digest, runs once, and both inputs are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what was approved may still start: those who approved it, and whose it is, must still be who they were."""
+"""The gatekeeper: an approved call may start only while its approver and owner still have their rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full disk (CP34): told from other errors, waited out by workers, said to people, and over when there is space."""
+"""Full disks (CP34): told from other errors, waited out by workers, shown to people, and over when there is space."""
 
 from __future__ import annotations
 

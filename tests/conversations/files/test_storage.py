@@ -1,4 +1,4 @@
-"""The contents of files: durable before their rows are, and swept where nothing came of them (CP22)."""
+"""Contents of files: durable before their rows are stored, and swept if no row or step follows (CP22)."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_folder_of_another_database_is_left_alone(ann: User, caplog: pytest.Lo
     left = [aged(stored(b"%d" % n)) for n in range(ORPHANS_MOST + bool(rows) if rows else 1)]
     assert sweep() == 0
     assert all(lies_there(row.content) for row in left)
-    assert "Is this the database that belongs to them?" in caplog.text
+    assert "Is this the right database for this folder?" in caplog.text
     if rows:
         left[0].content.delete(save=False)
         assert sweep() == ORPHANS_MOST

@@ -1,4 +1,4 @@
-"""Files that come with a message: stored, copied into the workspace, read by the model; or nothing of them is left."""
+"""Uploads: stored, copied into the workspace and read by the model; or nothing of them is left."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_taken_back_hides_no_error(
     with pytest.raises(TurnInProgress):
         start_prompt(conversation, ann, SUM, files=[sent(), sent("b.csv")])
     assert copies() == []
-    told = [record.getMessage() for record in caplog.records if "left behind" in record.message]
+    told = [record.getMessage() for record in caplog.records if "could not be removed" in record.message]
     assert [name in each for name, each in zip(("sales.csv", "b.csv"), told, strict=True)] == [True, True]
 
 

@@ -1,4 +1,4 @@
-"""One record is one transaction: steps, outputs, the prompt's row, the slot, or nothing of it."""
+"""A record is one transaction: steps, outputs, the prompt's row and the slot, or none of them."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""How much one person may ask, at every start of a turn (C19)."""
+"""Quotas are checked whenever a turn starts (C19)."""
 
 from __future__ import annotations
 

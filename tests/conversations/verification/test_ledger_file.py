@@ -1,4 +1,4 @@
-"""A ledger as a file: it is checked without the database, and whatever is changed in it is found."""
+"""Ledger files: checked without the database, and every change in them is found."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""All ledgers are checked each night, once, whatever the number of hosts; what came of it is kept and shown."""
+"""The nightly check: once a night, whatever the number of hosts, with its results kept and shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a turn's steps: real turns keep them at every prefix, and each kind of breach is told."""
+"""The rules of a turn's steps: real turns keep them at every prefix, and every kind of breach is reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

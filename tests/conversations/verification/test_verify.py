@@ -1,4 +1,4 @@
-"""`verify_ledger`: clean on what was recorded, and every kind of meddling is told."""
+"""`verify_ledger`: clean on recorded turns, and every kind of tampering is reported."""
 
 import io
 import random
