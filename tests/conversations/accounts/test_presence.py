@@ -10,7 +10,7 @@ from conversations.models import Account
 pytestmark = pytest.mark.django_db
 
 
-def test_whoever_looked_is_looking(ann: User, bob: User) -> None:
+def test_a_page_in_view_makes_its_user_present(ann: User, bob: User) -> None:
     assert not is_present(ann.pk)  # who has no account row yet
     record_presence(ann.pk)
     assert is_present(ann.pk)

@@ -242,7 +242,7 @@ def of(said: list[dict[str, object]], kind: str) -> dict[str, object]:
         (lambda said: said.pop(0), "not a ledger in the format"),
         (lambda said: said[0].update(version=True), "not a ledger in the format"),
         (lambda said: said.insert(1, {"what": 1}), "of an unknown kind"),
-        (lambda said: said.append({"prompt": 7}), "stands among the steps"),
+        (lambda said: said.append({"prompt": 7}), "is among the steps"),
         (lambda said: said[-1].update(seq="9"), "is not a step"),
         (lambda said: said[-1].update(actor="user:7"), "the chain is broken"),
         (lambda said: said.pop(), "state of prompt"),

@@ -98,7 +98,7 @@ def earlier(path: str, type: str, than_path: str, than_type: str) -> Breach:
         (changed("1/0/human", "action_result", decision="maybe"), "1/0/human was decided as 'maybe'"),
         (changed("1/0/human", "action_result", actor="model"), "1/0/human was decided by model"),
         (changed("1/0/human", "action_result", actor="tool:shell.run"), "1/0/human was decided by tool:shell.run"),
-        (changed("1/0/human", "action_result", digest="0"), "of something else than was asked"),
+        (changed("1/0/human", "action_result", digest="0"), "for something other than what was asked"),
         (changed("1/0", "action_start", digest="0"), "what started at 1/0 is not what was approved"),
         (changed("1/0", "action_start", attempt=2), "attempt 2 at 1/0 where 1 is next"),
         (changed("", "resume", resumed_reason="x"), ""),
