@@ -93,7 +93,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.csp.CspMiddleware",
-    "conversations.database.disk.Honest",
+    "conversations.database.disk.DiskFullMiddleware",
     "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

@@ -10,18 +10,18 @@ from agents.engine.secrets import keep_secret
 
 
 class ConversationsConfig(AppConfig):
-    """The record and the people's side."""
+    """The app that holds the record and everything people use."""
 
     name = "conversations"
     label = "conversations"
 
     def ready(self) -> None:
-        """Hide the site's secrets; after every migration guard the ledger and see to the default group."""
+        """Hide the site's secrets; after each migration, install the ledger's guard and create the default group."""
         from conversations.accounts import groups
         from conversations.database import checks, guard
 
         keep_secret(settings.AGENTSITE_SECRETS)
         post_migrate.connect(guard.install, sender=self)
-        post_migrate.connect(groups.make_group, sender=self)  # after auth has made the permissions
-        post_save.connect(groups.welcome, sender=settings.AUTH_USER_MODEL)
+        post_migrate.connect(groups.create_members_group, sender=self)  # after auth has created the permissions
+        post_save.connect(groups.add_to_members, sender=settings.AUTH_USER_MODEL)
         checks.register()

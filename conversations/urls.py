@@ -1,4 +1,4 @@
-"""The addresses of the people's side."""
+"""URLs of the pages, downloads and the health check."""
 
 from django.contrib.auth.views import LogoutView, PasswordResetCompleteView, PasswordResetDoneView
 from django.urls import path

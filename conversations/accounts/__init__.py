@@ -1,1 +1,1 @@
-"""People's accounts: signing in, passwords, sessions, keys, and being told by e-mail."""
+"""Accounts: names, API keys, sessions, presence, sign-in throttling and the default group."""

@@ -1,4 +1,4 @@
-"""The default group: what every person of the site may do."""
+"""The default group, which holds what every user may do."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from django.contrib.auth.models import Group, Permission, User
 MEMBERS = "Members"
 
 
-def make_group(**kwargs: Any) -> None:
-    """Make the group, and let its members decide their own approvals. A receiver of `post_migrate`."""
+def create_members_group(**kwargs: Any) -> None:
+    """Create the group, and allow its members to decide their own approvals. A receiver of `post_migrate`."""
     group, made = Group.objects.get_or_create(name=MEMBERS)
     permission = Permission.objects.filter(codename="decide_own_approval").first()
-    if made and permission:  # later on the group is the administrator's to change
+    if made and permission:  # afterwards the group is for administrators to change
         group.permissions.add(permission)
 
 
-def welcome(instance: User, created: bool, raw: bool = False, **kwargs: Any) -> None:
-    """Put a new user into the group. A receiver of the user's `post_save`."""
+def add_to_members(instance: User, created: bool, raw: bool = False, **kwargs: Any) -> None:
+    """Add a new user to the group. A receiver of the user's `post_save`."""
     if created and not raw:
         instance.groups.add(Group.objects.get_or_create(name=MEMBERS)[0])

@@ -1,4 +1,4 @@
-"""Requests of people: what a view gets behind `login_required`."""
+"""The request type of views behind `login_required`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 class PersonRequest(HttpRequest):
-    """A request of somebody who is logged in."""
+    """A request by a signed-in user."""
 
     user: User
     htmx: HtmxDetails

@@ -1,4 +1,4 @@
-"""The names of those who acted, for people to read."""
+"""Display names: what people and other actors are called."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def called(user: User) -> str:
-    """The first name; the user name where there is none."""
+def display_name(user: User) -> str:
+    """Return the user's first name, or the user name if there is none."""
     return user.first_name or user.get_username()
 
 
 def names_of(wanted: Iterable[str], reader: User | AnonymousUser) -> dict[str, str]:
-    """What each actor is called towards this reader, who is "you"."""
+    """Return the name of each actor as shown to this reader, who is called "you"."""
     wanted = set(wanted)
     parsed = [Actor.parse(actor) for actor in wanted]
     ids = [actor.pk for actor in parsed if actor.kind == Kind.USER and actor.pk is not None]
-    names = {actors.user(user.pk): called(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
+    names = {actors.user(user.pk): display_name(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
     if reader.pk is not None:
         names[actors.user(reader.pk)] = "you"
     return {actor: names.get(actor) or _other(actor) for actor in wanted}
@@ -38,9 +38,9 @@ def _other(text: str) -> str:
 
 
 def deciders(owner: User, but: Iterable[int] = ()) -> QuerySet[User]:
-    """Who may decide a call of this owner in the admin: staff with the permission, for their own calls or others'.
+    """Return who may decide this owner's calls in the admin: staff with the permission for their own or others' calls.
 
-    `but`: those who may not let it run, by primary key.
+    `but` leaves out users by primary key: those who may not approve the call.
     """
     backend = "django.contrib.auth.backends.ModelBackend"
     others = User.objects.with_perm("conversations.decide_approval", backend=backend).exclude(pk=owner.pk)

@@ -1,26 +1,26 @@
-"""Who looks at a page of the site now: whoever does is not told by e-mail that a turn waits."""
+"""Presence: which users have a page open. They are not e-mailed that a turn is waiting."""
 
 from __future__ import annotations
 
 from conversations.database.sql import database_time
 from conversations.models import Account
 
-LOOKS_SECONDS = 30.0
-"""A page in view says so every 10 s; after three that were not heard nobody looks any more."""
+PRESENT_SECONDS = 30.0
+"""A visible page reports every 10 s; after three missed reports, its user counts as away."""
 
 
-def looked(user_id: int) -> None:
-    """A page of this person is in view now, by the database's clock."""
+def record_presence(user_id: int) -> None:
+    """Record that this user has a page in view now, by the database's clock."""
     now = database_time()
     if not Account.objects.filter(user_id=user_id).update(looked_at=now):
         Account.objects.update_or_create(user_id=user_id, defaults={"looked_at": now})
 
 
-def is_looking(user_id: int, within_seconds: float = LOOKS_SECONDS) -> bool:
-    """Whether a page of this person was in view within these seconds."""
+def is_present(user_id: int, within_seconds: float = PRESENT_SECONDS) -> bool:
+    """Whether this user had a page in view within this many seconds."""
     return Account.objects.filter(user_id=user_id, looked_at__gt=database_time() - within_seconds).exists()
 
 
-def has_looked(user_id: int) -> bool:
-    """Whether a page of this person ever said that it is in view: without JavaScript none can."""
+def was_ever_present(user_id: int) -> bool:
+    """Whether a page of this user ever reported that it was in view. Without JavaScript, none can."""
     return Account.objects.filter(user_id=user_id, looked_at__gt=0).exists()

@@ -1,4 +1,4 @@
-"""Where a person is signed in, and ending it."""
+"""Sessions: signing a person out everywhere, and deleting expired sessions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def end_sessions(user: User, but: SessionBase | None = None) -> int:
-    """End every session of this person, `but` this one; returns how many. Sockets opened in them close within seconds.
+    """End every session of this user except `but`; return how many. Their sockets close within seconds.
 
-    A session does not say whose it is before it is read, so all that are valid are read: it is done rarely.
+    A session has to be decoded to know its user, so all valid sessions are read. This is done rarely.
     """
     valid = Session.objects.filter(expire_date__gt=timezone.now()).exclude(session_key=but and but.session_key)
     theirs = [row.pk for row in valid.iterator() if row.get_decoded().get(SESSION_KEY) == str(user.pk)]
@@ -24,6 +24,6 @@ def end_sessions(user: User, but: SessionBase | None = None) -> int:
     return len(theirs)
 
 
-def forget_expired() -> None:
-    """Take away the sessions that have expired: nobody else does."""
+def delete_expired_sessions() -> None:
+    """Delete expired sessions: Django does not do so by itself."""
     Session.objects.filter(expire_date__lte=timezone.now()).delete()

@@ -1,8 +1,8 @@
-"""How often a password may be tried: five times per name and address, and fifty per address, within a quarter hour.
+"""Throttling of sign-ins: within 15 minutes, five wrong passwords per name and address, and fifty per address.
 
-Who is locked out is so from this address alone: nobody can keep another out from somewhere else. What may be the
-address of everybody, that of a proxy which no setting declares, has no limit of its own. The settings name these
-functions; django-axes calls them, and keeps the failures in the database for as long as they count.
+A lock applies to one address only, so nobody can lock another person out from elsewhere. An address that everybody may
+share, that of a proxy which no setting declares, has no limit of its own. The settings name these functions;
+django-axes calls them, and keeps the failures in the database for as long as they count.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from django.utils import timezone
 if TYPE_CHECKING:  # axes ships no types
 
     class DatabaseHandler:
-        """Of axes: keeps failures in the database."""
+        """The handler of axes that keeps failures in the database."""
 
         def get_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[QuerySet[Any]]:
-            """The failures that count, for each of AXES_LOCKOUT_PARAMETERS."""
+            """Return the failures that count, for each of AXES_LOCKOUT_PARAMETERS."""
 
         def filter_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[QuerySet[Any]]:
-            """The same, those included that no longer count."""
+            """Return the same, including failures that no longer count."""
 else:
     from axes.handlers.database import AxesDatabaseHandler as DatabaseHandler
 
 Address = IPv4Address | IPv6Address
 ADDRESS_LIMIT = 50
-"""Failures from one address, whatever the names: a whole office may share it."""
+"""Failures allowed from one address, whatever the names. A whole office may share it."""
 NETWORK_BITS = 64
-"""Of an IPv6 address: whoever has one has all that begin with these bits."""
+"""The length of an IPv6 network: whoever has one address has all that begin with these bits."""
 INSIDE = [
     ip_network(network)
     for network in (
@@ -44,28 +44,29 @@ INSIDE = [
         *("::1/128", "fc00::/7", "fe80::/10"),
     )
 ]
-"""Where proxies stand: this machine, and networks that nobody reaches from outside."""
+"""Where proxies can be: this machine, and networks that cannot be reached from outside."""
 
 
 class Attempts(DatabaseHandler):
-    """Failures to sign in, with a limit of its own for an address."""
+    """The axes handler for failed sign-ins, with a separate limit per address."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Failures of this name from this address; as many as lock where the address has too many of any."""
+        """Return the failures of this name from this address; the full limit if the address itself is locked."""
         of_name, of_address = self._counts(request, credentials)
         return settings.AXES_FAILURE_LIMIT if of_address >= ADDRESS_LIMIT else of_name
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """After a success, forget this name's failures from here.
+        """After a success, forget this name's failures from this address; return how many.
 
-        Those of other names stay: or whoever has an account could sign in now and then, and guess others' for ever.
+        Failures of other names stay. Otherwise, anybody with an account could reset the count by signing in, and go on
+        guessing other people's passwords.
         """
         of_name, _of_address = self.filter_user_attempts(request, credentials)
         count, _ = of_name.delete()
         return count
 
     def locked_until(self, request: HttpRequest, credentials: dict[str, Any] | None) -> datetime:
-        """When this name can be tried again from this address."""
+        """Return when this name can be tried again from this address."""
         by_name, by_address = self.get_user_attempts(request, credentials)
         _of_name, of_address = self._counts(request, credentials)
         counted = by_address if of_address >= ADDRESS_LIMIT else by_name
@@ -74,15 +75,15 @@ class Attempts(DatabaseHandler):
         return (last or timezone.now()) + cool_off
 
     def tries_left(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """How many more failures lock this name out here."""
+        """Return how many more failures lock this name out at this address."""
         of_name, of_address = self._counts(request, credentials)
         return max(0, min(settings.AXES_FAILURE_LIMIT - of_name, ADDRESS_LIMIT - of_address))
 
     def _counts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> tuple[int, int]:
-        """Failures of the name from this address, and those of any name that count against the address."""
+        """Return the failures of this name from this address, and those of any name that count against the address."""
         by_name, by_address = self.get_user_attempts(request, credentials)
-        # Against what may be everybody's address nothing counts: fifty failures of strangers would keep all people out.
-        return _failures(by_name), 0 if may_be_everybodys(request) else _failures(by_address)
+        # Nothing counts against an address everybody may share: fifty failures of strangers would lock everyone out.
+        return _failures(by_name), 0 if may_be_shared(request) else _failures(by_address)
 
 
 def _failures(attempts: QuerySet[Any]) -> int:
@@ -90,9 +91,9 @@ def _failures(attempts: QuerySet[Any]) -> int:
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Where a request comes from: the address, of IPv6 the network; None where that is not known.
+    """Return the address a request comes from, or its network for IPv6; None if unknown.
 
-    Behind proxies of ours that is what the outermost of them wrote; without any it is whoever opened the connection.
+    Behind declared proxies, it is the address that the outermost one wrote; otherwise, whoever opened the connection.
     """
     address = _forwarded(request) or _peer(request)
     if isinstance(address, IPv6Address):
@@ -100,16 +101,16 @@ def client_address(request: HttpRequest) -> str | None:
     return str(address) if address else None
 
 
-def may_be_everybodys(request: HttpRequest) -> bool:
-    """Whether all people may come from this address: a proxy could have it, and none says who is behind it."""
+def may_be_shared(request: HttpRequest) -> bool:
+    """Whether everybody may share this address: it could be a proxy's, and no proxy says who is behind it."""
     peer = _peer(request)
     return not _forwarded(request) and (peer is None or any(peer in network for network in INSIDE))
 
 
 def _forwarded(request: HttpRequest) -> Address | None:
-    """The address that the outermost proxy of ours wrote into X-Forwarded-For; None where there is none.
+    """Return the address that the outermost declared proxy wrote into X-Forwarded-For; None if there is none.
 
-    Each proxy adds at the right the address that it was asked from. What stands further left is the sender's to choose.
+    Each proxy appends, at the right, the address that connected to it. Anything further left is up to the sender.
     """
     hops = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
     proxies: int = settings.AGENTSITE_PROXIES
@@ -129,19 +130,19 @@ def _address(text: str) -> Address | None:
 
 
 def tries_left(request: HttpRequest, username: str) -> int:
-    """How many more wrong passwords lock this name out at the address of this request."""
+    """Return how many more wrong passwords lock this name out at the address of this request."""
     handler: Attempts = AxesProxyHandler.get_implementation()
     AxesProxyHandler.update_request(request)
     return handler.tries_left(request, {"username": username})
 
 
 def forget_failures(username: str) -> None:
-    """Let this person sign in from everywhere again: they proved who they are in another way."""
+    """Let this user sign in from anywhere again, because they proved who they are in another way."""
     AxesProxyHandler.reset_attempts(username=username)
 
 
 def locked(request: HttpRequest, _response: HttpResponse | None, credentials: dict[str, Any] | None) -> HttpResponse:
-    """The page that says when to try again (429), instead of whatever the view answered."""
+    """Return the page that says when to try again (429), in place of the view's response."""
     handler: Attempts = AxesProxyHandler.get_implementation()
     until = handler.locked_until(request, credentials)
     seconds = max(1, math.ceil((until - timezone.now()).total_seconds()))

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.accounts.names import called
+from conversations.accounts.names import display_name
 from conversations.admin.base import ReadOnly, one_piece
 from conversations.admin.detail import detail
 from conversations.admin.together import together
@@ -158,7 +158,7 @@ class ApprovalAdmin(ReadOnly):
     @admin.display(description="For")
     def whose(self, obj: Approval) -> str:
         """Whose conversation it is."""
-        return inert(called(obj.conversation.owner))
+        return inert(display_name(obj.conversation.owner))
 
     @admin.display(description="Waits")
     def waits(self, obj: Approval) -> str:

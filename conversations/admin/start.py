@@ -24,7 +24,7 @@ from conversations.display.faithful import first_line
 from conversations.display.gate import Card, card
 from conversations.models import Conversation, Output, Prompt, State, Verification
 from conversations.pages.timeline.status import FAILURES
-from conversations.verification.all import LATE, broke_off
+from conversations.verification.all import LATE, nightly_broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
 
 ROWS_MOST = 6
@@ -84,7 +84,7 @@ def checked() -> Checked:
     """What came of the last check."""
     last = Verification.objects.exclude(ended_at=None).order_by("-pk").first()
     first = Conversation.objects.order_by("pk").values_list("created_at", flat=True).first()
-    return Checked(last, None if last else first, broke_off())
+    return Checked(last, None if last else first, nightly_broke_off())
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from agents.engine.decisions import Decision
 from conversations.admin.detail import loaded, person, told
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
+from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
@@ -36,7 +37,7 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
         messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
         return redirect("admin:conversations_approval_changelist")
     if request.method != "POST":
-        marks = BulkMarks("approve" if "risk" in request.GET else "leave", request.GET.get("risk"))
+        marks = BulkMarks(Decision.APPROVE if "risk" in request.GET else LEAVE, request.GET.get("risk"))
         return _page(request, pages, keys, [BulkRow(card, marks.of(card)) for card in loaded(request, *keys)])
     try:
         verdicts = _decided(request, keys)
@@ -54,13 +55,16 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
 
 def _decided(request: HttpRequest, keys: Sequence[int]) -> list[DecisionOutcome]:
     """Decide in the order shown, and report each: one that is refused does not stop the others."""
-    marked = [(key, request.POST.get(f"decision_{key}", "leave")) for key in keys]
+    marked = [(key, request.POST.get(f"decision_{key}", LEAVE)) for key in keys]
     wanted = [
         WantedDecision(
-            key, decision, request.POST.get(f"digest_{key}", ""), _reason(request) if decision == "reject" else ""
+            key,
+            decision,
+            request.POST.get(f"digest_{key}", ""),
+            _reason(request) if decision == Decision.REJECT else "",
         )
         for key, decision in marked
-        if decision != "leave"
+        if decision != LEAVE
     ]
     verdicts = decide_many(wanted, person(request), "admin")
     for verdict in verdicts:
@@ -74,7 +78,7 @@ def _reason(request: HttpRequest) -> str:
 
 
 def _after(request: HttpRequest, card: Card, problem: str) -> BulkRow:
-    return BulkRow(card, request.POST.get(f"decision_{card.row.pk}", "leave"), problem=problem)
+    return BulkRow(card, request.POST.get(f"decision_{card.row.pk}", LEAVE), problem=problem)
 
 
 def _address(keys: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from conversations.accounts.keys import SCHEME, allows, key_of
+from conversations.accounts.keys import SCHEME, allows, key_from_header
 from conversations.models import ApiKey, Scope
 
 BAD_KEY = "This key is not known, or it was revoked or has expired: make a new one on your account page."
@@ -23,7 +23,7 @@ class KeyAuthentication(BaseAuthentication):  # type: ignore[misc]
         header = get_authorization_header(request).decode("latin-1")
         if header.partition(" ")[0].lower() != SCHEME:
             return None
-        key = key_of(header)
+        key = key_from_header(header)
         if key is None:
             raise AuthenticationFailed(BAD_KEY)
         return key.user, key

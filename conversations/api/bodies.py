@@ -22,7 +22,7 @@ from agents.engine.decisions import PEOPLE_MAY
 from conversations.api.errors import Invalid, TooLarge
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
-from conversations.files.uploads import FILES_MOST, Upload, uploads
+from conversations.files.uploads import FILES_MOST, Upload, read_uploads
 from conversations.prompts.idempotency import KEY_MOST
 from conversations.prompts.listing import TITLE_MOST
 
@@ -119,7 +119,7 @@ def _form(request: Request) -> dict[str, str]:
 
 def files_of(request: Request) -> list[Upload]:
     """The files of a form; none where the body is none. Raises BadFile."""
-    return uploads(request.FILES.getlist(FILES))
+    return read_uploads(request.FILES.getlist(FILES))
 
 
 def _fields(error: ValidationError) -> dict[str, list[str]]:

@@ -1,1 +1,1 @@
-"""Approvals: who may decide, what an edit is checked against, and the one function that decides."""
+"""Approvals: who may decide, checking edits, expiry, and the one function that decides."""

@@ -1,4 +1,4 @@
-"""Deciding a gate: one function for the admin, the chat and the API."""
+"""Decisions on gates: one function for the pages, the admin and the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
-from conversations.approvals.edits import WHOLE, Edit, cleaned, same, shape_of
+from conversations.approvals.edits import TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
 from conversations.approvals.permissions import may_allow, may_decide
 from conversations.database.crashpoints import crashpoint
 from conversations.ledger import wakeup
@@ -25,14 +25,14 @@ from conversations.models import GateState, Output, State
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-CHANGED = "This is not what you were shown: look at it again."
-FOUR_EYES = "Somebody else must decide this: you asked for it. You may reject it, or stop the turn."
+CHANGED = "This is not what you were shown. Please review it again."
+FOUR_EYES = "Somebody else must decide this, because you asked for it. You can reject it, or stop the turn."
 
 
 class DecisionRefused(Exception):
-    """A decision that changes nothing. `code` is for programs; the message says what to do; `details` say where.
+    """A decision that was refused and changed nothing. `code` is for programs; the message says what to do.
 
-    The details of `invalid_input` are what is wrong, by field.
+    The `details` of `invalid_input` are the problems, by field.
     """
 
     def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
@@ -41,10 +41,10 @@ class DecisionRefused(Exception):
 
 
 class Conflict(DecisionRefused):
-    """The gate is not as it was shown: decided by another, closed, or asked anew. `output` is its present state.
+    """The gate is no longer as it was shown: it was decided, closed or asked again. `output` is its current state.
 
-    The details of `facts_changed`, which is said of an edited call, are its `facts`, its `change` where it has one that
-    is shown, and its `digest`.
+    The code `facts_changed` concerns an edited call. Its details are the `facts` of that call, its `change` if it has
+    one that is shown, and its `digest`.
     """
 
     def __init__(self, code: str, message: str, output: Output, details: Mapping[str, Any] | None = None) -> None:
@@ -63,75 +63,76 @@ def decide(
     input: object = None,
     answer: str | None = None,
 ) -> Output:
-    """Decide the gate of this output as `decision`; the turn goes on when no gate of it is left.
+    """Decide the gate of this output. The turn resumes when none of its gates is left open.
 
-    `digest` is that of the call as it was shown: another one is refused, nothing is decided. `via`: page, admin or api.
-    `reason`: why; with an approval it is a note. `input`: approve the call with this input in the place of the agent's;
-    where other facts then hold of it, or where it changes another text, that has to be seen first: `facts_changed`
-    tells it with the digest to decide by. `answer` is what a question is answered with.
+    `digest` is that of the call as it was shown; a decision with any other digest is refused. `via` is page, admin or
+    api. `reason` says why; with an approval, it is a note. `input` approves the call with this input instead of the
+    agent's. If different facts then hold of the call, or it changes another text, the person has to see that first:
+    Conflict `facts_changed` has the details, and the digest to decide with. `answer` is the answer to a question.
 
-    The same decision again by the same person returns the first result. Raises ObjectDoesNotExist (nobody was
+    The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (nobody was
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`).
     """
-    input, reason, answer = _hidden(input), hide(reason).strip(), answer and hide(answer)
+    input, reason, answer = _without_secrets(input), hide(reason).strip(), answer and hide(answer)
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
-        by = _as_of_now(by)
+        by = _reloaded(by)
         if not may_decide(by, output):
-            raise DecisionRefused("forbidden", "You may not decide this: ask somebody with the permission.")
+            raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
         if output.gate != GateState.PENDING:
             wanted = {"decision": decision, "input": input, "answer": answer}
             return _decided_already(output, turn, actors.user(by.pk), wanted)
         if turn.view.cancelled() or turn.prompt.ended:
-            raise Conflict("cancelled", "Nothing was changed: the turn was stopped.", output)
+            raise Conflict("cancelled", "Nothing was changed, because the turn was stopped.", output)
         if overdue := _is_overdue(output):
-            expire(turn, output)  # no sweep came by since: it is not to be approved for that
+            expire(turn, output)  # no sweep has expired it yet, but it must not be approved any more
         else:
-            _check_word(output, by, decision, digest)
-            said = _said(output, decision, digest, input, answer) | {"decision": decision, "via": via}
+            _check_allowed(output, by, decision, digest)
+            said = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
             more = {"reason": reason} if reason else {}
-            settle(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
+            record_decision(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
     output.refresh_from_db()
     if overdue:
-        raise Conflict("expired", "Nothing was changed: nobody had answered in time, so it has expired.", output)
+        raise Conflict("expired", "Nothing was changed, because this has expired: nobody decided it in time.", output)
     return output
 
 
-def _check_word(output: Output, by: User, decision: str, digest: str) -> None:
-    """Raise where this is no decision of what is asked, or not this person's."""
+def _check_allowed(output: Output, by: User, decision: str, digest: str) -> None:
+    """Raise unless this decision answers what is asked, and this person may make it."""
     if decision not in (answers := answers_to(output.ask)):
         if digest != output.digest:  # something else was asked when they looked
             raise Conflict("changed", CHANGED, output)
-        there_are = ", ".join(answers) or "none"
-        raise DecisionRefused("unknown_decision", f"{decision!r} is no answer to this. There are: {there_are}.")
+        allowed = ", ".join(answers) or "none"
+        raise DecisionRefused(
+            "unknown_decision", f"{decision!r} is not a decision here. Possible decisions: {allowed}."
+        )
     if decision in RUNS and not may_allow(by, output):
         raise DecisionRefused("four_eyes", FOUR_EYES)
 
 
 def _is_overdue(output: Output) -> bool:
-    """Whether its time has passed, by the database's clock."""
+    """Whether it has expired, by the database's clock."""
     return Output.objects.filter(pk=output.pk, expires_at__lte=Now()).exists()
 
 
 def expire(turn: LockedTurn, output: Output) -> None:
     """Record that nobody decided this gate in time."""
     expired = {"decision": Decision.EXPIRED.value, "digest": output.digest, "via": "system"}
-    settle(turn, Step("system", "action_result", expired, path=output.gate_path))
+    record_decision(turn, Step("system", "action_result", expired, path=output.gate_path))
 
 
-def _hidden(input: object) -> object:
-    """An input as it is kept: without the site's secrets."""
+def _without_secrets(input: object) -> object:
+    """Return an input as it is recorded, without the site's secrets."""
     try:
         return hide_in(input)
     except RecursionError as error:
-        why = "an input is not nested that deeply"
-        raise DecisionRefused("invalid_input", f"Nothing was decided: {why}.", {WHOLE: [why]}) from error
+        raise DecisionRefused("invalid_input", f"Nothing was decided: {TOO_DEEP}.", {WHOLE: [TOO_DEEP]}) from error
 
 
-def settle(turn: LockedTurn, decision: Step) -> None:
-    """Record a decision; where it was the last that the turn waits for, the turn goes on."""
+def record_decision(turn: LockedTurn, decision: Step) -> None:
+    """Record a decision. If it is the last one that the turn waits for, the turn resumes."""
     turn.append([decision])
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
         turn.append([_resume(turn)])
@@ -139,61 +140,66 @@ def settle(turn: LockedTurn, decision: Step) -> None:
     transaction.on_commit(wakeup.wake)
 
 
-def _as_of_now(user: User) -> User:
-    """The person as the database has them: a session or a socket may know them from before they were deactivated."""
+def _reloaded(user: User) -> User:
+    """Return the user as they are now: a session or socket may have loaded them before they were deactivated."""
     return get_user_model().objects.get(pk=user.pk)
 
 
-def _said(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
-    """What the decision binds, as it is recorded. Raises as `decide` does."""
+def _binding(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
+    """Return what the decision is binding for, as it is recorded. Raises as `decide` does."""
     if input is not None and (edit := _edit(output, decision, input)):
-        _as_shown(output, digest, edit)
-        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_changing(output, edit)}
+        _check_shown(output, digest, edit)
+        return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_recorded_change(output, edit)}
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
     if decision != Decision.ANSWER:
         return {"digest": output.digest}
     if not (answer or "").strip():
-        raise DecisionRefused("invalid_answer", "An answer says something.")
+        raise DecisionRefused("invalid_answer", "Write an answer first.")
     return {"digest": output.digest, "answer": answer}
 
 
 def _edit(output: Output, decision: str, input: object) -> Edit | None:
-    """The edited call, checked; None where the input is the agent's own."""
+    """Return the edited call, checked; None if the input is the agent's own."""
     try:
-        payload = cleaned(input)
+        payload = as_json_object(input)
     except TypeError as error:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {error}.", {WHOLE: [str(error)]}) from error
-    if same(payload, _input(output)):
+    if same_json(payload, _input(output)):
         return None
-    shape = shape_of(output) if decision == Decision.APPROVE else None
-    if shape is None:
-        raise DecisionRefused("not_editable", "Nothing was decided: this cannot be edited. Decide it as it was asked.")
-    if wrong := shape.problems(payload):
-        told = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
-        raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {told}", wrong)
+    check = edit_check(output) if decision == Decision.APPROVE else None
+    if check is None:
+        raise DecisionRefused("not_editable", "Nothing was decided: this call cannot be edited. Decide it as it is.")
+    if wrong := check.problems(payload):
+        listed = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
+        raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {listed}", wrong)
     try:
-        return shape.edit(payload)
+        return check.edit(payload)
     except ToolError as error:
         why = hide(error.message)
         raise DecisionRefused("invalid_input", f"Nothing was decided: {why}", {WHOLE: [why]}) from error
 
 
-def _changing(output: Output, edit: Edit) -> dict[str, JSON]:
-    """The edited call's change, where it has one, or the call had that was asked about."""
+def _recorded_change(output: Output, edit: Edit) -> dict[str, JSON]:
+    """Return the edited call's change for the record, if it or the original call has one."""
     return {"change": edit.change} if edit.change or _approval(output).change else {}
 
 
-def _as_shown(output: Output, digest: str, edit: Edit) -> None:
-    """Raises Conflict, unless all that holds of the edited call was seen: before the edit, or with it."""
+def _check_shown(output: Output, digest: str, edit: Edit) -> None:
+    """Raise Conflict unless the person saw everything about the edited call, before the edit or with it."""
     if digest == edit.digest:
         return
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
     asked = _approval(output)
-    if not edit.same_ground(asked.facts, asked.change.model_dump() if asked.change else None):
+    if not edit.same_basis(asked.facts, asked.change.model_dump() if asked.change else None):
         details = {"facts": edit.facts, "digest": edit.digest, **({"change": edit.change} if edit.change else {})}
-        raise Conflict("facts_changed", "Not decided yet: with this input, something else holds.", output, details)
+        raise Conflict(
+            "facts_changed",
+            "Not decided yet: with this input, the facts shown have changed. Please review them.",
+            output,
+            details,
+        )
 
 
 def _input(output: Output) -> dict[str, JSON]:
@@ -207,15 +213,15 @@ def _approval(output: Output) -> Approval:
 
 
 def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[str, Any]) -> Output:
-    """The same decision again, in every word of it, returns the first result."""
+    """Return the first result if this is exactly the same decision again. Raises Conflict otherwise."""
     result, asked = turn.view.result(output.gate_path), turn.view.call(output.gate_path)
     if result and asked and result.actor == actor:
         own = asked.payload.get("payload", {}).get("input")
         given = wanted | {"input": own if wanted["input"] is None else wanted["input"]}
         taken = {name: result.payload.get(name) for name in ("decision", "answer")}
-        if same(given, taken | {"input": result.payload.get("input", own)}):
+        if same_json(given, taken | {"input": result.payload.get("input", own)}):
             return output
-    raise Conflict(output.gate, f"Nothing was changed: it is {output.get_gate_display().lower()} already.", output)
+    raise Conflict(output.gate, f"Nothing was changed: this is already {output.get_gate_display().lower()}.", output)
 
 
 def _resume(turn: LockedTurn) -> Step:

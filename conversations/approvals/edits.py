@@ -1,4 +1,4 @@
-"""Another input than the agent asked for: what it is checked against, what then holds of the call, what it changes."""
+"""Edits: approving a call with another input. Checks the input, and finds the facts and change of the edited call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from conversations.files.workspaces import folder_of
 from conversations.models import Output, Snapshot, Step
 
 WHOLE = "input"
-"""The place of what is wrong with an input as a whole."""
+"""The key of problems that concern an input as a whole."""
+TOO_DEEP = "the input is nested too deeply"
 
 
 @dataclass(frozen=True)
 class Edit:
-    """An input that a person put in the place of the agent's, the digest of that call, and what is shown of it.
+    """A person's input in place of the agent's, with the digest of that call and what is shown of it.
 
-    `change` is what it would change, as the ledger tells it; None where it is not shown, or changes nothing that is.
+    `change` is what the call would change, as recorded in the ledger; None if it changes nothing that is shown.
     """
 
     input: dict[str, JSON]
@@ -37,17 +38,17 @@ class Edit:
     facts: list[str]
     change: dict[str, JSON] | None = None
 
-    def same_ground(self, facts: list[str], change: dict[str, JSON] | None) -> bool:
-        """Whether the call holds and begins from the same as the one with these: then an edit is all that is new."""
-        return self.facts == facts and _ground(self.change) == _ground(change)
+    def same_basis(self, facts: list[str], change: dict[str, JSON] | None) -> bool:
+        """Whether the edited call has the same facts and starts from the same text, so that only the edit is new."""
+        return self.facts == facts and _basis(self.change) == _basis(change)
 
 
 @dataclass(frozen=True)
 class EditCheck:
-    """What an edit of one call is checked against, and told of it.
+    """Checks edits of one call, and works out what would then be shown.
 
-    `asked` is what the person was asked, about the call of `output`. `tool` is there where this process has the very
-    tool that was asked about: what only a plugin offers, round by round, it may not have.
+    `asked` is what the person was asked about the call of `output`. `tool` is set if this process has exactly the tool
+    that was asked about. It may not have tools that a plugin offers round by round.
     """
 
     output: Output
@@ -56,16 +57,16 @@ class EditCheck:
     tool: Tool | None
 
     def problems(self, payload: dict[str, JSON]) -> dict[str, list[str]]:
-        """What is wrong with this input, by field; empty if it is valid."""
+        """Return what is wrong with this input, by field; empty if it is valid."""
         found: dict[str, list[str]] = defaultdict(list)
         for place, why in problems(self.tool.input, payload) if self.tool else _schema_problems(self.schema, payload):
             found[place or WHOLE].append(why)
         return dict(found)
 
     def edit(self, payload: dict[str, JSON]) -> Edit:
-        """The call with this input, as the engine will name it when it is about to run.
+        """Return the call with this input, with the digest that the engine will compute before it runs.
 
-        Raises ToolError where the tool says that it cannot work.
+        Raises ToolError if the tool says that the call cannot work.
         """
         if self.tool is None:
             return self._edit(payload, list(self.asked.get("facts") or []), None)
@@ -78,17 +79,17 @@ class EditCheck:
         return Edit(payload, named, now, change)
 
     def _facts(self, tool: Tool, after: list[str], change: dict[str, JSON] | None) -> list[str]:
-        """A fact that the edit does not change stays as the worker said it, who may stand on another machine.
+        """Return the facts of the edited call. Unchanged ones stay as the worker stated them, maybe on another machine.
 
-        Not so where the text that it begins from is another by now: then what was said of it is of the past.
+        If the text it starts from has changed since, what the worker stated is outdated, and all facts are new.
         """
-        told: list[str] = list(self.asked.get("facts") or [])
+        stated: list[str] = list(self.asked.get("facts") or [])
         before = facts(tool, self._call(tool, self.asked.get("input", {})))
-        if _ground(change) != _ground(self.asked.get("change")):
+        if _basis(change) != _basis(self.asked.get("change")):
             return after
-        if len(before) == len(after) == len(told):
-            return [old if a == b else b for old, a, b in zip(told, before, after, strict=True)]
-        return told if before == after else after
+        if len(before) == len(after) == len(stated):
+            return [old if a == b else b for old, a, b in zip(stated, before, after, strict=True)]
+        return stated if before == after else after
 
     def _call(self, tool: Tool, payload: dict[str, JSON]) -> ToolCall[Any]:
         conversation = self.output.conversation
@@ -104,38 +105,38 @@ class EditCheck:
 
 @dataclass
 class _Folder(PlainServices):
-    """What a tool may look at in this process, to say what a call would do: whose it is, and the workspace."""
+    """The services a tool gets in this process to say what a call would do: its user and its workspace."""
 
     conversation: int = 0
 
     def workspace(self) -> Path:
-        """See Services."""
+        """Return the folder of the conversation's workspace."""
         return folder_of(self.conversation)
 
 
-def shape_of(output: Output) -> EditCheck | None:
-    """What an edit of this call is checked against; None where it cannot be."""
+def edit_check(output: Output) -> EditCheck | None:
+    """Return the check for edits of this call; None if it cannot be edited."""
     gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
     if asked.get("ask") != Ask.APPROVE or not asked.get("schema"):
         return None
     tool = installed_tool(str(asked.get("tool")))
     if tool and schema_digest(tool.input) != asked["schema"]:
-        tool = None  # another than the one that was asked about
+        tool = None  # not the tool that was asked about
     if tool is None and asked.get("change"):
-        return None  # nobody here can say what the edited call would change
-    # The same either way; the tool's own has its fields in order.
+        return None  # without the tool, nobody here knows what the edited call would change
+    # Both schemas are the same, but the tool's own has its fields in order.
     schema = tool.schema if tool else _recorded_schema(output, asked)
     return EditCheck(output, schema, asked, tool) if schema else None
 
 
-def _ground(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:
-    """What a change begins from: which text, and what stands there."""
+def _basis(change: dict[str, JSON] | None) -> tuple[JSON, JSON] | None:
+    """Return what a change starts from: which text, and its content."""
     return (change["path"], change["before"]) if change else None
 
 
 def _state(tool: Tool, conversation: int) -> Any:
-    """The state of the tool's plugin as the conversation's last step left it; None for a tool that has none."""
+    """Return the state of the tool's plugin after the conversation's last step; None for a tool without a plugin."""
     if tool.plugin is None:
         return None
     steps = Step.objects.filter(conversation=conversation, type="state").order_by("-seq")
@@ -143,27 +144,27 @@ def _state(tool: Tool, conversation: int) -> Any:
     return tool.plugin.State.model_validate(left)
 
 
-def same(one: JSON, other: JSON) -> bool:
-    """Whether two values say exactly the same: 1 is not 1.0, nor True. False for what is no JSON."""
+def same_json(one: JSON, other: JSON) -> bool:
+    """Whether two JSON values are exactly the same: 1 differs from 1.0 and True. False for values that are not JSON."""
     try:
         return canonical(one) == canonical(other)
     except (TypeError, ValueError, RecursionError):
         return False
 
 
-def cleaned(payload: object) -> dict[str, JSON]:
-    """An input of somebody's own making, as JSON. Raises TypeError for what is no object that JSON can say."""
+def as_json_object(payload: object) -> dict[str, JSON]:
+    """Return an untrusted input as a JSON object. Raises TypeError if it is not one."""
     if not isinstance(payload, dict):
-        raise TypeError("an input is an object, with a value for each field")
+        raise TypeError("the input must be an object with a value for each field")
     try:
         copied: dict[str, JSON] = copy_json(payload, WHOLE)
     except RecursionError as error:
-        raise TypeError("an input is not nested that deeply") from error
+        raise TypeError(TOO_DEEP) from error
     return copied
 
 
 def _recorded_schema(output: Output, asked: dict[str, JSON]) -> dict[str, JSON] | None:
-    """The schema that the model saw in the round that asked for the call, where it is the one the gate names."""
+    """Return the schema that the model saw in the round that asked for the call, if it is the one the gate names."""
     starts = Step.objects.filter(prompt=output.prompt_id, path=parent(output.path), type="action_start")
     start = starts.order_by("-seq").first()
     stored = Snapshot.objects.filter(pk=start.content.get("snapshot", "")).first() if start else None

@@ -1,4 +1,4 @@
-"""Gates that nobody decided in time. Expiry is a decision like any other: the turn goes on, and says so honestly."""
+"""Expiry of gates that nobody decided in time. It is a decision like any other: the turn resumes, and says so."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from conversations.models import GateState, Output, Prompt
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 100
-"""Gates that one sweep expires at most: the next one follows in seconds."""
+"""Gates that one sweep expires at most. The next sweep follows within seconds."""
 
 
 def expire_due() -> int:
-    """Expire the gates whose time has passed, by the database's clock; returns how many."""
+    """Expire the gates whose time has passed, by the database's clock; return how many."""
     due = Output.objects.pending().filter(expires_at__lte=Now()).order_by("asked_at")
     return sum(_expire_safely(pk, prompt) for pk, prompt in list(due.values_list("pk", "prompt_id")[:AT_ONCE]))
 
 
 def _expire_safely(output_id: int, prompt_id: int) -> bool:
-    """One gate that cannot be expired must not keep the others, nor the sweep, from their turn."""
+    """Expire one gate. If that fails, log it: it must hold up neither the other gates nor the sweep."""
     try:
         return _expire(output_id, prompt_id)
     except OperationalError:
-        raise  # the database is away: that is not this gate's fault
+        raise  # the database is unavailable: not this gate's fault
     except Prompt.DoesNotExist:
         return False  # its conversation was erased meanwhile
     except Exception:
-        logger.exception("gate %d cannot be expired", output_id, extra={"prompt": prompt_id})
+        logger.exception("gate %d could not be expired", output_id, extra={"prompt": prompt_id})
         return False
 
 

@@ -1,4 +1,4 @@
-"""Whether what was approved may still start: asked of the database when it is about to."""
+"""The site's gatekeeper: whether an approved call may still start, asked of the database just before it does."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from django.contrib.auth.models import User
 from agents.engine.actors import Actor, Kind
 from agents.engine.tools.gatekeeper import GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
-from conversations.approvals.permissions import OTHERS, OWN, requesters
+from conversations.approvals.permissions import DECIDE_OTHERS, DECIDE_OWN, requesters
 from conversations.models import Prompt
 
-OWNER_GONE = "Whoever owns this conversation may not use the site any more, so nothing is done for them."
-GONE = "Whoever approved this may not use the site any more: it has to be approved anew."
-NO_LONGER = "Whoever approved this may not decide it any more: it has to be approved anew."
-FOUR_EYES = "Whoever asked for this approved it, and somebody else has to."
+OWNER_GONE = "The owner of this conversation may no longer use the site, so nothing is done for them."
+APPROVER_GONE = "Whoever approved this may no longer use the site, so it has to be approved again."
+APPROVER_NOT_ALLOWED = "Whoever approved this may no longer decide it, so it has to be approved again."
+FOUR_EYES = "This was approved by whoever asked for it, and somebody else has to approve it."
 
 
 class SiteGatekeeper:
-    """See agents.engine.execution.gates.Gatekeeper. `write` runs a function in the thread that owns the connection."""
+    """The gatekeeper of one prompt. `write` runs a function in the thread that owns the connection."""
 
     def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
         self._write, self._prompt = write, prompt
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
-        """Leave it to a person: nobody has made rules yet."""
+        """Leave the decision to a person: there are no rules or grants."""
         return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
-        """See Gatekeeper."""
+        """Return why an approval given by this actor no longer holds; None if it does."""
         why: str | None = await self._write(self._holds, tool, by)
         return why
 
@@ -44,7 +44,7 @@ class SiteGatekeeper:
             return None
         person = User.objects.filter(pk=actor.pk, is_active=True).first() if actor.pk is not None else None
         if person is None:
-            return GONE
-        if not person.has_perm(OWN if person.pk == owner.pk else OTHERS):
-            return NO_LONGER
+            return APPROVER_GONE
+        if not person.has_perm(DECIDE_OWN if person.pk == owner.pk else DECIDE_OTHERS):
+            return APPROVER_NOT_ALLOWED
         return FOUR_EYES if tool.four_eyes and person.pk in requesters(owner.pk, prompt.asked_by_id) else None

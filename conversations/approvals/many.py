@@ -1,4 +1,4 @@
-"""Several gates decided together: each gets a verdict of its own, and one that is refused stops no other."""
+"""Deciding several gates together. Each is decided separately, and a refused one does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 TOGETHER_MOST = 20
-"""Gates that are decided together: more are signed without being read."""
+"""Gates that can be decided together. More than that would be signed without being read."""
 
 
 @dataclass(frozen=True)
 class WantedDecision:
-    """One decision that somebody makes: what `decide` is given."""
+    """One decision of several, with the arguments of `decide`."""
 
     output_id: int
     decision: str
@@ -33,20 +33,20 @@ class WantedDecision:
 
 
 class MixedRisk(DecisionRefused):
-    """Calls of several risks were to be allowed together, so nothing was decided. `risks`: the calls of each, by id."""
+    """Calls of different risks were to be approved together, so nothing was decided. `risks`: output ids by risk."""
 
     def __init__(self, risks: Mapping[str, Sequence[int]]) -> None:
         words = ", ".join(sorted(risks))
         super().__init__(
             "mixed_risk",
-            f"Nothing was decided: these carry different risks ({words}). Approve those of one risk, then the others.",
+            f"Nothing was decided: these have different risks ({words}). Approve those of one risk, then the others.",
             {"risks": {risk: list(ids) for risk, ids in risks.items()}},
         )
 
 
 @dataclass(frozen=True)
 class DecisionOutcome:
-    """What became of one of them: the decided output, or why it was refused."""
+    """The outcome of one decision: the decided output, or why it was refused."""
 
     output_id: int
     output: Output | None = None
@@ -54,21 +54,21 @@ class DecisionOutcome:
 
 
 def decide_many(requests: Sequence[WantedDecision], by: User, via: str) -> list[DecisionOutcome]:
-    """Decide each for itself, in this order, which is that of the verdicts; see `decide`.
+    """Make these decisions one by one, as `decide` does; return their outcomes in the same order.
 
-    A gate that nobody was asked is refused as `not_found`. Raises ValueError for more than TOGETHER_MOST, MixedRisk
-    where calls of different risks are to run: who says yes to many at once looks at them as one (C14).
+    A gate that does not exist is refused as `not_found`. Raises ValueError for more than TOGETHER_MOST, and MixedRisk
+    if calls of different risks would run: people who approve many at once look at them as one (C14).
     """
     if len(requests) > TOGETHER_MOST:
-        raise ValueError(f"at most {TOGETHER_MOST} can be decided together: so many can be read")
+        raise ValueError(f"at most {TOGETHER_MOST} can be decided together")
     allowed = [each.output_id for each in requests if each.decision in RUNS]
     if len(risks := _risks(by, allowed)) > 1:
         raise MixedRisk(risks)
-    return [_verdict(each, by, via) for each in requests]
+    return [_outcome(each, by, via) for each in requests]
 
 
 def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
-    """Those of these gates that wait and are shown to this person, by their risk."""
+    """Return those of these gates that are pending and shown to this person, by risk."""
     found: dict[str, list[int]] = {}
     waiting = shown_to(by, Output.objects.pending()).filter(pk__in=outputs).order_by("prompt_id", "position")
     for pk, risk in waiting.values_list("pk", "risk"):
@@ -76,7 +76,7 @@ def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
     return found
 
 
-def _verdict(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
+def _outcome(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
     try:
         output = decide(
             wanted.output_id,
@@ -89,7 +89,7 @@ def _verdict(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
             answer=wanted.answer,
         )
     except ObjectDoesNotExist:
-        return DecisionOutcome(wanted.output_id, refused=DecisionRefused("not_found", "This is not there."))
+        return DecisionOutcome(wanted.output_id, refused=DecisionRefused("not_found", "This approval does not exist."))
     except DecisionRefused as refused:
         return DecisionOutcome(wanted.output_id, refused=refused)
     return DecisionOutcome(wanted.output_id, output)

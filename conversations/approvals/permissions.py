@@ -1,4 +1,4 @@
-"""Who may decide."""
+"""Permissions: who may see, decide and approve calls."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from conversations.models import Output
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
-OWN, OTHERS = "conversations.decide_own_approval", "conversations.decide_approval"
+DECIDE_OWN, DECIDE_OTHERS = "conversations.decide_own_approval", "conversations.decide_approval"
 
 
 Gated = TypeVar("Gated", bound=Output)
 
 
 def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Gated]) -> QuerySet[Gated]:
-    """Those of the outputs that the admin's approvals show: all to whoever decides for others, else a person's own."""
-    if staff.has_perm(OTHERS):
+    """Return the outputs that the admin shows as approvals: all to people who decide for others, else their own."""
+    if staff.has_perm(DECIDE_OTHERS):
         return outputs
     return outputs.filter(conversation__owner_id=staff.pk)
 
 
 def may_decide(user: User | AnonymousUser, output: Output) -> bool:
-    """Owners decide their own calls, others with the permission for others; neither for people who were deactivated."""
+    """Whether this user may decide: their own calls, or others', with the permission for each. Never if deactivated."""
     if not user.is_active:
         return False
-    return user.has_perm(OWN if output.conversation.owner_id == user.pk else OTHERS)
+    return user.has_perm(DECIDE_OWN if output.conversation.owner_id == user.pk else DECIDE_OTHERS)
 
 
 def may_allow(user: User | AnonymousUser, output: Output) -> bool:
-    """Whether they may let the call run: with four eyes not whoever asked for the turn, superusers included (C13)."""
-    return may_decide(user, output) and user.pk not in kept_out(output)
+    """Whether this user may approve the call. With four eyes, not if they asked for it, even as a superuser (C13)."""
+    return may_decide(user, output) and user.pk not in barred_from_allowing(output)
 
 
-def kept_out(output: Output) -> set[int]:
-    """Those who may not let the call run although they may decide: with four eyes, whoever asked for it."""
+def barred_from_allowing(output: Output) -> set[int]:
+    """Return the users who may decide but not approve: with four eyes, whoever asked for the turn."""
     return requesters(output.conversation.owner_id, output.prompt.asked_by_id) if output.who == ANOTHER else set()
 
 
 def requesters(owner: int, asked_by: int | None) -> set[int]:
-    """Whose wish a turn is: who owns its conversation, and who asked for it."""
+    """Return the users who count as having asked for a turn: the conversation's owner, and whoever asked."""
     return {owner} if asked_by is None else {owner, asked_by}

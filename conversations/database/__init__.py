@@ -1,1 +1,1 @@
-"""The database: hand-written SQL, the guard on steps, a full disk, threads of its own."""
+"""The database: hand-written SQL, the guard on steps, full disks, and threads with connections of their own."""

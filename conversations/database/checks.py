@@ -1,4 +1,4 @@
-"""System checks of the record."""
+"""Django system checks: the ledger is guarded, and commits are durable."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from conversations.database import guard
 
 
 def register() -> None:
-    """Make the checks part of `manage.py check --database default`, and of a `migrate` that does not skip them."""
+    """Register the checks. `manage.py check --database default` runs them, and `migrate` unless told to skip checks."""
     register_check(ledger_is_guarded, Tags.database)
     register_check(commits_are_durable, Tags.database)
 
 
 def ledger_is_guarded(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """The triggers stand wherever the ledger's table does."""
+    """Check that the triggers exist wherever the ledger's table does."""
     errors: list[CheckMessage] = []
     for alias in databases or ():
         connection = connections[alias]
@@ -27,7 +27,7 @@ def ledger_is_guarded(databases: Sequence[str] | None = None, **kwargs: Any) -> 
             errors.append(
                 Error(
                     f"The ledger in database {alias!r} can be changed: the triggers {', '.join(names)} are missing.",
-                    hint="Run `manage.py migrate --skip-checks`, which puts them up.",
+                    hint="Run `manage.py migrate --skip-checks`, which creates them.",
                     id="conversations.E001",
                 )
             )
@@ -35,7 +35,7 @@ def ledger_is_guarded(databases: Sequence[str] | None = None, **kwargs: Any) -> 
 
 
 def commits_are_durable(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """What PostgreSQL says it has stored survives a loss of power. SQLite is told so at each connection."""
+    """Check that commits on PostgreSQL survive a power failure. For SQLite this is set on each connection."""
     errors: list[CheckMessage] = []
     for alias in databases or ():
         connection = connections[alias]
@@ -50,8 +50,8 @@ def commits_are_durable(databases: Sequence[str] | None = None, **kwargs: Any) -
         if names:
             errors.append(
                 Error(
-                    f"A loss of power may lose what database {alias!r} has stored: {' and '.join(names)} is off.",
-                    hint="Turn it on in PostgreSQL: in postgresql.conf, or for a role or database that has its own.",
+                    f"A power failure may lose commits of database {alias!r}: {' and '.join(names)} is off.",
+                    hint="Turn it on in postgresql.conf, or for the role or database that overrides it.",
                     id="conversations.E002",
                 )
             )

@@ -1,4 +1,4 @@
-"""Named places where the crash harness kills or stops a process. Inert unless `AGENTSITE_CRASH` is set."""
+"""Crash points: named places where the crash tests kill or stop a process. Inert unless `AGENTSITE_CRASH` is set."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def crashpoint(name: str, about: Sequence[Step] = ()) -> None:
     """Kill or stop this process at the n-th pass of the point that `AGENTSITE_CRASH=point:n:KILL|STOP:file` names.
 
-    Every pass of every point is a line in `file`, with the steps it is `about`, from all processes: one that is started
-    anew is not killed again, and a run that is to be killed nowhere (n = 0) tells which passes there are. A process
-    that stops writes its id to `file.stopped` before.
+    Every pass of every point, in any process, adds a line to `file` with the steps it is `about`. So a process that is
+    restarted is not killed again, and a run with n = 0, in which nothing is killed, lists the passes that exist. A
+    process that is to be stopped first writes its id to `file.stopped`.
     """
     if not (asked := os.environ.get("AGENTSITE_CRASH")):
         return

@@ -1,7 +1,7 @@
-"""A full disk: told from other errors, shown to people, and waited out by workers.
+"""Full disks: telling them from other errors, showing them to people, and waiting until there is space again.
 
-Who finds it full touches a file beside the database, which every process of the host looks at: a page cannot ask the
-database whether it can be written. The file counts for as long as it is fresh, so nobody has to take it away.
+A process that finds the disk full touches a flag file beside the database, which every process of the host checks: a
+page cannot ask the database whether it is writable. The flag only counts while it is fresh, so nobody must remove it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FRESH_SECONDS = 30.0
-"""How long one failed write counts."""
-AGAIN_SECONDS = 1.0
-"""Before the first new try of a record; each further one waits twice as long, up to LONGEST_SECONDS."""
-LONGEST_SECONDS = 5.0
+"""How long one failed write counts: the age up to which the flag file is trusted."""
+FIRST_RETRY_SECONDS = 1.0
+"""The wait before a record is first retried. Each further wait is twice as long, up to LONGEST_RETRY_SECONDS."""
+LONGEST_RETRY_SECONDS = 5.0
 LEAST_BYTES = 16 * 1024 * 1024
-"""With less than this free, the disk is as good as full."""
+"""With less free space than this, the disk counts as full."""
 
 
 class DiskFull(Exception):
-    """The site's disk is full: nothing was stored, so it can be sent again. Tell whoever runs the site."""
+    """The site's disk is full, so nothing was stored. Tell whoever runs the site, and send it again later."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
@@ -43,12 +43,12 @@ class DiskFull(Exception):
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = ("database or disk is full", "disk i/o error")
-"""Of SQLite, which says the second where a file may grow no more. PostgreSQL has a number, 53100."""
+"""Messages of SQLite; it gives the second when a file may not grow any further. PostgreSQL has a code, 53100."""
 _known = threading.Event()
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether this error says that there is no space left, or one that it came from."""
+    """Whether this error, or one that caused it, says that there is no space left."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -62,20 +62,20 @@ def is_full(error: BaseException | None) -> bool:
     return False
 
 
-def noticed(error: BaseException) -> bool:
-    """`is_full`; where it is, pages tell of it from now on, and it is logged: once, until there is space again."""
+def report_if_full(error: BaseException) -> bool:
+    """Return `is_full(error)`. If so, pages show it from now on, and it is logged once until there is space again."""
     if not is_full(error):
         return False
     if not _known.is_set():
         _known.set()
-        logger.error("the disk is full: nothing can be recorded; going on when there is space", exc_info=error)
-    with suppress(OSError):  # then the free space tells
+        logger.error("the disk is full: nothing can be recorded until there is space again", exc_info=error)
+    with suppress(OSError):  # then the free space shows it
         _flag().touch()
     return True
 
 
-def freed() -> None:
-    """Something was written: there is space again."""
+def report_space() -> None:
+    """Report that a write succeeded, so there is space again."""
     if _known.is_set():
         _known.clear()
         logger.warning("there is space on the disk again")
@@ -84,7 +84,7 @@ def freed() -> None:
 
 
 def is_short() -> bool:
-    """Whether a process of this host found the disk full lately, or next to nothing of it is free."""
+    """Whether a process of this host recently found the disk full, or less than LEAST_BYTES are free."""
     with suppress(OSError):
         if time.time() - _flag().stat().st_mtime < FRESH_SECONDS:
             return True
@@ -95,54 +95,54 @@ def is_short() -> bool:
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Raise DiskFull where that is why something could not be stored."""
+def reporting_full() -> Iterator[None]:
+    """Turn errors caused by a full disk into DiskFull, and report whether there is space."""
     try:
         yield
     except Exception as error:
-        if noticed(error):
+        if report_if_full(error):
             raise DiskFull from error
         raise
     else:
-        freed()
+        report_space()
 
 
-async def patiently(
+async def retry_while_full(
     write: Callable[..., Awaitable[T]], function: Callable[..., T], *args: object, waited: Callable[[float], object]
 ) -> T:
-    """What `write` does with the function, tried again and again while the disk is full: what is known is not lost.
+    """Return `await write(function, *args)`, retried for as long as the disk is full, so that nothing known is lost.
 
-    `waited` is told of the seconds before each new try.
+    `waited` is called with the seconds waited before each retry.
     """
-    wait = AGAIN_SECONDS
+    wait = FIRST_RETRY_SECONDS
     while True:
         try:
             done = await write(function, *args)
         except Exception as error:
-            if not noticed(error):
+            if not report_if_full(error):
                 raise
         else:
-            freed()
+            report_space()
             return done
         since = time.monotonic()
         await asyncio.sleep(wait)
         waited(time.monotonic() - since)
-        wait = min(wait * 2, LONGEST_SECONDS)
+        wait = min(wait * 2, LONGEST_RETRY_SECONDS)
 
 
-class Honest:
-    """Middleware: a request that fails because the disk is full is answered 507, with a sentence that says so."""
+class DiskFullMiddleware:
+    """Middleware that answers 507, with an explanation, when a request fails because the disk is full."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """The response."""
+        """Return the view's response."""
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """What is said in the place of a fault; None for any other."""
-        if not noticed(exception):
+        """Return the 507 response for a full disk; None for any other error."""
+        if not report_if_full(exception):
             return None
         if request.path.startswith("/api/"):
             return JsonResponse({"error": {"code": "disk_full", "message": str(DiskFull())}}, status=507)

@@ -1,8 +1,8 @@
-"""The database's own refusal to change or delete steps.
+"""The guard: database triggers that refuse to change or delete steps.
 
-Installed after every migration and not by one: on SQLite a later AlterField remakes the table and silently drops its
-triggers. Steps of a conversation with an `Erasure` row are let go. Of a step with a `Redaction` row the payload may be
-replaced, once, and only by what was announced: that row keeps the sha256 of both.
+Installed after every migration rather than by one: on SQLite, a later AlterField recreates the table and silently drops
+its triggers. Steps of a conversation with an `Erasure` row may be deleted. The payload of a step with a `Redaction` row
+may be replaced, once, and only by the announced payload: that row holds the SHA-256 of both.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ ERASURES = Erasure._meta.db_table
 REDACTIONS = Redaction._meta.db_table
 MESSAGE = "the ledger is append-only"
 
-KEPT = [field.column for field in Step._meta.concrete_fields if field.column != "payload"]
-"""The columns that no redaction changes."""
+FIXED_COLUMNS = [field.column for field in Step._meta.concrete_fields if field.column != "payload"]
+"""The columns that not even a redaction may change."""
 
-SQLITE = {  # SHA256 is Django's own: who comes by another way has none, and is refused
+SQLITE = {  # SHA256 is a function that Django adds: other clients do not have it, and are refused
     "ledger_no_update": f"""
         CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}
-        WHEN {" OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in KEPT)} OR NOT EXISTS (
+        WHEN {" OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in FIXED_COLUMNS)} OR NOT EXISTS (
             SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
             AND sha256 = SHA256(OLD.payload) AND left_sha256 = SHA256(NEW.payload))
         BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END""",
@@ -40,8 +40,8 @@ POSTGRES_BODY = f"""
         IF TG_OP = 'DELETE' THEN
             IF EXISTS (SELECT 1 FROM {ERASURES} WHERE conversation_id = OLD.conversation_id) THEN RETURN OLD; END IF;
         ELSIF TG_OP = 'UPDATE' THEN
-            IF ({", ".join(f"NEW.{column}" for column in KEPT)}) IS NOT DISTINCT FROM
-               ({", ".join(f"OLD.{column}" for column in KEPT)})
+            IF ({", ".join(f"NEW.{column}" for column in FIXED_COLUMNS)}) IS NOT DISTINCT FROM
+               ({", ".join(f"OLD.{column}" for column in FIXED_COLUMNS)})
                 AND EXISTS (SELECT 1 FROM {REDACTIONS} WHERE conversation_id = OLD.conversation_id AND seq = OLD.seq
                             AND sha256 = encode(sha256(convert_to(OLD.payload, 'UTF8')), 'hex')
                             AND left_sha256 = encode(sha256(convert_to(NEW.payload, 'UTF8')), 'hex'))
@@ -64,12 +64,12 @@ POSTGRES = {
 
 
 def triggers(connection: BaseDatabaseWrapper) -> dict[str, str]:
-    """The triggers that must stand, by name, with the SQL that makes each."""
+    """Return the required triggers: their names, with the SQL that creates each."""
     return POSTGRES if connection.vendor == "postgresql" else SQLITE
 
 
 def missing(connection: BaseDatabaseWrapper) -> list[str]:
-    """The names of the triggers that do not stand as they must: that are not there, or are others."""
+    """Return the names of required triggers that are absent or differ from ours."""
     standing = _on_postgres(connection) if connection.vendor == "postgresql" else _on_sqlite(connection)
     return [name for name in triggers(connection) if name not in standing]
 
@@ -81,7 +81,7 @@ def _on_sqlite(connection: BaseDatabaseWrapper) -> set[str]:
 
 
 def _on_postgres(connection: BaseDatabaseWrapper) -> set[str]:
-    """Those that are not disabled, and not for replicas alone, where the function they call is ours."""
+    """Return the triggers that are enabled, not only for replicas, and that call our function."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT tgname FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid"
@@ -92,9 +92,9 @@ def _on_postgres(connection: BaseDatabaseWrapper) -> set[str]:
 
 
 def install(using: str = "default", **kwargs: Any) -> None:
-    """Put up what is missing, in the place of what another version put up. A receiver of `post_migrate`.
+    """Create the missing triggers, replacing those of another version. A receiver of `post_migrate`.
 
-    Does nothing while the tables are not there.
+    Does nothing while the tables do not exist.
     """
     connection = connections[using]
     if not {STEPS, ERASURES, REDACTIONS} <= set(connection.introspection.table_names()):
@@ -107,8 +107,8 @@ def install(using: str = "default", **kwargs: Any) -> None:
             cursor.execute(triggers(connection)[name])
 
 
-def lift(using: str = "default") -> None:
-    """Take the triggers down: for tests that flush the database between them."""
+def uninstall(using: str = "default") -> None:
+    """Drop the triggers. For tests, which flush the database between them."""
     connection = connections[using]
     with connection.cursor() as cursor:
         for name in triggers(connection):

@@ -1,6 +1,6 @@
-"""The database work of sockets and streams: one thread that reads, so that any number of clients holds one connection.
+"""Database threads for sockets and streams: one that reads, so that any number of clients needs one connection.
 
-What is written for them has a thread of its own: on SQLite a write may wait for long, and nobody waits for it.
+Writes have a thread of their own: on SQLite a write may take long, and no client should wait for it.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Aside:
-    """Runs functions in its thread, one after the other.
+class DatabaseThread:
+    """A thread that runs functions one after the other, on one database connection.
 
-    Its connection is kept while somebody holds it, and else closed when nothing more is asked.
+    The connection is kept open while anybody holds the thread, and is otherwise closed when nothing is left to run.
     """
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._lock = threading.Lock()
-        self._wanted = 0  # how many are asking, and holding
+        self._wanted = 0  # functions to run, plus holders
 
     def hold(self) -> None:
-        """There are clients: they will ask again."""
+        """Keep the connection open until `release`: there are clients, which will ask again."""
         with self._lock:
             self._wanted += 1
 
-    async def let_go(self) -> None:
-        """They have gone."""
+    async def release(self) -> None:
+        """Undo one `hold`: the clients have gone."""
         with self._lock:
             self._wanted -= 1
         await self(_nothing)
 
     async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the function returns. It runs to its end even where the caller is cancelled."""
+        """Return what the function returns. It runs to its end even if the caller is cancelled."""
         job = self._submit(partial(function, *args, **kwargs))
         return await asyncio.shield(asyncio.wrap_future(job))
 
-    def later(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run it when its turn comes. Nobody waits for it; that it failed is logged."""
+    def run_later(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Queue a function without waiting for it. A failure is logged."""
         self._submit(partial(function, *args, **kwargs)).add_done_callback(_log_failure)
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
@@ -61,7 +61,7 @@ class Aside:
         try:
             return function()
         except Error:
-            connections.close_all()  # it may be broken; the next one begins with another
+            connections.close_all()  # it may be broken; the next function opens another
             raise
         finally:
             with self._lock:
@@ -72,13 +72,13 @@ class Aside:
 
 
 def _nothing() -> None:
-    """Asked for its end: with the last that is asked for, the connection is closed."""
+    """Do nothing: the connection is closed after the last function that was asked for."""
 
 
 def _log_failure(job: Future[Any]) -> None:
     if error := job.exception():
-        logger.warning("something was not noted down: %s", error, exc_info=error)
+        logger.warning("a background write failed: %s", error, exc_info=error)
 
 
-read = Aside("push-reader")
-write = Aside("push-writer")
+read = DatabaseThread("push-reader")
+write = DatabaseThread("push-writer")

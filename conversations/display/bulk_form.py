@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agents.engine.decisions import Ask, Decision
 from conversations.approvals.many import MixedRisk
 from conversations.display.gate import Card, called_risk
+
+LEAVE = "leave"
+"""What a form sends for an approval that is left for later. It is not a decision."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class BulkRow:
     """One action of the sheet. `picked` is the verdict that is marked, `reason` what was typed with it."""
 
     card: Card
-    picked: str = "leave"
+    picked: str = LEAVE
     reason: str = ""
     problem: str = ""
 
@@ -41,7 +45,7 @@ def risks(cards: Iterable[Card]) -> list[BulkRisk]:
 
 
 def _approvable(card: Card) -> bool:
-    return card.pending and card.allow and card.row.ask == "approve"
+    return card.pending and card.allow and card.row.ask == Ask.APPROVE
 
 
 def mixed(refused: MixedRisk) -> str:
@@ -62,6 +66,6 @@ class BulkMarks:
 
     def of(self, card: Card) -> str:
         """A question, and what became of an interrupted call, are not answered with the others."""
-        if self.word == "approve":
-            return "approve" if _approvable(card) and card.row.risk == self.risk else "leave"
-        return "reject" if self.word == "reject" and card.row.ask == "approve" else "leave"
+        if self.word == Decision.APPROVE:
+            return Decision.APPROVE if _approvable(card) and card.row.risk == self.risk else LEAVE
+        return Decision.REJECT if self.word == Decision.REJECT and card.row.ask == Ask.APPROVE else LEAVE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.edits import shape_of
+from conversations.approvals.edits import edit_check
 from conversations.display.gate import Card, Opened
 from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
@@ -29,21 +29,21 @@ def open_card(card: Card, state: str, posted: Mapping[str, str] | None = None) -
     if state == "edit" and card.editable and card.allow:
         form = edit_form(card, posted)
         card.opened = Opened("edit", form) if form else Opened(problem=CANNOT)
-    elif state == "reject" and card.decidable and card.may:
-        card.opened = Opened("reject")
+    elif state == Decision.REJECT and card.decidable and card.may:
+        card.opened = Opened(Decision.REJECT)
 
 
 def open_asked(cards: Iterable[Card], asked: Mapping[str, str]) -> None:
     """Open what an address asks for, without a script: `?edit=<output>` or `?reject=<output>`."""
     for card in cards:
-        for state in ("edit", "reject"):
+        for state in ("edit", Decision.REJECT):
             if asked.get(state) == str(card.row.pk):
                 open_card(card, state)
 
 
 def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm | None:
     """The fields of this call's input; None where it cannot be edited."""
-    shape = shape_of(card.row)
+    shape = edit_check(card.row)
     if shape is None:
         return None
     given: dict[str, JSON] = shape.asked.get("input", {})
@@ -61,7 +61,7 @@ def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> 
     try:
         return decide(card.row.pk, by, decision, digest=digest, via=via, reason=reason, answer=answer)
     except DecisionRefused as refused:
-        state = "reject" if decision == Decision.REJECT and card.decidable else "plain"
+        state = Decision.REJECT if decision == Decision.REJECT and card.decidable else "plain"
         card.opened = Opened(state, text=reason or answer or "", problem=str(refused))
         raise
 

@@ -20,11 +20,11 @@ from agents.engine.ledger import JSON
 from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
-from conversations.accounts.names import called, names_of
+from conversations.accounts.names import display_name, names_of
 from conversations.display.call import result_text, shown_call
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, card
-from conversations.files.uploads import cleaned
+from conversations.files.uploads import clean_file_name
 from conversations.models import Conversation, File, GateState, Output, Prompt, State
 
 RESULT_MOST = 2_000
@@ -45,7 +45,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>&~$-])")
 
 def file_name(conversation: Conversation) -> str:
     """The name under which it is offered."""
-    return cleaned(f"{str(conversation)[:NAME_MOST].strip()}.md")
+    return clean_file_name(f"{str(conversation)[:NAME_MOST].strip()}.md")
 
 
 def exported(conversation: Conversation) -> str:
@@ -75,7 +75,7 @@ def _about(conversation: Conversation) -> str:
 
 def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iterator[str]:
     """What was said, what came of it, and how it stands."""
-    who = called(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
+    who = display_name(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
     if prompt.repeats_id:
         yield "Asked again; the answer above is the earlier one."

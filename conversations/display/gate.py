@@ -13,8 +13,8 @@ from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.paths import HUMAN
-from conversations.accounts.names import called, deciders, names_of
-from conversations.approvals.permissions import kept_out, may_allow, may_decide
+from conversations.accounts.names import deciders, display_name, names_of
+from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
 from conversations.display.call import DisplayedCall, call_of, result_text, shown_call
 from conversations.display.diff import Diff, diff
 from conversations.models import GateState, Output
@@ -251,9 +251,9 @@ def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     for each in (each for each in found if each.pending):
         each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)
         if not each.allow:
-            owner, but = each.row.conversation.owner, frozenset(kept_out(each.row))
+            owner, but = each.row.conversation.owner, frozenset(barred_from_allowing(each.row))
             if (owner.pk, but) not in others:
-                others[owner.pk, but] = [called(user) for user in deciders(owner, but)[:NAMED_MOST]]
+                others[owner.pk, but] = [display_name(user) for user in deciders(owner, but)[:NAMED_MOST]]
             each.deciders = others[owner.pk, but]
     return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.engine.ledger import JSON
-from conversations.approvals.edits import same
+from conversations.approvals.edits import same_json
 from conversations.display.faithful import spelled_out, unseen
 
 LINE_MOST = 72
@@ -57,7 +57,7 @@ class ValuePlace:
         """The simplest field that carries the value exactly."""
         wanted, value = self.schema.get("type"), self.value
         if (options := self.options) is not None:
-            known = value is ABSENT or any(same(value, option) for option in options)
+            known = value is ABSENT or any(same_json(value, option) for option in options)
             return "choice" if known else "json"
         if wanted == "string" and (self.empty or (isinstance(value, str) and _typed(value))):
             short = self.empty or ("\n" not in value and len(value) <= LINE_MOST)

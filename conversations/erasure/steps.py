@@ -25,11 +25,20 @@ from agents.plugins.files.box import Box
 from conversations.erasure.conversations import forget_snapshots
 from conversations.files.workspaces import folder_of
 from conversations.ledger.journal import CHANGING, output_columns, read_steps
-from conversations.ledger.redacted import COPY_LEAST, GONE, has_content, is_redacted, one_of, redacted, sha256, texts
+from conversations.ledger.redacted import (
+    COPY_LEAST,
+    PLACEHOLDER,
+    contains_any,
+    has_content,
+    is_redacted,
+    redacted,
+    sha256,
+    texts,
+)
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
 from conversations.prompts.listing import tell
 from conversations.prompts.titles import titled
-from conversations.verification.rules import folded
+from conversations.verification.rules import fold_outputs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -178,13 +187,13 @@ def _forget_words(conversation: Conversation, prompts: Iterable[Prompt]) -> None
     for prompt in prompts:
         said = [prompt.input, *prompt.files.order_by("pk").values_list("name", flat=True)]
         if conversation.title in {titled(text) for text in said if text}:
-            Conversation.objects.filter(pk=conversation.pk).update(title=GONE)
-        Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=GONE)
+            Conversation.objects.filter(pk=conversation.pk).update(title=PLACEHOLDER)
+        Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=PLACEHOLDER)
 
 
 def _fold_again(prompt: Prompt) -> None:
     """Store the outputs as the steps make them now."""
-    for position, output in folded(read_steps(prompt.pk)).items():
+    for position, output in fold_outputs(read_steps(prompt.pk)).items():
         columns = output_columns(output)
         times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
         changed = {**columns, **times, "type": output.type}
@@ -200,7 +209,7 @@ def _copies(conversation: Conversation, before: dict[int, str], after: Iterable[
     gone = _texts(before.values()) - _texts(after)
     if not gone:
         return []
-    holds = one_of({canonical(text)[1:-1] for text in gone})
+    holds = contains_any({canonical(text)[1:-1] for text in gone})
     steps = Step.objects.filter(conversation=conversation).order_by("seq").values_list("seq", "payload")
     return [seq for seq, payload in steps.iterator() if seq not in before and holds(payload)]
 

@@ -1,4 +1,4 @@
-"""Downloads."""
+"""Downloads of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conversations.models import File
 
 
 class Download(FileResponse):
-    """A file that is sent while it is read: Django by itself would first read all of it into memory."""
+    """A response that sends a file while reading it. Django alone would first read all of it into memory."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = iter(self)
@@ -27,12 +27,12 @@ class Download(FileResponse):
 @login_required
 @require_GET
 def download(request: PersonRequest, pk: int) -> Download:
-    """A file, for its reader."""
+    """Send a file to the owner of its conversation. Raises Http404."""
     return attachment(get_object_or_404(File.objects.visible_to(request.user), pk=pk))
 
 
 def attachment(file: File) -> Download:
-    """A file, to be saved and never shown here: what is in it is a model's, and hostile. Raises Http404."""
+    """Return a file as a download. It is never displayed here: a model's files may be hostile. Raises Http404."""
     try:
         content = file.content.open("rb")
     except FileNotFoundError as error:

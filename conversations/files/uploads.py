@@ -1,4 +1,4 @@
-"""Files that people give with a message: what is taken, and how they come into the record and into the workspace."""
+"""Uploads: the files sent with a message, how they are checked, and how they get into record and workspace."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from conversations.models import File, Prompt
 
 logger = logging.getLogger(__name__)
 FILES_MOST = 10
-"""Files of one message."""
+"""Files per message."""
 MB = 1024 * 1024
 _NAME_BYTES = 200
-"""Of a name: with a number behind it it still fits into a folder, where 255 is the limit."""
+"""Bytes of a name. With a number appended, it still fits the limit of file systems, 255."""
 _SUFFIX_BYTES = 20
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,48}/[a-z0-9][a-z0-9!#$&^_.+-]{0,48}")
 UNKNOWN_TYPE = "application/octet-stream"
 
 
 class BadFile(ValueError):
-    """A file that cannot be taken; the message names it and says why and what to do."""
+    """A file that cannot be accepted. The message names it, says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file as it was sent: checked, not stored yet. `sha256` is that of its content."""
+    """An uploaded file, checked but not stored yet. `sha256` is the digest of its content."""
 
     name: str
     media_type: str
@@ -53,34 +53,36 @@ class Upload:
 
     @classmethod
     def of(cls, sent: UploadedFile[bytes]) -> Upload:
-        """One that a request brought. Raises BadFile for one that is too large."""
-        name = cleaned(sent.name or "")
+        """Check a file of a request. Raises BadFile if it is too large."""
+        name = clean_file_name(sent.name or "")
         if (sent.size or 0) > settings.AGENTSITE_UPLOAD_MB * MB:
-            raise BadFile(f"{name} is too large: a file may have {settings.AGENTSITE_UPLOAD_MB} MB.")
+            raise BadFile(f"{name} is too large. A file can have up to {settings.AGENTSITE_UPLOAD_MB} MB.")
         digest = hashlib.sha256()
         for chunk in sent.chunks():
             digest.update(chunk)
-        told = (sent.content_type or "").lower()
-        return cls(name, told if _MEDIA_TYPE.fullmatch(told) else UNKNOWN_TYPE, digest.hexdigest(), sent)
+        media_type = (sent.content_type or "").lower()
+        return cls(name, media_type if _MEDIA_TYPE.fullmatch(media_type) else UNKNOWN_TYPE, digest.hexdigest(), sent)
 
     @property
-    def named(self) -> JSON:
-        """What tells it from other files, for the digest of a request."""
+    def identity(self) -> JSON:
+        """What identifies the file in the digest of a request: its name and content."""
         return [self.name, self.sha256]
 
 
-def uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
-    """The files that a request brought. Raises BadFile."""
+def read_uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
+    """Check the files of a request. Raises BadFile."""
     if len(sent) > FILES_MOST:
-        raise BadFile(f"These are {len(sent)} files; a message takes {FILES_MOST}. Send the others with the next one.")
+        raise BadFile(
+            f"You attached {len(sent)} files; a message can have {FILES_MOST}. Send the others with your next message."
+        )
     return [Upload.of(each) for each in sent]
 
 
-def cleaned(name: str) -> str:
-    """A name as it is kept: visible characters alone, no slash, no dot in front, 200 bytes, none of the site's secrets;
-    "file" where nothing is left.
+def clean_file_name(name: str) -> str:
+    """Return a safe file name: printable characters only, no slash, no leading dot, at most 200 bytes, none of the
+    site's secrets; "file" if nothing is left.
 
-    What cannot be seen, or turns text round, could make one name look like another.
+    Characters that are invisible or reverse the text could make one name look like another.
     """
     plain = "".join(each for each in unicodedata.normalize("NFC", name) if each.isprintable())
     plain = hide(plain).replace("/", "_").replace("\\", "_").strip().lstrip(". ")
@@ -91,12 +93,12 @@ def cleaned(name: str) -> str:
     return f"{stem.decode(errors='ignore')}{suffix}" or "file"
 
 
-class Giving:
-    """Files on their way into a conversation. What was stored of them goes again unless they are kept.
+class PendingUploads:
+    """Uploads on their way into a conversation. Whatever was stored is removed again on exit, unless `keep` was called.
 
-    All that takes long is done before the transaction, which stops every other writer: their content lies in Django's
-    storage, and once more beside the workspaces. In it the copies get their names, before the turn can run: the row and
-    the turn's call become true together, or nothing is left.
+    Everything slow happens before the transaction, which blocks all other writers: the content is written to Django's
+    storage, and once more beside the workspaces. Inside the transaction, the copies only get their names, before the
+    turn can run: the rows and the turn's call are committed together, or nothing remains.
     """
 
     def __init__(self, given: Sequence[Upload]) -> None:
@@ -122,9 +124,9 @@ class Giving:
             self._undo()
 
     def attach(self, prompt: Prompt) -> list[Attachment]:
-        """Name their copies in the workspace and store their rows, in the transaction that stores the prompt.
+        """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
 
-        Raises BadFile for one that the workspace does not take.
+        Raises BadFile for a file that the workspace refuses.
         """
         for row, part in zip(self._rows, self._parts, strict=True):
             row.conversation_id, row.prompt = prompt.conversation_id, prompt
@@ -134,7 +136,7 @@ class Giving:
         return [_attached(row) for row in self._rows]
 
     def keep(self, prompt: Prompt) -> None:
-        """Keep them, if it is this prompt that they came with: the same request may have been faster."""
+        """Keep the files if they belong to this prompt. A repeated request may have stored another prompt first."""
         self._kept = all(row.prompt is prompt for row in self._rows)
 
     def _store(self, upload: Upload) -> None:
@@ -159,43 +161,43 @@ class Giving:
 
 @contextmanager
 def _storing(name: str) -> Iterator[None]:
-    """Raise BadFile where the file of this name cannot be stored."""
+    """Raise BadFile if the file of this name cannot be stored."""
     try:
         with explained(name):
             yield
     except ToolError as error:
-        logger.warning("a file that was given could not be stored: %s", error, exc_info=True)
+        logger.warning("an uploaded file could not be stored: %s", error, exc_info=True)
         why = _WHY.get(error.code, str(error).rstrip("."))
         raise BadFile(f"{name} could not be stored: {why}. Nothing was sent.") from error
 
 
-_NO_FOLDER = "the place for it is no folder any more; tell whoever runs the site"
+_NO_FOLDER = "its place in the workspace is no longer a folder; tell whoever runs the site"
 _WHY = {
     "full": "the site's disk is full; tell whoever runs the site",
-    "forbidden": "the folder for it is closed to the site; tell whoever runs the site",
+    "forbidden": "the site may not write to its folder; tell whoever runs the site",
     "link": _NO_FOLDER,
     "not_a_folder": _NO_FOLDER,
 }
-"""By the code of the error: what is said in the place of its words, which are for models."""
+"""What people read, by the code of the error, whose own message is meant for models."""
 
 
 @contextmanager
 def _logged(name: str) -> Iterator[None]:
-    """Go on after an error, which is logged: it must not hide the one for which this is done."""
+    """Log an error and go on: it must not hide the one that led here."""
     try:
         yield
     except Exception:
-        logger.exception("left behind of a file that was not taken: %r", name)
+        logger.exception("a rejected upload could not be removed: %r", name)
 
 
 @dataclass(frozen=True)
-class Regiving:
-    """The files of an earlier prompt of the conversation: the content and the copy in the workspace are those."""
+class ReusedFiles:
+    """The files of an earlier prompt, attached to a new one. Contents and copies in the workspace are shared."""
 
     earlier: Prompt
 
     def attach(self, prompt: Prompt) -> list[Attachment]:
-        """Store rows that name them with this prompt, in the transaction that stores it."""
+        """Store rows of these files for this prompt, in the transaction that stores it."""
         for row in self.earlier.files.order_by("pk"):
             row.pk, row.prompt = None, prompt
             row.save(force_insert=True)
@@ -203,7 +205,7 @@ class Regiving:
 
 
 def attached(prompts: Collection[Prompt]) -> dict[int | None, list[Attachment]]:
-    """The files that were given with these prompts, by prompt, as their turns' calls record them."""
+    """Return the files uploaded with these prompts, by prompt, in the form their turns' calls record."""
     found: dict[int | None, list[Attachment]] = {}
     for row in File.objects.filter(prompt__in=prompts).order_by("pk"):
         found.setdefault(row.prompt_id, []).append(_attached(row))

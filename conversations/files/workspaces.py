@@ -1,4 +1,4 @@
-"""Where the files of a conversation lie that its agent works with."""
+"""Workspaces: the folder of each conversation, in which its agent works."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ logger = logging.getLogger(__name__)
 
 
 def folder_of(conversation_id: int) -> Path:
-    """The conversation's own folder, 0700, made on first use, apart from database and key."""
+    """Return the conversation's folder (mode 0700), separate from database and key. It is created on first use."""
     folder = _path(conversation_id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
 def clear(conversation_id: int) -> None:
-    """Remove the folder, with all that lies in it.
+    """Remove the conversation's folder and everything in it.
 
-    Also before a conversation begins: where a process was killed before its transaction ended, the database gives the
-    id anew, and what lay in the folder was somebody else's.
+    Also done before a conversation begins: if a process was killed before its transaction ended, the database reuses
+    the id, and the folder may hold somebody else's files.
     """
     if os.path.lexists(folder := _path(conversation_id)):
         remove_tree(folder)
 
 
 def root() -> Path:
-    """The folder that holds them all, 0700: what lies beside them is of the same file system, and in no workspace."""
+    """Return the folder of all workspaces (mode 0700). Files directly in it share its file system only."""
     folder = Path(settings.AGENTSITE_WORKSPACES)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
@@ -43,36 +43,36 @@ def _path(conversation_id: int) -> Path:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that lies in it; folders that refuse (Go makes its module cache read-only) are opened.
+    """Remove a folder and everything in it, even read-only folders (such as Go's module cache).
 
-    No link is followed. What is left all the same is logged; nothing is raised.
+    Links are not followed. Whatever cannot be removed is logged; nothing is raised.
     """
-    with suppress(RecursionError, OSError):  # deeper than it can go, or gone meanwhile: told below
+    with suppress(RecursionError, OSError):  # nested too deeply, or removed meanwhile: logged below
         shutil.rmtree(folder, ignore_errors=True)
         if folder.is_dir() and not folder.is_symlink():
-            _open_up(folder)
-            shutil.rmtree(folder, onerror=_tell)
+            _give_owner_access_to_all(folder)
+            shutil.rmtree(folder, onerror=_log_failure)
     if os.path.lexists(folder):
-        logger.error("%s could not be removed whole", folder)
+        logger.error("%s could not be removed completely", folder)
 
 
-def _open_up(folder: Path) -> None:
-    """Let the owner into a folder and all below it, each before it is read."""
-    _let_in(str(folder))
+def _give_owner_access_to_all(folder: Path) -> None:
+    """Give the owner all rights to a folder and all folders below it, each before it is read."""
+    _give_owner_access(str(folder))
     for _, names, _, above in os.fwalk(folder, follow_symlinks=False):
         for name in names:
-            _let_in(name, above)
+            _give_owner_access(name, above)
 
 
-def _let_in(name: str, above: int | None = None) -> None:
-    """Give the owner all rights to the folder `name` of the folder `above`, a descriptor."""
-    with suppress(OSError):  # no folder, or not ours: removing it tells
+def _give_owner_access(name: str, above: int | None = None) -> None:
+    """Give the owner all rights to the folder `name` in the folder `above`, a descriptor."""
+    with suppress(OSError):  # not a folder, or not ours: removing it will fail and be logged
         folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
         try:
-            Path(f"/proc/self/fd/{folder}").chmod(0o700)  # fchmod wants a folder that can be read
+            Path(f"/proc/self/fd/{folder}").chmod(0o700)  # fchmod needs a folder that can be read
         finally:
             os.close(folder)
 
 
-def _tell(_function: object, path: str, failed: Any) -> None:
+def _log_failure(_function: object, path: str, failed: Any) -> None:
     logger.error("%s could not be removed: %s", path, failed[1])

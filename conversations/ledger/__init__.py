@@ -1,1 +1,1 @@
-"""The ledger in the database: the one writer of steps, and the claim by which a worker may write."""
+"""The ledger in the database: the only writer of steps, and the claims under which workers write."""

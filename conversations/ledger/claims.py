@@ -1,6 +1,6 @@
-"""The claim by which a worker may run a prompt: a fence, +1 each time one is taken, and a lease that it renews.
+"""Claims: a worker's right to run a prompt. Each has a fence, one higher than the last, and a lease to be renewed.
 
-Hand-written SQL, like the journal's, which checks the claim with each record that a worker writes.
+Hand-written SQL, like the journal, which checks the claim with each record that a worker writes.
 """
 
 from __future__ import annotations
@@ -11,39 +11,38 @@ from dataclasses import dataclass, field
 
 from django.db import connection, transaction
 
-from conversations.database.sql import drop_drafts, held, listed, now
+from conversations.database.sql import claim_age, drop_drafts, in_list, now
 from conversations.models.prompt import CLAIMABLE, State
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A prompt that this worker may run until its lease ends, unless it renews it."""
+    """A prompt that this worker may run until the lease ends. The worker can renew it."""
 
     prompt: int
     fence: int
     strikes: int
     at: float = field(default=0.0, compare=False)
-    """When it was taken, by this process's monotonic clock, or a little before."""
+    """When it was taken, or slightly before, by the monotonic clock of this process."""
 
 
 STRIKES = 3
-"""Workers lost at one step without progress before the turn is given up."""
+"""Workers lost at one step without progress before the turn fails for good."""
 STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
-"""SQL for the strikes of the prompt `p` once it is claimed: a lease that nobody gave back is a worker lost."""
+"""SQL for the strikes of the prompt `p` once it is claimed: a lease that was never released is a lost worker."""
 ALONE = f"""({STRUCK} <> {STRIKES - 1} OR NOT EXISTS (
     SELECT 1 FROM conversations_prompt q
-    WHERE q.state IN {listed(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
-"""SQL for whether the prompt `p`, which nobody holds, may be claimed beside those that are held.
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
+"""SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that are held.
 
-The last try before a turn is given up is made while no other such try is: a turn that takes its worker down is given up
-alone, and what was lost beside it is not. Once the try that is made has progress, is given back or is lost, the next
-look of any worker finds another.
+Only one prompt at a time is on its last try. So a turn that takes its worker down fails alone, and the turns that were
+lost with it do not. Once that try makes progress, is released or is lost, any worker can claim the next.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
-"""SQL for whether turns may run at all: the kill switch is off."""
+"""SQL for whether turns may run at all, that is, whether the kill switch is off."""
 _OLDEST = f"""
     SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
-    WHERE p.state IN {listed(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
+    WHERE p.state IN {in_list(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
       AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = '{State.QUEUED}' AND NOT EXISTS (
           SELECT 1 FROM conversations_prompt q
           WHERE q.conversation_id = p.conversation_id AND q.state = '{State.QUEUED}' AND q.id < p.id)))
@@ -51,20 +50,21 @@ _OLDEST = f"""
 
 
 def claimable(most: int) -> list[int]:
-    """Prompts that could be claimed now, oldest first, at most `most`."""
+    """Return at most `most` prompts that could be claimed now, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST.format(now=now()), [most])
         return [row[0] for row in cursor.fetchall()]
 
 
 def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
-    """Take a prompt: fence +1, a lease, and the conversation's slot if it is free. None where another was faster, where
-    it may not be tried beside one that is held, and while the kill switch is on.
+    """Claim a prompt: increment its fence, take a lease, and take the conversation's slot if it is free.
 
-    Of two last tries that are claimed at the same moment neither need see the other on PostgreSQL: then both are made.
+    Returns None if another worker was faster, if a last try has to wait for another one (see `ALONE`), and while the
+    kill switch is on. On PostgreSQL, two last tries that are claimed at the same moment may not see each other; then
+    both are made.
 
-    The running time of a worker that was lost counts up to the last renewal of its lease; it is a strike. The drafts
-    that it left go: what they say is said again, or is none of this claim's.
+    A lost worker is a strike, and its running time counts up to the last renewal of its lease. Its drafts are deleted:
+    this claim writes its own.
     """
     at = time.monotonic()
     lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
@@ -82,7 +82,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" running_seconds = running_seconds + {lost},"
             f" strikes = {STRUCK},"
             f" claimed_at = {now()}, lease_until = {now()} + %s"
-            f" WHERE id = %s AND state IN {listed(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
+            f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
             f" AND {ALONE.format(now=now())}"
             " RETURNING fence, strikes",
             [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
@@ -97,7 +97,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
 
 
 def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
-    """Prolong these leases by one UPDATE; returns the prompts that are still held."""
+    """Renew these leases with one UPDATE; return the prompts that are still held."""
     pairs = [(claim.prompt, claim.fence) for claim in claims]
     if not pairs:
         return set()
@@ -110,8 +110,8 @@ def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def spare(claim: Claim, seconds: float) -> None:
-    """Count so many seconds since the claim as no running time."""
+def exclude_from_running_time(claim: Claim, seconds: float) -> None:
+    """Leave this many seconds since the claim out of the prompt's running time."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE conversations_prompt SET claimed_at = claimed_at + %s"
@@ -121,10 +121,10 @@ def spare(claim: Claim, seconds: float) -> None:
 
 
 def release(claim: Claim) -> None:
-    """Give a prompt back, to be claimed by anyone at once."""
+    """Release a prompt, so that any worker can claim it at once."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {held()}, lease_until = 0"
+            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {claim_age()}, lease_until = 0"
             " WHERE id = %s AND fence = %s AND lease_until > 0",
             [claim.prompt, claim.fence],
         )

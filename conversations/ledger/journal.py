@@ -1,11 +1,11 @@
-"""The one place that writes the ledger.
+"""The journal: the only writer of the ledger.
 
 Hand-written SQL on Django's connection: measured at 0.2-0.3 ms a record against 1.4 ms through the ORM, which would
-cost a round more than a whole bare client loop. Everything else in the project is ORM.
+cost a round more than a whole bare client loop. Everything else in the project uses the ORM.
 
-A record is one transaction. It takes the conversation's row by comparing and setting `seq`: a writer that has not seen
-the last step gets `Behind`. A worker's record also proves its claim: a worker that lost its lease gets `Fenced`.
-Nothing else writes steps or outputs; `conversations.erasure.steps` alone takes content out of them.
+A record is one transaction. It locks the conversation's row by a compare-and-set of `seq`: a writer that has not seen
+the last step gets `Behind`. A worker's record also checks its claim: a worker that lost its lease gets `Fenced`.
+Nothing else writes steps or outputs; only `conversations.erasure.steps` removes content from them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
-from conversations.database.sql import drop_drafts, held, listed, marks, notifying, now
+from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders, returning_notify
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
@@ -42,12 +42,12 @@ CHANGING = (
     "expires_at", "decided_by", "decided_at", "via", "note",
 )  # fmt: skip
 WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fields}
-"""How many characters a column takes: PostgreSQL refuses more, SQLite does not look."""
+"""The maximum length of each column. PostgreSQL refuses longer values; SQLite does not check."""
 
 
 @dataclass
 class LedgerPlace:
-    """Where a writer stands in a conversation's ledger: the last step it knows, and that step's digest."""
+    """A writer's position in a conversation's ledger: the last step it has seen, and that step's digest."""
 
     conversation: int
     prompt: int
@@ -55,27 +55,29 @@ class LedgerPlace:
     head: str
 
 
-def link(head: str, step: Step, prompt: int, payload: str) -> str:
-    """The digest of a step, chained to the one before. Over the payload's own sha256, so that it can be redacted."""
-    return link_to_content(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
+def chain_digest(head: str, step: Step, prompt: int, payload: str) -> str:
+    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256 (see redaction)."""
+    return chain_digest_from_sha256(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
 
 
-def link_to_content(head: str, step: Step, prompt: int, content: str) -> str:
-    """The same, where no more is left of the payload than its sha256."""
+def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -> str:
+    """Return the same from the SHA-256 of the payload, which is all that is left of a redacted one."""
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
     return hashlib.sha256(line.encode()).hexdigest()
 
 
 def append(
-    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), again: float = 0.0
+    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), retake: float = 0.0
 ) -> LedgerPlace:
-    """Append a record in the transaction that is open, and return where the writer stands after it.
+    """Append a record in the open transaction; return the writer's position after it.
 
-    `fence`: the number of the claim under which a worker writes; None for what people do. `drafted`: paths whose drafts
-    go, because the record brings the whole; with the turn's end all of its drafts go. `again`: seconds for which the
-    claim's lease is taken anew, also where it ran out, if nobody else has the turn. Raises Behind where others appended
-    since `place`, which then stands where they ended; Fenced where the claim has passed to another or its lease ran
-    out. The caller's transaction must then be rolled back. Raises ValueError for a gap in the steps' ids.
+    `fence` is the number of the claim under which a worker writes; None for what people do. `drafted` are the paths
+    whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted.
+    `retake` renews the claim's lease for this many seconds, even if it ran out, unless another worker has the turn.
+
+    Raises Behind if others appended since `place`, which is then moved to where they ended; Fenced if the claim has
+    passed to another worker or its lease ran out; ValueError for a gap in the ids of the steps. After any of these, the
+    caller's transaction must be rolled back.
     """
     steps = record.steps
     head, rows = place.head, []
@@ -83,56 +85,59 @@ def append(
         if step.id != seq:
             raise ValueError(f"step {step.id} where {seq} is next")
         payload = canonical(step.payload)
-        head = link(head, step, place.prompt, payload)
+        head = chain_digest(head, step, place.prompt, payload)
         rows.append(_step_row(place, step, payload, head))
     standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
-        _take(cursor, place, steps[-1], head, standing)
-        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, again=again)
-        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({marks(10)})", rows)
+        _advance_conversation(cursor, place, steps[-1], head, standing)
+        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, retake=retake)
+        cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({placeholders(10)})", rows)
         if usage := [_usage_row(place, step, used) for step in steps if (used := answer_usage(step)) is not None]:
-            cursor.executemany(_USAGE, usage)
+            cursor.executemany(_INSERT_USAGE, usage)
         if drafted or standing.ended:
             drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
         if record.outputs:
-            cursor.executemany(_UPSERT, [_output_row(place, output) for output in record.outputs])
+            cursor.executemany(_UPSERT_OUTPUT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:
             cursor.executemany(
                 "INSERT INTO conversations_snapshot (sha256, text) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-                sorted(record.snapshots.items()),  # in one order: two writers must not wait for each other
+                sorted(record.snapshots.items()),  # sorted, so that two writers cannot deadlock
             )
     return LedgerPlace(place.conversation, place.prompt, steps[-1].id, head)
 
 
-def _take(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
-    """Lock the conversation by moving its `seq` on from where the writer stands; free the slot where the turn ends."""
+def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str, standing: PromptStanding) -> None:
+    """Lock the conversation by advancing its `seq` from the writer's position. Free the slot if the turn ends."""
     changes = ["seq = %s", "head = %s", "updated_at = %s"]
     values: list[Any] = [last.id, head, _time(last.time)]
     if standing.ended:
         changes.append("active_prompt_id = NULLIF(active_prompt_id, %s)")
         values.append(place.prompt)
     cursor.execute(
-        f"UPDATE conversations_conversation SET {', '.join(changes)} WHERE id = %s AND seq = %s {notifying('id')}",
+        f"UPDATE conversations_conversation SET {', '.join(changes)}"
+        f" WHERE id = %s AND seq = %s {returning_notify('id')}",
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:
-        _missed(cursor, place)
+        _raise_behind(cursor, place)
 
 
-def _missed(cursor: Any, place: LedgerPlace) -> NoReturn:
-    """Raise Behind with the steps that the writer has not seen, read under the lock so that they are all there are."""
-    lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite's transaction is the one writer
+def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
+    """Raise Behind with the steps that the writer has not seen, read under the lock so that none is missing."""
+    lock = (
+        "FOR UPDATE" if connection.features.has_select_for_update else ""
+    )  # on SQLite, a transaction is the only writer anyway
     cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
     found = cursor.fetchone()
     if found is None:
-        raise Fenced(f"conversation {place.conversation} is gone")
+        raise Fenced(f"conversation {place.conversation} was erased")
     missed = read_steps(place.prompt, after=place.seq)
     place.seq, place.head = found
     raise Behind(missed, place.seq)
 
 
 def _write_prompt(
-    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, again: float
+    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, retake: float
 ) -> None:
     changes = [f"{name} = {name} + %s" for name in standing.counts]
     values: list[Any] = list(standing.counts.values())
@@ -143,21 +148,21 @@ def _write_prompt(
         changes.append("ended_at = %s")
         values.append(_time(steps[-1].time))
     if standing.releases:
-        changes += [f"running_seconds = running_seconds + {held()}", "lease_until = 0"]
-    elif again:
+        changes += [f"running_seconds = running_seconds + {claim_age()}", "lease_until = 0"]
+    elif retake:
         changes.append(f"lease_until = {now()} + %s")
-        values.append(again)
+        values.append(retake)
     if standing.progress:
         changes.append("strikes = 0")
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        lapsed = f" OR (lease_until > 0 AND state IN {listed(CLAIMABLE)} AND {ALLOWED})" if again else ""
+        lapsed = f" OR (lease_until > 0 AND state IN {in_list(CLAIMABLE)} AND {ALLOWED})" if retake else ""
         where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
     if cursor.rowcount == 0:
-        raise Fenced(f"prompt {prompt} is another worker's now")
+        raise Fenced(f"prompt {prompt} no longer belongs to this worker")
 
 
 def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tuple[Any, ...]:
@@ -166,8 +171,8 @@ def _step_row(place: LedgerPlace, step: Step, payload: str, digest: str) -> tupl
     return place.conversation, step.id, place.prompt, step.path, step.actor, step.type, attempt, payload, at, digest
 
 
-USED = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
-"""The columns of an answer's usage, whose user is the conversation's owner."""
+USAGE_COLUMNS = ("conversation_id", "prompt_id", "path", "model", "time", *USAGE, "cost_nano_usd")
+"""The columns of an answer's usage. Its user is the conversation's owner."""
 
 
 def _usage_row(place: LedgerPlace, step: Step, used: dict[str, int]) -> tuple[Any, ...]:
@@ -190,9 +195,9 @@ def _output_row(place: LedgerPlace, output: Output) -> tuple[Any, ...]:
 
 
 def output_columns(output: Output) -> dict[str, Any]:
-    """What a stored output's columns hold besides its place; times as ISO text, None where there is none.
+    """Return the columns of a stored output that can change; times as ISO text, or None.
 
-    `data` is the whole of it. The other texts are cut to their column, and made valid: a model words some of them.
+    `data` is the whole output. The other texts are made valid and cut to their column: a model wrote some of them.
     """
     columns: dict[str, Any] = {name: None if name.endswith("_at") else "" for name in CHANGING}
     if isinstance(output, ToolOutput):
@@ -218,22 +223,22 @@ def output_columns(output: Output) -> dict[str, Any]:
 
 
 def _time(iso: str | None) -> Any:
-    """An ISO time as the database takes it."""
+    """Return an ISO time in the form the database takes."""
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso)) if iso else None
 
 
-_USAGE = (
-    f"INSERT INTO conversations_usage ({', '.join(USED)}, user_id)"
-    f" VALUES ({marks(len(USED))}, (SELECT owner_id FROM conversations_conversation WHERE id = %s))"
+_INSERT_USAGE = (
+    f"INSERT INTO conversations_usage ({', '.join(USAGE_COLUMNS)}, user_id)"
+    f" VALUES ({placeholders(len(USAGE_COLUMNS))}, (SELECT owner_id FROM conversations_conversation WHERE id = %s))"
 )
-_UPSERT = (
-    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({marks(len(PLACED + CHANGING))})"
+_UPSERT_OUTPUT = (
+    f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({placeholders(len(PLACED + CHANGING))})"
     f" ON CONFLICT (prompt_id, position) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in CHANGING)}"
 )
 
 
 def read_steps(prompt: int, after: int = 0) -> list[Step]:
-    """The steps of a prompt with a seq above `after`, as the engine knows them."""
+    """Return the steps of a prompt with a seq above `after`, as engine steps."""
     rows = StepRow.objects.filter(prompt_id=prompt, seq__gt=after).order_by("seq")
     fields = rows.values_list("actor", "type", "payload", "path", "seq", "time")
     return [
@@ -247,13 +252,13 @@ def _nothing(*_: object) -> None:
 
 @dataclass
 class PromptJournal:
-    """The engine's journal of one claimed prompt. `write` runs a function in the thread that owns the connection.
+    """The engine's journal for one claimed prompt. `write` runs a function in the thread that owns the connection.
 
-    `close_drafts` is told of the paths whose results a record brings, before the record is written: from then on no
-    draft may be written there. It returns those that have one. `before` is called before each record, in that thread.
+    Before a record is written, `close_drafts` is called with the paths whose results it has: from then on, no draft may
+    be written there. It returns the paths that have one. `before` is called before each record, in that thread.
 
-    What a full disk kept from being recorded is tried again by `write`. If the lease ran out meanwhile, it is taken
-    again with the record, for `lease_seconds`; `retaken` is told since when, by the monotonic clock.
+    If a full disk prevents a record, `write` retries it. If the lease ran out meanwhile, it is renewed with the record,
+    for `lease_seconds`, and `retaken` is called with the time of that, by the monotonic clock.
     """
 
     place: LedgerPlace
@@ -266,23 +271,23 @@ class PromptJournal:
     _waited: bool = False
 
     async def record(self, record: Record) -> None:
-        """See agents.engine.interfaces.journal.Journal."""
+        """Write a record. Raises Behind and Fenced, as `append` does."""
         drafted = self.close_drafts([step.path for step in record.steps if step.type == "action_result"])
         crashpoint("before_record", record.steps)
         await self.write(self._record, record, drafted)
 
     def _record(self, record: Record, drafted: Sequence[str]) -> None:
-        at, again = time.monotonic(), self.lease_seconds if self._waited else 0.0
+        at, retake = time.monotonic(), self.lease_seconds if self._waited else 0.0
         try:
             self.before()
             with transaction.atomic():
-                place = append(self.place, record, fence=self.fence, drafted=drafted, again=again)
+                place = append(self.place, record, fence=self.fence, drafted=drafted, retake=retake)
                 crashpoint("before_commit", record.steps)
         except Exception as error:
             self._waited = self._waited or is_full(error)
             raise
         crashpoint("after_commit", record.steps)
         self.place = place  # only once it is committed
-        if again:
+        if retake:
             self._waited = False
             self.retaken(at)

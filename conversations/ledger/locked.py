@@ -1,4 +1,4 @@
-"""Appending what people do: read the turn under the lock, add steps, write them with the outputs they change."""
+"""Locked turns: how people's actions append steps. The turn is read under its lock, and written with its outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.models import Conversation, Prompt
 
 @dataclass
 class LockedTurn:
-    """A prompt's ledger, held under its conversation's lock until the transaction ends."""
+    """The ledger of a prompt, locked with its conversation until the transaction ends."""
 
     prompt: Prompt
     place: LedgerPlace
@@ -42,14 +42,14 @@ class LockedTurn:
 
 @contextmanager
 def locked_turn(prompt_id: int) -> Iterator[LockedTurn]:
-    """Open a transaction on this prompt's conversation; nobody else writes to its ledger inside.
+    """Open a transaction that locks this prompt's conversation, so that nobody else writes to its ledger.
 
     Raises Prompt.DoesNotExist.
     """
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update(of=("self",)).filter(prompts=prompt_id).first()
         if conversation is None:
-            raise Prompt.DoesNotExist(f"prompt {prompt_id} is not there, or was erased")
+            raise Prompt.DoesNotExist(f"prompt {prompt_id} does not exist, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
         place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
         yield LockedTurn(prompt, place, View(read_steps(prompt.pk)))

@@ -1,4 +1,4 @@
-"""What a prompt's row says of its ledger: a fold of the steps, like the outputs."""
+"""The columns of a prompt's row that are folded from its steps: state, stop reason and counts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.engine.runtime.run import is_round
 from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
-"""Steps that a worker writes on its way to the place where an earlier one was lost."""
+"""Steps that a worker also writes on its way to the point where the one before it was lost."""
 
 
 @dataclass
 class PromptStanding:
-    """The change that steps make to a prompt's row. `state` is "" where they say nothing of it."""
+    """What a number of steps change in a prompt's row. `state` is "" if they do not change it."""
 
     state: str = ""
     stop_reason: str = ""
@@ -26,7 +26,7 @@ class PromptStanding:
     progress: bool = False
 
     def after(self, steps: Iterable[Step]) -> PromptStanding:
-        """This, with the steps folded in."""
+        """Fold these steps in, and return self."""
         for step in steps:
             self._fold(step)
         return self
@@ -49,7 +49,7 @@ class PromptStanding:
         elif step.type == "pause":
             self.state, self.releases = State.WAITING.value, True
         elif step.type == "action_result":
-            said = step.payload  # a root that is no agent says only whether it failed
+            said = step.payload  # the result of a program that is not an agent only says whether it failed
             self.state = said.get("state", (State.FAILED if step.failed else State.COMPLETED).value)
             self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
             self.ended = self.releases = True

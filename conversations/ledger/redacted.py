@@ -1,7 +1,7 @@
-"""What a payload is without its content: what the fold and the rules need stays, all else says "[redacted]".
+"""Redacted payloads: what the fold and the rules need is kept, everything else is replaced by "[redacted]".
 
-What stays is named, step type by step type; whatever is not named is content. No database: a ledger in a file is
-checked with this too.
+The keys that are kept are listed for each step type; whatever is not listed counts as content. Needs no database, so
+that ledgers in files are checked with it too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from agents.engine.ledger import JSON, canonical
 from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
 
-GONE = "[redacted]"
-"""What stands in the place of a text."""
+PLACEHOLDER = "[redacted]"
+"""What replaces a text."""
 MARK = "redacted"
-"""A payload with this key, which is true, was redacted."""
+"""The key that is true in a redacted payload."""
 
 STAYS: Mapping[str, frozenset[str]] = {
     "action_call": frozenset({"policy", "call_id", "terminate", "tool", "decorated", "origin", "code_version"}),
@@ -37,48 +37,48 @@ STAYS: Mapping[str, frozenset[str]] = {
     "cancel": frozenset(),
     "note": frozenset({"code"}),
 }  # fmt: skip
-"""What stays of the payload of each step of the record itself. Of an output stays what its kind says, else nothing."""
+"""The keys kept in payloads of built-in step types. For outputs, their kind says; for other types, none are kept."""
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"tier", "continues", "repeats"}),
     "model": frozenset({"round"}),
     HUMAN: frozenset({"ask", "tool", "risk", "digest", "who", "expires_at"}),
 }
-"""What stays of what a call asks for: of the turn's own (""), of a round, of a gate. Of a tool's input nothing does."""
+"""The keys kept in the input of a call: the turn itself (""), a round, a gate. Of a tool's input, nothing is kept."""
 FILE_STAYS = frozenset({"id", "size"})
 COPY_LEAST = 8
-"""Characters of a text from which on it is looked for in other steps: a shorter one stands everywhere."""
+"""The length from which a text is searched for in other steps. Shorter texts occur everywhere."""
 _PIECE, _STRIDE = 5, 4
-"""Of COPY_LEAST characters that stand anywhere in a text, one whole piece begins at a multiple of the stride."""
+"""Any COPY_LEAST characters of a text contain a whole piece that begins at a multiple of the stride."""
 EMPTY = frozenset({"value", "items", "data"})
-"""Content of which nothing may be left, not even a word that says so: whoever reads it would take that for theirs."""
+"""Keys whose content is emptied without a placeholder: their readers would take a placeholder for data."""
 
 
 class Recorded(Protocol):
-    """A step as a ledger keeps it."""
+    """A step as it is stored."""
 
     @property
     def actor(self) -> str:
-        """Who did it."""
+        """The actor."""
         ...
 
     @property
     def path(self) -> str:
-        """The call it belongs to."""
+        """The path of the call it belongs to."""
         ...
 
     @property
     def type(self) -> str:
-        """What kind of step it is."""
+        """The type of the step."""
         ...
 
     @property
     def payload(self) -> str:
-        """Canonical JSON."""
+        """The payload as canonical JSON."""
         ...
 
 
 def redacted(step: Recorded) -> str:
-    """The payload of this step without its content, as canonical JSON. Once redacted, it stays as it is."""
+    """Return the payload of this step without its content, as canonical JSON. Redacting twice changes nothing."""
     try:
         payload = json.loads(step.payload)
     except ValueError:
@@ -92,11 +92,11 @@ def redacted(step: Recorded) -> str:
     return canonical(left | {MARK: True})
 
 
-def still_holds(step: Recorded) -> bool:
-    """Whether a step that was redacted holds content all the same.
+def still_has_content(step: Recorded) -> bool:
+    """Whether a step that was redacted nevertheless has content.
 
-    Of a kind from outside only its app knew what stays, and that app may be gone or have changed since: of such a step
-    no more is asked than that it says that it was redacted.
+    Only its app knows what is kept of a third-party kind, and that app may have changed or been removed. So such a step
+    only has to be marked as redacted.
     """
     if step.type in STAYS or step.type in BUILT_IN:
         return redacted(step) != step.payload
@@ -104,23 +104,23 @@ def still_holds(step: Recorded) -> bool:
 
 
 def has_content(step: Recorded) -> bool:
-    """Whether there is something in this step to be redacted."""
+    """Whether this step has content that can be redacted."""
     payload = json.loads(step.payload)
     return not payload.get(MARK) and json.loads(redacted(step)) != payload | {MARK: True}
 
 
 def is_redacted(payload: str) -> bool:
-    """Whether this payload says that its content was taken out."""
+    """Whether this payload is marked as redacted."""
     return f'"{MARK}":true' in payload and json.loads(payload).get(MARK) is True
 
 
 def sha256(payload: str) -> str:
-    """By which a payload that was taken out is known, and checked against the chain."""
+    """Return the SHA-256 of a payload, which the chain covers."""
     return hashlib.sha256(payload.encode()).hexdigest()
 
 
 def texts(value: JSON) -> Iterator[str]:
-    """The texts in a payload, its keys left out."""
+    """Yield the texts in a payload, without its keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -128,10 +128,11 @@ def texts(value: JSON) -> Iterator[str]:
             yield from texts(each)
 
 
-def one_of(searched: Set[str]) -> Callable[[str], bool]:
-    """A function that says whether a text holds one of these, each of COPY_LEAST characters or more.
+def contains_any(searched: Set[str]) -> Callable[[str], bool]:
+    """Return a function that says whether a text contains any of these texts, each at least COPY_LEAST characters long.
 
-    Pieces of theirs are looked up at every few characters of the text: thousands take hardly longer than one.
+    It looks up short pieces of them at every few characters of the text: searching for thousands takes hardly longer
+    than for one.
     """
     pieces: dict[str, set[str]] = {}
     for each in searched:
@@ -157,7 +158,7 @@ def _unmarked(payload: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
 
 
 def _asked(step: Recorded, policy: str, asked: dict[str, JSON]) -> dict[str, JSON]:
-    """What a call asks for, without its content. What a model asks for is its own words, whatever it calls."""
+    """Return the input of a call without its content. Whatever a model asked for is content, whatever it calls."""
     stays = ASKED_STAYS.get(policy if step.path else "")
     if stays is None or (step.path and step.actor != "runtime"):
         return _emptied() if asked else {}
@@ -170,27 +171,31 @@ def _asked(step: Recorded, policy: str, asked: dict[str, JSON]) -> dict[str, JSO
 
 
 def _file(file: JSON) -> JSON:
-    """A file that was given with a message."""
+    """Return an uploaded file's entry without its content."""
     if not isinstance(file, dict):
         return _without("", file)
     return {name: value if name in FILE_STAYS else _without(name, value) for name, value in file.items()}
 
 
 def _without(name: str, value: JSON) -> JSON:
-    """A value of the same kind that says nothing."""
+    """Return an empty value of the same type."""
     if isinstance(value, str):
-        return GONE if value else ""
+        return PLACEHOLDER if value else ""
     if isinstance(value, bool) or value is None:
         return value if value is None else False
     if isinstance(value, int | float):
         return 0
     if isinstance(value, list):
-        return [GONE] if value and name not in EMPTY else []
+        return [PLACEHOLDER] if value and name not in EMPTY else []
     if name == "change":
-        return {"path": GONE, "before": None if value.get("before") is None else GONE, "after": GONE}
+        return {
+            "path": PLACEHOLDER,
+            "before": None if value.get("before") is None else PLACEHOLDER,
+            "after": PLACEHOLDER,
+        }
     return _emptied() if value and name not in EMPTY else {}
 
 
 def _emptied() -> dict[str, JSON]:
-    """A JSON object that says that one stood here."""
-    return {MARK: GONE}
+    """Return the JSON object that replaces another one."""
+    return {MARK: PLACEHOLDER}

@@ -1,7 +1,7 @@
-"""Waking workers. A hint: the truth is the prompt's row, and the sweep finds what a lost wake-up left.
+"""Waking workers. A wake-up is only a hint: prompts wait in the database, and the sweep finds them without one.
 
-Each host's cluster has a queue of its own, in the database: what it runs of it shows that this one runs tasks, and one
-that went silent keeps no wake-up from the others.
+Each host's cluster has its own queue in the database. So the tasks it runs show that this cluster works, and a cluster
+that went silent cannot keep wake-ups from the others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from conversations.models import Drain, Worker
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = -1
-"""What q2 calls a task that may run for ever: one that it cuts off leaves what it holds to the leases."""
+"""The timeout of a django-q2 task that may run forever. A drain that was cut off would leave its leases to run out."""
 
 
 def wake() -> None:
-    """Ask each host that works for a drain, unless it has one, which looks for itself.
+    """Ask each live host without a drain to start one. A running drain looks for work by itself.
 
-    Never raises: a database that is away costs seconds, not the turn.
+    Never raises if the database is unavailable: that costs seconds, not the turn.
     """
     crashpoint("before_wake")
     try:
@@ -36,12 +36,12 @@ def wake() -> None:
 
 
 def ask_for_drain(host: str) -> None:
-    """Ask this host's cluster to run prompts."""
+    """Queue the task that runs prompts on this host's cluster."""
     async_task("conversations.worker.tasks.drain", cluster=host, timeout=NO_LIMIT)
 
 
 def ask_for_beat(host: str) -> None:
-    """Ask this host's cluster to show that it runs tasks."""
+    """Queue the heartbeat task on this host's cluster."""
     async_task("conversations.worker.tasks.beat", cluster=host)
 
 

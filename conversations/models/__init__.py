@@ -1,4 +1,4 @@
-"""The record: what the database keeps of conversations."""
+"""Models: the tables of conversations, their ledgers and everything around them."""
 
 from conversations.models.account import Account, ApiKey, Notice, Quota, Scope
 from conversations.models.conversation import Conversation

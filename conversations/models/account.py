@@ -1,4 +1,4 @@
-"""What the site keeps of a person besides the user: how they are told, when they last looked, and their API keys."""
+"""Per-user models besides Django's user: settings, quota, notices sent by e-mail, and API keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.models.prompt import Prompt
 
 
 class Account(models.Model):
-    """A person's settings. Made on first need."""
+    """A user's settings. The row is created when it is first needed."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
     mail = models.BooleanField(default=True, help_text="Send an e-mail when a turn waits and nobody looks.")
@@ -23,7 +23,7 @@ class Account(models.Model):
 
 
 class Quota(models.Model):
-    """How much one person may ask; what is empty is the site's (the settings of the same names)."""
+    """One user's limits. An empty field falls back to the site-wide setting of the same name."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="quota")
     running_prompts = models.PositiveIntegerField(
@@ -40,7 +40,7 @@ class Quota(models.Model):
 
 
 class Notice(models.Model):
-    """That a person was told by e-mail of one pause of a turn. One row for each, so nobody is told twice."""
+    """A record that a user was e-mailed about one pause of a turn. One row per pause, so nobody is e-mailed twice."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="notices")
@@ -55,7 +55,7 @@ class Notice(models.Model):
 
 
 class Scope(models.TextChoices):
-    """What a key may do. Reading is part of each."""
+    """What an API key may do. Every scope includes reading."""
 
     READ = "read", "Read"
     CHAT = "chat", "Start and stop turns"
@@ -63,7 +63,7 @@ class Scope(models.TextChoices):
 
 
 class ApiKey(AbstractAuthToken):  # type: ignore[misc]
-    """A key for programs. Only its hash is kept; it is shown once, when it is made."""
+    """An API key. Only its hash is stored; the key itself is shown once, when it is created."""
 
     name = models.CharField(max_length=100, help_text="What it is for.")
     scopes = models.JSONField(default=list, help_text="Of read, chat and decide.")

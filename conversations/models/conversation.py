@@ -1,4 +1,4 @@
-"""A conversation: a person, an agent, and the prompts between them."""
+"""Conversations: a person, an agent, and the turns between them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    """Conversations, by who may see them."""
+    """Conversations, filtered by who may see them."""
 
     def visible_to(self, user: User | AnonymousUser) -> ConversationQuerySet:
-        """Those the user owns. The admin has its own door; here nobody sees another's."""
+        """Return the conversations this user owns. Only the admin shows other people's, and it has its own rules."""
         return self.filter(owner_id=user.pk) if user.is_authenticated else self.none()
 
 
 class Conversation(models.Model):
-    """Whose it is, and where its ledger stands."""
+    """A conversation: its owner, the end of its ledger, and the prompt that holds its slot."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
@@ -58,5 +58,5 @@ class Conversation(models.Model):
         return self.title or f"Conversation {self.pk}"
 
     def get_absolute_url(self) -> str:
-        """Its page."""
+        """Return the URL of its page."""
         return reverse("conversation", args=[self.pk])

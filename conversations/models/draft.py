@@ -1,4 +1,4 @@
-"""What is on its way: the text of a round that streams, the output of a command that runs."""
+"""Drafts: text that is still streaming, from a round or from a running command."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from conversations.models.prompt import Prompt
 
 
 class Draft(models.Model):
-    """The text so far at one path of a running turn. Never the truth: the record that brings the whole removes it.
+    """The text so far at one path of a running turn. Never the truth: the record with the complete text removes it.
 
-    `fence` is that of the claim under which it was written; a new one begins at "" again.
+    `fence` is the number of the claim under which it was written; a new claim starts again from "".
     """
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="drafts")

@@ -1,4 +1,4 @@
-"""The traces of what was taken out of ledgers: a whole conversation, or the content of one step."""
+"""Erasures and redactions: what was removed from the record, a whole conversation or the content of one step."""
 
 from django.db import models
 from django.db.models import Exists, OuterRef
@@ -7,7 +7,7 @@ from conversations.models.step import Step
 
 
 class Erasure(models.Model):
-    """Written first in the transaction that erases; it lets the database give up the steps, and it stays."""
+    """A conversation that was erased. Written first in the erasing transaction, so that the triggers allow it."""
 
     conversation_id = models.BigIntegerField(unique=True, help_text="The id the conversation had.")
     erased_by = models.CharField(max_length=150)
@@ -21,10 +21,10 @@ class Erasure(models.Model):
 
 
 class Redaction(models.Model):
-    """Written first in the transaction that takes one payload out; it lets the database change that step, and stays.
+    """A payload that was redacted. Written first in the redacting transaction, so that the triggers allow it.
 
-    The chain goes over the payload's sha256, which is kept here: the ledger still verifies. Goes with its conversation.
-    What was left is in no chain: its sha256 is kept as well.
+    The chain covers the SHA-256 of the original payload, which is kept here, so the ledger still verifies. The chain
+    does not cover the payload that replaced it, so its SHA-256 is kept too. Deleted together with the conversation.
     """
 
     conversation = models.ForeignKey("Conversation", on_delete=models.CASCADE, related_name="redactions")
@@ -43,7 +43,7 @@ class Redaction(models.Model):
         return f"Step {self.seq} of conversation {self.conversation_id}, redacted by {self.redacted_by}"
 
 
-def message_gone() -> Exists:
-    """Of prompts: whether the message was taken out. There is nothing left then that could be asked again."""
+def message_redacted() -> Exists:
+    """Return a condition on prompts: their message was redacted, so there is nothing left that could be asked again."""
     taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
     return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))

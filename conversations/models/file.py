@@ -1,4 +1,4 @@
-"""A file that a tool made or a person gave."""
+"""Files: made by a tool, or uploaded by a person."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class FileQuerySet(models.QuerySet["File"]):
-    """Files, by who may see them."""
+    """Files, filtered by who may see them."""
 
     def visible_to(self, user: User | AnonymousUser) -> FileQuerySet:
-        """Those in conversations that the user owns."""
+        """Return the files in conversations that this user owns."""
         return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
 
 
 class File(models.Model):
-    """What was made. The content lies in Django's storage, under a name of ours, before the row exists."""
+    """A file. Its content is in Django's storage, under a name the site chose, before the row exists."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="files")
     prompt = models.ForeignKey(

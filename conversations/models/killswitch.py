@@ -6,7 +6,7 @@ from django.db import models
 
 
 class KillSwitch(models.Model):
-    """One time that the switch was on. It is on while a row is not lifted; rows stay, and say who, when and why."""
+    """One period during which the switch was on. It is on while a row has no `off_at`. Rows keep who, when and why."""
 
     on_by = models.CharField(max_length=150)
     on_at = models.DateTimeField(auto_now_add=True)
@@ -20,7 +20,7 @@ class KillSwitch(models.Model):
         default_permissions = ()
         permissions = [("use_kill_switch", "Can stop all turns, and let them go on")]
         constraints = [
-            # An index over a value that all of them have: one row, and no second one while it is on.
+            # A unique index over a constant: at most one row can be on at a time.
             models.UniqueConstraint(models.Value(1), name="one_switch_on", condition=models.Q(off_at__isnull=True))
         ]
 

@@ -1,4 +1,4 @@
-"""An output: an entry of the timeline, folded from steps and stored with them."""
+"""Outputs: entries of the timeline, folded from steps and stored with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GateState(models.TextChoices):
-    """Where the latest gate of a call stands."""
+    """The state of the latest gate of a call."""
 
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"
@@ -29,23 +29,23 @@ class GateState(models.TextChoices):
 
 
 class OutputQuerySet(models.QuerySet["Output"]):
-    """Outputs, by who may see them; pending gates among them are the approvals: there is no second list (R25)."""
+    """Outputs, filtered by who may see them. Approvals are outputs with a pending gate, not a second list (R25)."""
 
     def visible_to(self, user: User | AnonymousUser) -> OutputQuerySet:
-        """Those in conversations that the user owns."""
+        """Return the outputs of conversations that this user owns."""
         return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
 
     def gates(self) -> OutputQuerySet:
-        """Every output that a person was asked about."""
+        """Return the outputs that a person was asked about."""
         return self.exclude(gate="")
 
     def pending(self) -> OutputQuerySet:
-        """The gates that wait for a person."""
+        """Return the outputs whose gate is waiting for a person."""
         return self.filter(gate=GateState.PENDING)
 
 
 class Output(models.Model):
-    """One entry, as it stands after its last step. `data` is the whole of it; the other columns are for queries."""
+    """An output after its last step. `data` holds all of it; the other columns exist for queries."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="outputs")
     prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="outputs", db_index=False)
@@ -90,25 +90,25 @@ class Output(models.Model):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The output's JSON, parsed."""
+        """The JSON in `data`, parsed."""
         parsed: dict[str, Any] = json.loads(self.data)
         return parsed
 
     def entry(self) -> Entry:
-        """The output as the engine knows it."""
+        """Return the output as the engine's model."""
         return load_output(self.content)
 
 
 class ApprovalManager(models.Manager["Approval"]):
-    """The outputs that a person was asked about."""
+    """The manager of approvals."""
 
     def get_queryset(self) -> models.QuerySet[Approval]:
-        """Outputs that have a gate."""
+        """Return the outputs that have a gate."""
         return super().get_queryset().exclude(gate="")
 
 
 class Approval(Output):
-    """An output, seen as what is asked of a person: the admin's view of it, no table of its own."""
+    """An output with a gate, as the admin lists it. A proxy: it has no table of its own."""
 
     objects = ApprovalManager()  # type: ignore[assignment,misc]
 

@@ -1,4 +1,4 @@
-"""A prompt: one turn, from what was said to its end."""
+"""Prompts: the database row of a turn, from its message to its end."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ if TYPE_CHECKING:
 
 
 class State(models.TextChoices):
-    """Where a prompt stands. A fold of its steps: nothing else changes it."""
+    """The state of a prompt. It is a fold of the prompt's steps: nothing else changes it."""
 
-    QUEUED = "queued", "Queued"  # never begun
-    RUNNING = "running", "Running"  # begun, whether or not a worker holds it now
-    WAITING = "waiting_for_approval", "Waiting for approval"  # a person must decide; no worker is held
+    QUEUED = "queued", "Queued"  # not started yet
+    RUNNING = "running", "Running"  # started, whether or not a worker holds it now
+    WAITING = "waiting_for_approval", "Waiting for approval"  # a person must decide; no worker is occupied
     COMPLETED = "completed", "Completed"
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Stopped"
 
 
 OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
-"""Where a prompt stands that more is to come of."""
+"""States of a prompt that has not ended."""
 ENDED = (State.COMPLETED, State.FAILED, State.CANCELLED)
-"""Where it stands once it came to its one end."""
+"""States of a prompt that has ended. They are final."""
 CLAIMABLE = (State.QUEUED, State.RUNNING)
-"""Those of the open states in which it is a worker's to go on, not a person's."""
+"""The open states in which a worker can claim the prompt. In the other one, a person has to act."""
 
 
 class Origin(models.TextChoices):
-    """Who started it."""
+    """Who started the turn."""
 
     USER = "user", "A person"
-    TRIGGER = "trigger", "A trigger"  # nobody is there to answer a card
+    TRIGGER = "trigger", "A trigger"  # nobody is present to answer a card
     WORKFLOW = "workflow", "A workflow"
     API = "api", "The API"
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
-    """Prompts, by who may see them and where they stand."""
+    """Prompts, filtered by who may see them and by their state."""
 
     def visible_to(self, user: User | AnonymousUser) -> PromptQuerySet:
-        """Those in conversations that the user owns."""
+        """Return the prompts of conversations that this user owns."""
         return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
 
     def ended(self) -> PromptQuerySet:
-        """Those that came to their one end."""
+        """Return the prompts that have ended."""
         return self.filter(state__in=ENDED)
 
 
 class Prompt(models.Model):
-    """One turn. The lower half belongs to the workers: they claim it, hold a lease, and write under its fence."""
+    """One turn. The last fields belong to the workers, which claim it, hold a lease and write under its fence."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="prompts")
     number = models.PositiveIntegerField(help_text="Counts from 1 in its conversation.")
@@ -111,5 +111,5 @@ class Prompt(models.Model):
 
     @property
     def ended(self) -> bool:
-        """Whether it came to its one end."""
+        """Whether the turn has ended."""
         return self.state in ENDED

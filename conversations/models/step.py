@@ -1,4 +1,4 @@
-"""A step of the ledger. Rows are appended and never changed; only the journal writes them."""
+"""Steps: the rows of the ledger. They are appended and never changed, and only the journal writes them."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from conversations.models.prompt import Prompt
 
 
 class AppendOnly(Exception):
-    """The ledger is append-only: `conversations.ledger.journal` writes its rows, and none is changed or deleted."""
+    """The ledger is append-only: only `conversations.ledger.journal` adds steps, and no step is changed or deleted."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 class Told(Func):
-    """The snapshot that the payload of a round's `action_start` names. No parameters, or its index is not found."""
+    """SQL for the snapshot that a round's `action_start` names. Without parameters, so that the index on it is used."""
 
     template = """substr(%(expressions)s, strpos(%(expressions)s, '"snapshot":"') + 12, 64)"""
     output_field = CharField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        """With SQLite's own function."""
+        """Compile for SQLite, where `strpos` is called `instr`."""
         return self.as_sql(compiler, connection, template=self.template.replace("strpos", "instr"), **more)
 
 
 class StepQuerySet(models.QuerySet["Step"]):
-    """Steps, to be read."""
+    """Steps, for reading only."""
 
     def update(self, **kwargs: Any) -> int:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
     def bulk_create(self, *args: Any, **kwargs: Any) -> list[Step]:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
     def bulk_update(self, *args: Any, **kwargs: Any) -> int:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
 
 class Step(models.Model):
-    """One thing that happened. `content` depends on `type`; `prompt` and `path` say which call it belongs to."""
+    """One thing that happened. `prompt` and `path` name its call; what `content` holds depends on `type`."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="steps")
     seq = models.BigIntegerField()
@@ -80,18 +80,18 @@ class Step(models.Model):
             models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
             models.Index(fields=["conversation", "seq"], name="step_state", condition=Q(type="state")),
             models.Index(Told("payload"), name="step_told", condition=Q(type="action_start")),
-            models.Index(fields=["prompt"], name="step_cancel", condition=Q(type="cancel")),  # asked for every 0.2 s
+            models.Index(fields=["prompt"], name="step_cancel", condition=Q(type="cancel")),  # queried every 0.2 s
         ]
 
     def __str__(self) -> str:
         return f"{self.seq} {self.path or '.'} {self.type}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Refused: raises AppendOnly."""
+        """Raise AppendOnly."""
         raise AppendOnly
 
     @property

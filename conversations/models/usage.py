@@ -1,4 +1,4 @@
-"""What answers of models cost: one row for each, written with the answer's own record."""
+"""Usage: the tokens and price of each answer of a model, written in the same record as the answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from django.db import models
 
 
 class Usage(models.Model):
-    """The tokens of one answer, and its price where one is known. A fold of the steps, like outputs.
+    """The tokens of one answer, and its price if known. A fold of the steps, like outputs.
 
-    It holds nothing of what was said, and stays when its conversation is erased: what was spent today was spent.
+    It holds nothing of what was said, and is kept when its conversation is erased: what was spent today stays spent.
     """
 
     conversation_id = models.BigIntegerField(help_text="The conversation, which may be gone by now.")

@@ -1,4 +1,4 @@
-"""What came of checking all ledgers."""
+"""Verifications: the results of checking all ledgers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils import timezone
 
 
 class Verification(models.Model):
-    """One run of the nightly check, or of `manage.py verify_ledger --all`."""
+    """One run of the nightly check or of `manage.py verify_ledger --all`."""
 
     nightly = models.BooleanField(default=False, help_text="By schedule; else a person asked for it.")
     started_at = models.DateTimeField(auto_now_add=True)

@@ -1,10 +1,10 @@
-"""Who works where: the hosts' workers, their beat, and the one drain each may hold."""
+"""Workers: the worker of each host, its heartbeat, and its one drain."""
 
 from django.db import models
 
 
 class Worker(models.Model):
-    """The worker of one host. Times are seconds since 1970 by the database's clock."""
+    """The worker of one host. Times are seconds since 1970, by the database's clock."""
 
     host = models.CharField(max_length=100, unique=True)
     pid = models.PositiveIntegerField(default=0, help_text="Of the parent, `manage.py worker`.")
@@ -17,7 +17,7 @@ class Worker(models.Model):
 
 
 class Drain(models.Model):
-    """The one process of a host that runs its prompts, while its lease holds."""
+    """The process of a host that runs turns. There is one per host, for as long as its lease lasts."""
 
     host = models.CharField(max_length=100, unique=True)
     token = models.CharField(max_length=64, help_text="Which process: another one's lease is not renewed.")

@@ -16,7 +16,7 @@ from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from conversations.accounts.names import called
+from conversations.accounts.names import display_name
 from conversations.display.faithful import first_line, plain
 from conversations.display.gate import Card, cards
 from conversations.display.when import on
@@ -64,7 +64,7 @@ def waiting(telling: PersonWaits) -> EmailMessage | None:
     whom = "somebody else" if for_another else "you"
     subject = f"Waiting for {whom}: {turns[0].title}" if len(waits) == 1 else f"{len(waits)} turns wait for {whom}"
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
-    return written(telling.person.email, subject, "mail/waiting.txt", {**context, "name": called(telling.person)})
+    return written(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})
 
 
 def written(to: str, subject: str, template: str, context: dict[str, object]) -> EmailMessage:
@@ -87,7 +87,7 @@ def _turn(wait: Wait, reader: User) -> WaitingTurn:
     own = conversation.owner_id == reader.pk
     return WaitingTurn(
         title=line(str(conversation), TITLE_MOST),
-        asked_by="" if own else line(called(conversation.owner), TITLE_MOST),
+        asked_by="" if own else line(display_name(conversation.owner), TITLE_MOST),
         card=first,
         what=line(first.title, TITLE_MOST),
         reason=line(first.row.reason),

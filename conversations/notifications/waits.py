@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.execution.gates import ANOTHER
-from conversations.accounts.presence import LOOKS_SECONDS
+from conversations.accounts.presence import PRESENT_SECONDS
 from conversations.database.sql import database_time
 from conversations.models import Notice, Output, Prompt, State, Step
 
@@ -89,4 +89,4 @@ def _wait(prompt: Any) -> Wait:
 def _reachable(people: QuerySet[User], now: float) -> QuerySet[User]:
     """Those of them who have an address, want mails, and do not look at a page of the site now."""
     away = people.exclude(email="").exclude(account__mail=False)
-    return away.exclude(account__looked_at__gt=now - LOOKS_SECONDS).order_by("pk")
+    return away.exclude(account__looked_at__gt=now - PRESENT_SECONDS).order_by("pk")

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from agents.engine.execution.gates import ANOTHER
-from conversations.accounts.presence import has_looked
-from conversations.approvals.permissions import OWN, shown_to
+from conversations.accounts.presence import was_ever_present
+from conversations.approvals.permissions import DECIDE_OWN, shown_to
 from conversations.display.search import search
 from conversations.models import Conversation, Output, Prompt, State, Step
 from conversations.models.prompt import CLAIMABLE
@@ -146,7 +146,7 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
         archived and not query,
         mine.exclude(archived_at=None).count(),
         shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
-        theirs.exclude(who=ANOTHER).count() if user.has_perm(OWN) else 0,
+        theirs.exclude(who=ANOTHER).count() if user.has_perm(DECIDE_OWN) else 0,
     )
 
 
@@ -168,7 +168,7 @@ def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySe
 
 def _looks(user: User, conversations: Iterable[Conversation]) -> bool:
     """Whether this person's pages say what was seen. Where none ever did, nothing is marked as unread."""
-    return any(_moved(c) for c in conversations) and has_looked(user.pk)
+    return any(_moved(c) for c in conversations) and was_ever_present(user.pk)
 
 
 def _moved(conversation: Any) -> bool:
@@ -194,7 +194,7 @@ def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits
     counted = pending.values("conversation").annotate(
         n=Count("pk"), own=Count("pk", filter=own), newest=Max("asked_at", filter=own)
     )
-    may = user.has_perm(OWN)
+    may = user.has_perm(DECIDE_OWN)
     return {
         row["conversation"]: Waits(row["own"], _ms(row["newest"]))
         if may and row["own"]

@@ -17,7 +17,7 @@ from agents.engine import actors
 from agents.engine.actors import Actor
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
-from conversations.accounts.names import called
+from conversations.accounts.names import display_name
 from conversations.database.sql import database_time, notify_all
 from conversations.ledger import wakeup
 from conversations.ledger.claims import is_held
@@ -99,7 +99,7 @@ def person_of(actor: str) -> str:
     """Who turned the switch, in words."""
     pk = Actor.parse(actor).pk
     user = User.objects.filter(pk=pk).first() if pk is not None else None
-    return called(user) if user else "somebody at the command line"
+    return display_name(user) if user else "somebody at the command line"
 
 
 def end(prompt: int, switch: KillSwitch) -> bool:

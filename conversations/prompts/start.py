@@ -16,13 +16,13 @@ from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import told
-from conversations.files.uploads import Giving, Regiving, Upload
+from conversations.database.disk import reporting_full
+from conversations.files.uploads import PendingUploads, ReusedFiles, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
-from conversations.models.erasure import message_gone
+from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch
 from conversations.prompts.idempotency import KeyedRequest
 from conversations.prompts.stop import stop
@@ -69,9 +69,9 @@ def begin_conversation(
 ) -> Prompt:
     """A new conversation by its first message. The same `key` again gives the first one's. Raises as start_prompt."""
     text = checked(text, files)
-    request = KeyedRequest.of(owner, key, "conversation", text, tier, *(file.named for file in files))
+    request = KeyedRequest.of(owner, key, "conversation", text, tier, *(file.identity for file in files))
 
-    def start(giving: Giving) -> Prompt:
+    def start(giving: PendingUploads) -> Prompt:
         return _begin(_new(request, start_conversation(owner), input=text, tier=tier), giving)
 
     return _once(request, start, files)
@@ -117,7 +117,7 @@ def start_unsaid(
 def _start(
     conversation: Conversation, by: User | None, text: str | None, key: str, files: Sequence[Upload], **fields: Any
 ) -> Prompt:
-    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.named for file in files))
+    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.identity for file in files))
     new = _new(request, conversation, input=text, **fields)
     return _once(request, lambda giving: _begin(new, giving), files)
 
@@ -150,14 +150,14 @@ def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key:
     more = {"input": said, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
 
     def start() -> Prompt:
-        return _begin(_new(request, old.conversation, repeats=old, **more), Regiving(old))
+        return _begin(_new(request, old.conversation, repeats=old, **more), ReusedFiles(old))
 
     return request.once(start)
 
 
-def _once(request: KeyedRequest, start: Callable[[Giving], Prompt], files: Sequence[Upload] = ()) -> Prompt:
+def _once(request: KeyedRequest, start: Callable[[PendingUploads], Prompt], files: Sequence[Upload] = ()) -> Prompt:
     """What `start` makes of the files, or what it made when this request came first: then these are not kept."""
-    with told(), Giving(files) as giving:
+    with reporting_full(), PendingUploads(files) as giving:
         prompt = request.once(lambda: start(giving))
         giving.keep(prompt)
     return prompt
@@ -169,7 +169,7 @@ def _new(request: KeyedRequest, conversation: Conversation, **fields: Any) -> Pr
     return Prompt(conversation=conversation, **named, **fields)
 
 
-def _begin(prompt: Prompt, giving: Giving | Regiving) -> Prompt:
+def _begin(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
     """Store a new prompt with its files and its root call, under the conversation's lock."""
     with transaction.atomic():
         if attended := _attended(prompt):
@@ -236,7 +236,7 @@ def _check_repeated(old: Prompt) -> None:
         raise TurnInProgress(old.pk)
     if old.input is None:
         raise BadInput("Nobody said anything in this turn: send a message instead.")
-    if Prompt.objects.filter(message_gone(), pk=old.pk).exists():
+    if Prompt.objects.filter(message_redacted(), pk=old.pk).exists():
         raise BadInput("The message of this turn was taken out of the record: write it anew.")
     if old.state == State.COMPLETED and _went_on_after(old):
         raise BadInput("The conversation went on after this turn: send its message anew.")

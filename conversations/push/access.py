@@ -23,7 +23,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.http import is_same_domain
 
-from conversations.accounts.keys import SCHEME, key_of
+from conversations.accounts.keys import SCHEME, key_from_header
 from conversations.models import ApiKey, Conversation
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def carries_key(header: str) -> bool:
 
 def by_key(header: str) -> Pass:
     """The pass of the API key in an `Authorization` header. Raises ListeningRefused; each key may read."""
-    key = key_of(header)
+    key = key_from_header(header)
     if key is None:
         raise ListeningRefused
     return Pass(key.user_id, key=key.pk)

@@ -18,7 +18,7 @@ from channels.exceptions import StopConsumer
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
-from conversations.accounts.presence import looked
+from conversations.accounts.presence import record_presence
 from conversations.database.threads import read, write
 from conversations.prompts.listing import saw
 from conversations.push.access import ListeningRefused, Pass, admit, to_approvals, to_conversation
@@ -179,7 +179,7 @@ class ConversationSocket(SocketConsumer):
             and isinstance(self.feed, PageFeed)
         ):
             self._saw = seq
-            write.later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
+            write.run_later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(SocketConsumer):
@@ -223,4 +223,4 @@ def _looked(user: int) -> None:
         for one in [one for one, at in _last_looked.items() if now - at >= LOOKED_SECONDS]:
             del _last_looked[one]
         _last_looked[user] = now
-        write.later(looked, user)
+        write.run_later(record_presence, user)

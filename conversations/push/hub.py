@@ -103,7 +103,7 @@ class Hub:
         self.tailer.stop()
         for task in self._tasks:
             task.cancel()
-        await read.let_go()
+        await read.release()
         await asyncio.to_thread(self.tailer.join)
 
     def end(self, which: Callable[[Pass], bool]) -> None:

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Aggregate, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Concat
 
-from conversations.approvals.permissions import OTHERS
+from conversations.approvals.permissions import DECIDE_OTHERS
 from conversations.database.disk import is_short
 from conversations.models import Conversation, Output, Redaction
 from conversations.prompts.killswitch import standing
@@ -87,4 +87,4 @@ def waiting_now() -> int:
 def decides_for_others(person: int) -> bool:
     """Whether the approvals that this person is shown are everybody's."""
     staff = get_user_model().objects.filter(pk=person, is_staff=True).first()
-    return staff is not None and staff.has_perm(OTHERS)
+    return staff is not None and staff.has_perm(DECIDE_OTHERS)

@@ -68,8 +68,8 @@ def collapsed(text: str) -> long.Long | None:
 
 @register.filter
 def called(user: User) -> str:
-    """See conversations.accounts.names.called()."""
-    return names.called(user)
+    """See conversations.accounts.names.display_name()."""
+    return names.display_name(user)
 
 
 @register.filter

@@ -1,1 +1,1 @@
-"""Usage: the tokens and money that answers came to, and how much one person may ask."""
+"""Usage: totals of tokens and money, and the quotas of each person."""

@@ -1,4 +1,4 @@
-"""What the answers of models came to in tokens and money: sums over the rows of usage, each by one query."""
+"""Totals of tokens and money: sums over the usage rows, one query each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from agents.engine.ledger import JSON
 from conversations.models import Usage
 
 DAY, MONTH = timedelta(hours=24), timedelta(days=30)
-"""The spans that people are told of."""
+"""The periods that people see totals for."""
 SUMMED = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_nano_usd")
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What some answers took. Cached tokens are part of the input, those of reasoning part of the output.
+    """What a number of answers used. Cached tokens are part of the input, reasoning tokens part of the output.
 
-    `cost_nano_usd` is of those with a price, in billionths of a US dollar; `unpriced` counts the others.
+    `cost_nano_usd` sums the answers with a known price, in billionths of a US dollar; `unpriced` counts the others.
     """
 
     answers: int = 0
@@ -36,23 +36,23 @@ class Spent:
 
     @property
     def total_tokens(self) -> int:
-        """Input and output."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars; None where that is not known of every answer, or there was none."""
+        """The cost in US dollars; None if the price of any answer is unknown, or if there are no answers."""
         return None if self.unpriced or not self.answers else self.cost_nano_usd / 1e9
 
     @property
     def cost(self) -> str:
-        """The cost as people read it: "$0.12", "at least $0.12"; "" where no price is known."""
+        """The cost for people to read: "$0.12" or "at least $0.12"; "" if no price is known."""
         if self.unpriced == self.answers:
             return ""
         return f"{'at least ' if self.unpriced else ''}{dollars(self.cost_nano_usd)}"
 
     def __add__(self, other: Spent) -> Spent:
-        """Both together."""
+        """Return the sum of both."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("answers", "unpriced", *SUMMED)}
         return Spent(**sums, models=tuple(sorted({*self.models, *other.models})))
 
@@ -61,7 +61,7 @@ NOTHING = Spent()
 
 
 def dollars(nano: int) -> str:
-    """Billionths of a US dollar for people. Small sums keep the figures that say something: only nothing is "$0.00"."""
+    """Format billionths of a US dollar for people. Small amounts keep enough digits: only zero is shown as "$0.00"."""
     usd = nano / 1e9
     if 0 < usd < 0.0001:
         return "under $0.0001"
@@ -69,29 +69,29 @@ def dollars(nano: int) -> str:
 
 
 def of_prompts(prompts: Collection[int]) -> dict[int, Spent]:
-    """What each of these prompts spent; those that asked no model are left out."""
+    """Return what each of these prompts used. Prompts that asked no model are left out."""
     return _by("prompt_id", Usage.objects.filter(prompt_id__in=prompts)) if prompts else {}
 
 
 def of_conversations(conversations: Collection[int]) -> dict[int, Spent]:
-    """What each of these conversations spent; those in which no model was asked are left out."""
+    """Return what each of these conversations used. Conversations in which no model was asked are left out."""
     return _by("conversation_id", Usage.objects.filter(conversation_id__in=conversations)) if conversations else {}
 
 
 def by_model(conversation: int) -> dict[str, Spent]:
-    """What each model spent in a conversation, the dearest and then the most talkative first."""
+    """Return what each model used in a conversation, most expensive first, then by tokens."""
     found: dict[str, Spent] = _by("model", Usage.objects.filter(conversation_id=conversation))
     return dict(sorted(found.items(), key=lambda item: (-item[1].cost_nano_usd, -item[1].total_tokens, item[0])))
 
 
 def of_person(user_id: int, span: timedelta) -> Spent:
-    """What was spent in this person's conversations within the last `span`, deleted ones too."""
+    """Return what this person's conversations used within the last `span`, including deleted ones."""
     recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - span)
     return _by("user_id", recent).get(user_id, NOTHING)
 
 
 def spent_json(spent: Spent) -> dict[str, JSON]:
-    """For programs, in the words of a prompt's usage."""
+    """Return it as JSON, with the keys of a prompt's usage in the API."""
     return {
         "input_tokens": spent.input_tokens,
         "cached_tokens": spent.cached_tokens,

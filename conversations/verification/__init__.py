@@ -1,4 +1,4 @@
-"""Whether a ledger is what it must be: rules over a turn's steps, and what is stored against its steps."""
+"""Verification of ledgers: the rules each turn keeps, the chain of digests, and stored rows against their steps."""
 
 from conversations.verification.rules import LedgerProblem, problems_of
 

@@ -1,4 +1,4 @@
-"""Checking every ledger: each night by schedule, and by hand. What came of it is kept."""
+"""Checking all ledgers, nightly by schedule and by hand. The results are kept."""
 
 from __future__ import annotations
 
@@ -17,59 +17,60 @@ from conversations.verification.stored import verify
 logger = logging.getLogger(__name__)
 
 KEPT_MOST = 30
-"""Runs that are remembered."""
+"""Runs that are kept."""
 PROBLEMS_MOST = 20
-"""Problems of a run that are remembered in words; the others are counted."""
+"""Problems of a run whose text is kept; the others are only counted."""
 LINE_MOST = 300
-"""Characters of each."""
+"""Characters kept of each problem."""
 NIGHT = timedelta(hours=12)
-"""A run that began so long ago at most was this night's."""
+"""A run that began within this time counts as tonight's."""
 BEAT = timedelta(minutes=1)
-"""How often a run says that it goes on."""
+"""How often a run records that it is still going."""
 BROKEN_OFF = timedelta(hours=1)
-"""A run that has not gone on for so long never will: longer than any one conversation takes."""
+"""A run without a beat for this long has broken off. Longer than checking any one conversation takes."""
 LATE = timedelta(hours=36)
-"""After which the check of a night has failed to come."""
+"""The age of the last run from which the nightly check counts as overdue."""
 SCHEDULE = "verify_ledger"
 TASK = "conversations.worker.tasks.nightly"
 AT = time(3, 17)
-"""When in the site's time zone: few work then, and few jobs begin at that minute."""
+"""The time of the nightly check, in the site's time zone: few people work then, and few jobs start at that minute."""
 
 
 def verify_all(tell: Callable[[str], object], alive: Callable[[], object] = lambda: None) -> Verification:
-    """Check every conversation, one after the other, and keep what came of it.
+    """Check every conversation, one after the other, and keep the result.
 
-    `tell` is called with each problem as a line, `alive` again and again. What is erased meanwhile is none.
+    `tell` is called with each problem, as one line; `alive` is called regularly. A conversation that is erased
+    meanwhile is not a problem.
     """
-    return _checked(Verification.objects.create(), tell, alive)
+    return _run(Verification.objects.create(), tell, alive)
 
 
-def verify_this_night(alive: Callable[[], object]) -> Verification | None:
-    """The same, once a night, however many ask; None where another one has begun it, and did not break off.
+def verify_nightly(alive: Callable[[], object]) -> Verification | None:
+    """Do the nightly check. Returns None if it was already started tonight, unless that run broke off.
 
-    What people check by hand is beside that.
+    Checks by hand do not count.
     """
     with transaction.atomic():
-        list(Schedule.objects.select_for_update().filter(name=SCHEDULE))  # those who ask at once go one by one
+        list(Schedule.objects.select_for_update().filter(name=SCHEDULE))  # simultaneous callers take turns
         begun = Verification.objects.filter(nightly=True, started_at__gt=timezone.now() - NIGHT)
         if begun.filter(Q(ended_at__isnull=False) | Q(beat_at__gt=timezone.now() - BROKEN_OFF)).exists():
             return None
         run = Verification.objects.create(nightly=True)
-    return _checked(run, logger.error, alive)
+    return _run(run, logger.error, alive)
 
 
-def broke_off() -> bool:
-    """Whether the check of a night broke off, and none came to its end since."""
+def nightly_broke_off() -> bool:
+    """Whether a nightly check broke off, and no check has been completed since."""
     ended = Verification.objects.exclude(ended_at=None).order_by("-pk").values_list("pk", flat=True).first()
     begun = Verification.objects.filter(nightly=True, ended_at=None, pk__gt=ended or 0)
     return begun.filter(beat_at__lt=timezone.now() - BROKEN_OFF).exists()
 
 
-def keep_schedule() -> None:
-    """See to it that the check stands in the schedule, once."""
+def ensure_schedule() -> None:
+    """Make sure that the nightly check is scheduled exactly once."""
     with transaction.atomic():
         rows = list(Schedule.objects.select_for_update().filter(name=SCHEDULE).order_by("pk"))
-        Schedule.objects.filter(pk__in=[row.pk for row in rows[1:]]).delete()  # of hosts that started at one moment
+        Schedule.objects.filter(pk__in=[row.pk for row in rows[1:]]).delete()  # hosts that started at the same moment
         wanted = {"func": TASK, "schedule_type": Schedule.DAILY, "repeats": -1}
         if not rows:
             Schedule.objects.create(name=SCHEDULE, next_run=_next_night(timezone.localtime()), **wanted)
@@ -82,13 +83,13 @@ def _next_night(now: datetime) -> datetime:
     return night if night > now else night + timedelta(days=1)
 
 
-def _checked(run: Verification, tell: Callable[[str], object], alive: Callable[[], object]) -> Verification:
-    said: list[str] = []
-    # A list, no cursor: one that is open keeps SQLite's snapshot, and with others' commits this one could not write.
+def _run(run: Verification, tell: Callable[[str], object], alive: Callable[[], object]) -> Verification:
+    lines: list[str] = []
+    # A list, not a cursor: an open cursor keeps SQLite's snapshot, and this run could not write after others' commits.
     for pk in list(Conversation.objects.order_by("pk").values_list("pk", flat=True)):
         alive()
         if timezone.now() - run.beat_at > BEAT:
-            _keep(run, said)
+            _store_progress(run, lines)
         try:
             found = verify(pk, alive)
         except Conversation.DoesNotExist:
@@ -99,16 +100,16 @@ def _checked(run: Verification, tell: Callable[[str], object], alive: Callable[[
         for problem in found.problems:
             line = f"conversation {pk}, {problem}"
             tell(line)
-            if len(said) < PROBLEMS_MOST:
-                said.append(line[:LINE_MOST].replace("\n", " "))
+            if len(lines) < PROBLEMS_MOST:
+                lines.append(line[:LINE_MOST].replace("\n", " "))
     run.ended_at = timezone.now()
-    _keep(run, said)
+    _store_progress(run, lines)
     old = Verification.objects.order_by("-pk").values_list("pk", flat=True)[KEPT_MOST:]
     Verification.objects.filter(pk__in=list(old)).delete()
     return run
 
 
-def _keep(run: Verification, said: list[str]) -> None:
-    """Store how far a run has come."""
-    run.problems, run.beat_at = "\n".join(said), timezone.now()
+def _store_progress(run: Verification, lines: list[str]) -> None:
+    """Store the progress of a run."""
+    run.problems, run.beat_at = "\n".join(lines), timezone.now()
     run.save()

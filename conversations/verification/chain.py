@@ -1,4 +1,4 @@
-"""The chain of one conversation's steps, wherever they were kept: in the database, or in a file."""
+"""The chain of digests over one conversation's steps, whether they are in the database or in a file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from agents.engine.ledger import Step, canonical
-from conversations.ledger.journal import link_to_content
-from conversations.ledger.redacted import sha256, still_holds
-from conversations.verification.rules import LedgerProblem, guarded
+from conversations.ledger.journal import chain_digest_from_sha256
+from conversations.ledger.redacted import sha256, still_has_content
+from conversations.verification.rules import LedgerProblem, reporting_errors
 
 if TYPE_CHECKING:
     from conversations.models import Step as StepRow
@@ -21,7 +21,7 @@ BROKEN = "the chain is broken: this step, or the one before it, is not what was 
 
 @dataclass(frozen=True, slots=True)
 class KeptStep:
-    """A step as it was kept. `time` is ISO 8601 in UTC; `payload` is text, and may be no JSON."""
+    """A step as it was stored. `time` is ISO 8601 in UTC. `payload` is text, which may not be valid JSON."""
 
     seq: int
     prompt: int
@@ -34,20 +34,20 @@ class KeptStep:
 
     @classmethod
     def of(cls, row: StepRow) -> KeptStep:
-        """One from the database."""
+        """Convert a row of the database."""
         time = row.time.astimezone(UTC).isoformat()
         return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)
 
     def step(self) -> Step:
-        """As the engine knows it; with an empty payload where that cannot be read, which the chain tells."""
+        """Return it as an engine step. A payload that cannot be read becomes {}; the chain reports that."""
         return Step(self.actor, self.type, _parsed(self.payload) or {}, self.path, self.seq, self.time)
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedPayload:
-    """The sha256 of a payload that was redacted, which the chain goes over, and of what was left in its place.
+    """The SHA-256 of a redacted payload, which the chain covers, and of the payload that replaced it.
 
-    `left` None: an export of an earlier version, which did not say.
+    `left` is None in exports of format version 1, which do not have it.
     """
 
     sha256: str
@@ -56,7 +56,7 @@ class RedactedPayload:
 
 @dataclass
 class Chain:
-    """Walks a chain from its first step on. `kept`: what is known of each payload that was redacted, by seq."""
+    """A walk along the chain from its first step. `kept` holds the digests of each redacted payload, by seq."""
 
     kept: Mapping[int, RedactedPayload]
     seq: int = 0
@@ -67,36 +67,36 @@ class Chain:
         self.missing = set(self.kept)
 
     def add(self, row: KeptStep) -> list[LedgerProblem]:
-        """What is wrong with the next step: they count from 1 without a gap, each with the digest of all before it.
+        """Return what is wrong with the next step. Steps count from 1 without gaps, each chained to the one before.
 
-        A break is told once. Never raises for what stands in a step.
+        A break is reported once. Never raises, whatever the step contains.
         """
         problems: list[LedgerProblem] = []
-        with guarded(problems, row.seq):
+        with reporting_errors(problems, row.seq):
             problems += self._wrong(row)
         self.seq, self.head = row.seq, row.digest
         return problems
 
     def _wrong(self, row: KeptStep) -> Iterator[LedgerProblem]:
         if row.seq != self.seq + 1:
-            yield LedgerProblem(row.seq, f"follows on step {self.seq}: there is a gap")
+            yield LedgerProblem(row.seq, f"follows step {self.seq}: there is a gap")
         was, now = self.kept.get(row.seq), sha256(row.payload)
         content = was.sha256 if was else now
-        if row.digest != link_to_content(self.head, row.step(), row.prompt, content):
+        if row.digest != chain_digest_from_sha256(self.head, row.step(), row.prompt, content):
             yield LedgerProblem(row.seq, BROKEN)
         if _parsed(row.payload) is None or canonical(_parsed(row.payload)) != row.payload:
-            yield LedgerProblem(row.seq, "the payload is no canonical JSON")
+            yield LedgerProblem(row.seq, "the payload is not canonical JSON")
         if was:
             self.missing.discard(row.seq)
-            if still_holds(row):
-                yield LedgerProblem(row.seq, "was redacted, and holds content all the same")
+            if still_has_content(row):
+                yield LedgerProblem(row.seq, "was redacted, but still has content")
             if was.left not in (None, now):
-                yield LedgerProblem(row.seq, "was redacted, and is not what was left of it")
+                yield LedgerProblem(row.seq, "was redacted, but is not what the redaction left")
 
     def end(self) -> Iterator[LedgerProblem]:
-        """What is wrong after the last step."""
+        """Yield what is wrong after the last step."""
         for seq in sorted(self.missing):
-            yield LedgerProblem(seq, "was redacted, and is not there")
+            yield LedgerProblem(seq, "was redacted, but is missing")
 
 
 def _parsed(payload: str) -> dict[str, object] | None:

@@ -1,4 +1,4 @@
-"""A ledger in a file, checked without a database: the chain, the rules of turns, the fold, and every byte of it."""
+"""Checking a ledger in a file, without a database: the chain, the rules of turns, the fold, and every byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.ledger.redacted import MARK, sha256
 from conversations.models import State
 from conversations.verification.chain import Chain, KeptStep, RedactedPayload
 from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
-from conversations.verification.rules import LedgerProblem, guarded, problems_of
+from conversations.verification.rules import LedgerProblem, problems_of, reporting_errors
 
 SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {
     "seq": int,
@@ -23,7 +23,7 @@ SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payloa
 
 @dataclass
 class Exported:
-    """What a file holds, and what is wrong with it: at a step, or at 0 where it is at none."""
+    """The contents of a file, and the problems in it: at a step, or at 0 if they concern no step."""
 
     problems: list[LedgerProblem] = field(default_factory=list)
     version: int = 0
@@ -37,31 +37,31 @@ class Exported:
 
 
 def verify_file(lines: Iterable[bytes]) -> Exported:
-    """All that the ledger in these lines promises. Never raises for what stands in them."""
+    """Check everything about the ledger in these lines. Never raises, whatever they contain."""
     found, digest, chain, last = Exported(), hashlib.sha256(), None, b""
     for number, line in enumerate(lines, 1):
         if last:
             digest.update(last)
-            said = _parsed(last, number - 1, found)
+            entry = _parsed(last, number - 1, found)
             if number == 2:
-                _first(said, found)
-            elif said and "seq" in said:
+                _header(entry, found)
+            elif entry and "seq" in entry:
                 chain = chain or Chain(found.kept)
-                _step(said, number - 1, chain, found)
-            elif said:
-                _other(said, number - 1, chain, found)
+                _step(entry, number - 1, chain, found)
+            elif entry:
+                _preamble(entry, number - 1, chain, found)
         last = line
     chain = chain or Chain(found.kept)
     found.seq, found.head = chain.seq, chain.head
     if last != last_line(chain.seq, chain.head, found.steps, digest.hexdigest()).encode():
         found.problems.append(
-            LedgerProblem(0, "the last line is not that of these lines: some changed, or are missing")
+            LedgerProblem(0, "the last line does not match the lines before it: some were changed or are missing")
         )
     if not found.version:
-        found.problems.append(LedgerProblem(0, f"this is no ledger of the format {FORMAT}, up to version {VERSION}"))
+        found.problems.append(LedgerProblem(0, f"this is not a ledger in the format {FORMAT}, version 1 to {VERSION}"))
     found.problems += chain.end()
     for pk in sorted(found.prompts.keys() | found.turns.keys()):
-        with guarded(found.problems, 0):
+        with reporting_errors(found.problems, 0):
             _turn(pk, found)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
@@ -69,43 +69,43 @@ def verify_file(lines: Iterable[bytes]) -> Exported:
 
 def _parsed(line: bytes, number: int, found: Exported) -> dict[str, JSON]:
     try:
-        said = json.loads(line)
-        if isinstance(said, dict) and canonical(said) + "\n" == line.decode():
-            return said
+        entry = json.loads(line)
+        if isinstance(entry, dict) and canonical(entry) + "\n" == line.decode():
+            return entry
     except (ValueError, RecursionError):
         pass
-    found.problems.append(LedgerProblem(0, f"line {number} is no canonical JSON object"))
+    found.problems.append(LedgerProblem(0, f"line {number} is not a canonical JSON object"))
     return {}
 
 
-def _first(said: dict[str, JSON], found: Exported) -> None:
-    """The first line: what this is, in which version."""
-    version = said.get("version")
-    if said.get("format") == FORMAT and type(version) is int and 1 <= version <= VERSION:
+def _header(entry: dict[str, JSON], found: Exported) -> None:
+    """Read the first line: the format and its version."""
+    version = entry.get("version")
+    if entry.get("format") == FORMAT and type(version) is int and 1 <= version <= VERSION:
         found.version = version
 
 
-def _other(said: dict[str, JSON], number: int, chain: Chain | None, found: Exported) -> None:
-    """A line before the steps: a prompt, what a model was told, or a redaction."""
+def _preamble(entry: dict[str, JSON], number: int, chain: Chain | None, found: Exported) -> None:
+    """Read a line before the steps: a prompt, a snapshot or a redaction."""
     if chain:
-        found.problems.append(LedgerProblem(chain.seq, f"line {number} stands among the steps, and is none"))
-    elif type(pk := said.get("prompt")) is int:
-        found.prompts[pk] = said
-    elif isinstance(name := said.get("snapshot"), str):
-        found.snapshots[name] = str(said.get("text"))
-    elif isinstance(redaction := said.get("redaction"), dict) and type(seq := redaction.get("seq")) is int:
+        found.problems.append(LedgerProblem(chain.seq, f"line {number} is among the steps, but is not a step"))
+    elif type(pk := entry.get("prompt")) is int:
+        found.prompts[pk] = entry
+    elif isinstance(name := entry.get("snapshot"), str):
+        found.snapshots[name] = str(entry.get("text"))
+    elif isinstance(redaction := entry.get("redaction"), dict) and type(seq := redaction.get("seq")) is int:
         left = str(redaction.get("left_sha256")) if found.version > 1 else None
         found.kept[seq] = RedactedPayload(str(redaction.get("sha256")), left)
     else:
-        found.problems.append(LedgerProblem(0, f"line {number} is of no kind that there is"))
+        found.problems.append(LedgerProblem(0, f"line {number} is of an unknown kind"))
 
 
-def _step(said: dict[str, JSON], number: int, chain: Chain, found: Exported) -> None:
+def _step(entry: dict[str, JSON], number: int, chain: Chain, found: Exported) -> None:
     found.steps += 1
-    if set(said) != set(SHAPE) or any(type(said[name]) is not kind for name, kind in SHAPE.items()):
-        found.problems.append(LedgerProblem(chain.seq, f"line {number} is no step"))
+    if set(entry) != set(SHAPE) or any(type(entry[name]) is not kind for name, kind in SHAPE.items()):
+        found.problems.append(LedgerProblem(chain.seq, f"line {number} is not a step"))
         return
-    row = KeptStep(**said)
+    row = KeptStep(**entry)
     found.problems += chain.add(row)
     found.turns.setdefault(row.prompt, []).append(row.step())
 
@@ -114,18 +114,18 @@ def _turn(pk: int, found: Exported) -> None:
     steps, prompt = found.turns.get(pk, []), found.prompts.get(pk)
     last = steps[-1].id if steps else 0
     if prompt is None or not steps:
-        found.problems.append(LedgerProblem(last, f"prompt {pk} is {'not named' if steps else 'without steps'}"))
+        found.problems.append(LedgerProblem(last, f"prompt {pk} is {'not listed' if steps else 'without steps'}"))
         return
     found.problems += problems_of(steps)
-    with guarded(found.problems, last):
+    with reporting_errors(found.problems, last):
         found.problems += _totals(prompt, steps)
     for step in steps:
-        with guarded(found.problems, step.id):
-            found.problems += _told(step, found.snapshots)
+        with reporting_errors(found.problems, step.id):
+            found.problems += _snapshot(step, found.snapshots)
 
 
 def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProblem]:
-    """What is said of the prompt is what its steps add up to."""
+    """Check that the prompt's line is what its steps add up to."""
     standing = PromptStanding().after(steps)
     expected: dict[str, JSON] = {"state": standing.state or State.QUEUED.value, "stop_reason": standing.stop_reason}
     expected |= {name: standing.counts.get(name, 0) for name in TOTALS[2:]}
@@ -136,7 +136,7 @@ def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProble
             )
 
 
-def _told(step: Step, snapshots: dict[str, str]) -> Iterator[LedgerProblem]:
+def _snapshot(step: Step, snapshots: dict[str, str]) -> Iterator[LedgerProblem]:
     name = step.payload.get("snapshot") if step.type == "action_start" else None
     if name and not (step.payload.get(MARK) and name not in snapshots) and sha256(snapshots.get(name, "")) != name:
-        yield LedgerProblem(step.id, f"the snapshot {str(name)[:12]} is missing, or not what the model saw")
+        yield LedgerProblem(step.id, f"the snapshot {str(name)[:12]} is missing, or differs from what the model saw")

@@ -1,7 +1,7 @@
-"""A conversation's ledger as a file: JSON lines, from which chain, rules and outputs can be checked without a database.
+"""Ledger files: a conversation's ledger as JSON lines, so that it can be checked without a database.
 
-The first line says what it is, then come the prompts, what models were told, what was redacted and the steps, each as
-it is stored. The last holds the head of the chain and the sha256 of all lines before it.
+The first line has the format and version. Then come the prompts, the snapshots, the redactions and the steps, each as
+it is stored. The last line holds the head of the chain and the SHA-256 of all lines before it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
 from conversations.verification.chain import KeptStep
 
 FORMAT, VERSION = "agentsite-ledger", 2
-"""Since 2 a redaction says what was left."""
+"""Version 2 added `left_sha256` to redactions."""
 IN_MEMORY = 1 << 20
-"""Bytes of a ledger that are kept in memory; a longer one waits in a temporary file."""
+"""Bytes of a ledger that are held in memory. A longer one is written to a temporary file."""
 TOTALS = (
     "state", "stop_reason", "rounds", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens",
     "cost_nano_usd", "unpriced",
 )  # fmt: skip
-"""What a prompt's row says of its steps."""
+"""The columns of a prompt's row that are folded from its steps."""
 
 
 def exported_ledger(conversation_id: int) -> Iterator[str]:
-    """The lines, as they stand at one moment. Raises Conversation.DoesNotExist. On PostgreSQL not in a transaction.
+    """Yield the lines, all as of one moment. Raises Conversation.DoesNotExist. Not in a transaction on PostgreSQL.
 
-    Nobody waits for it. All are read before the first is given: however slowly they are taken, or not to their end,
-    the database is asked nothing meanwhile.
+    It blocks nobody. All lines are read before the first is yielded, so the database is not used meanwhile, however
+    slowly the caller takes them, and even if it stops early.
     """
     digest = hashlib.sha256()
     steps = 0
@@ -50,21 +50,23 @@ def exported_ledger(conversation_id: int) -> Iterator[str]:
 
 
 def last_line(seq: int, head: str, steps: int, sha256: str) -> str:
-    """The last line: the head of the chain, how many steps there are, and the sha256 of all lines before."""
+    """Return the last line: the head of the chain, the number of steps, and the SHA-256 of all lines before."""
     return canonical({"head": {"seq": seq, "digest": head}, "steps": steps, "sha256": sha256}) + "\n"
 
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """All that is read meanwhile is as it stood at the first look, whoever writes on; nobody is kept from writing."""
+    """Read everything from one snapshot of the database, without blocking writers."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             with transaction.atomic():
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # long ledgers take long to write
+                cursor.execute(
+                    "SET LOCAL idle_in_transaction_session_timeout = 0"
+                )  # writing a long ledger takes a while
                 yield
             return
-        cursor.execute("SAVEPOINT one_moment")  # not atomic(): that takes the lock of those who write, as they have to
+        cursor.execute("SAVEPOINT one_moment")  # not atomic(): that takes the write lock, which writers need
         try:
             yield
         finally:
@@ -93,6 +95,6 @@ def _prompt(prompt: Prompt) -> dict[str, JSON]:
 def _snapshots(conversation: Conversation) -> Iterator[dict[str, JSON]]:
     starts = Step.objects.filter(conversation=conversation, type="action_start", payload__contains='"snapshot":')
     named = [KeptStep.of(step).step().payload.get("snapshot") for step in starts.iterator(chunk_size=500)]
-    names = {name for name in named if isinstance(name, str)}  # also of a ledger that somebody changed
+    names = {name for name in named if isinstance(name, str)}  # somebody may have tampered with the ledger
     for row in Snapshot.objects.filter(pk__in=names).order_by("pk"):
         yield {"snapshot": row.sha256, "text": row.text}

@@ -1,4 +1,4 @@
-"""The rules that the steps of every turn keep, as one pass over them. A prefix of a good ledger is a good ledger."""
+"""The rules that the steps of every turn keep, checked in one pass. A prefix of a valid ledger is a valid ledger."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
 
 ERROR_MOST = 200
-"""Characters of what an error says."""
+"""Characters kept of an error."""
 
 
 @dataclass(frozen=True)
 class LedgerProblem:
-    """A rule that is broken: at which step, and what is wrong there."""
+    """A broken rule: the step at which it is broken, and what is wrong there."""
 
     seq: int
     what: str
@@ -38,23 +38,25 @@ class LedgerProblem:
 
 
 @contextmanager
-def guarded(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
-    """Where a look for problems fails, that is one of them: what was tampered with may hold anything.
+def reporting_errors(problems: list[LedgerProblem], seq: int) -> Iterator[None]:
+    """Report an exception during a check as a problem: a ledger that was tampered with may contain anything.
 
-    That the database is away, or that a row went meanwhile, is raised on: it says nothing of the ledger.
+    That the database is unavailable, or that a row was deleted meanwhile, is raised: it says nothing about the ledger.
     """
     try:
         yield
     except ObjectDoesNotExist:
         raise
     except Exception as error:
-        if isinstance(error, OperationalError) and "decode" not in str(error):  # so SQLite says that a text is none
+        if isinstance(error, OperationalError) and "decode" not in str(
+            error
+        ):  # how SQLite reports a text that is not UTF-8
             raise
-        problems.append(LedgerProblem(seq, f"cannot be checked: {_said(error)}"))
+        problems.append(LedgerProblem(seq, f"cannot be checked: {_one_line(error)}"))
 
 
 def problems_of(steps: Iterable[Step]) -> list[LedgerProblem]:
-    """What is wrong with the ledger of one turn, in its order; empty where nothing is. Never raises.
+    """Return what is wrong with the ledger of one turn, in order of its steps. Never raises.
 
     Step types that no rule knows are skipped.
     """
@@ -62,28 +64,28 @@ def problems_of(steps: Iterable[Step]) -> list[LedgerProblem]:
     for step in steps:
         last = before.steps[-1].id if before.steps else 0
         if step.id <= last:
-            problems.append(LedgerProblem(step.id, f"stands after step {last}"))
+            problems.append(LedgerProblem(step.id, f"comes after step {last}"))
         try:
             problems += [LedgerProblem(step.id, what) for rule in _RULES for what in rule(step, before)]
         except Exception as error:  # noqa: BLE001 - a payload that was tampered with may hold anything
-            problems.append(LedgerProblem(step.id, f"cannot be read: {_said(error)}"))
+            problems.append(LedgerProblem(step.id, f"cannot be read: {_one_line(error)}"))
         before.add(step)
     return problems + _folding(before.steps)
 
 
-def folded(steps: Iterable[Step]) -> dict[int, Output]:
-    """The outputs of a turn by position."""
+def fold_outputs(steps: Iterable[Step]) -> dict[int, Output]:
+    """Return the outputs of a turn, by position."""
     outputs = Outputs()
     return {changed.position: changed for step in steps if (changed := outputs.add(step))}
 
 
-def _said(error: Exception) -> str:
-    """On one line, and no longer: it may quote whatever stood there."""
+def _one_line(error: Exception) -> str:
+    """Return the error on one line, shortened: it may quote anything that was in the ledger."""
     return " ".join(repr(error).split())[:ERROR_MOST]
 
 
 def _folding(steps: list[Step]) -> list[LedgerProblem]:
-    """Every prefix folds, and to the same when it is folded again."""
+    """Check that every prefix can be folded, and that folding again gives the same."""
     outputs, standing = Outputs(), PromptStanding()
     kept: dict[int, Output] = {}
     for step in steps:
@@ -92,14 +94,14 @@ def _folding(steps: list[Step]) -> list[LedgerProblem]:
                 kept[changed.position] = changed
             standing.after([step])
         except Exception as error:  # noqa: BLE001 - no step may make the fold raise: that is the rule
-            return [LedgerProblem(step.id, f"cannot be folded: {_said(error)}")]
-    if folded(steps) != kept or PromptStanding().after(steps) != standing:
-        return [LedgerProblem(steps[-1].id, "folds to something else the second time")]
+            return [LedgerProblem(step.id, f"cannot be folded: {_one_line(error)}")]
+    if fold_outputs(steps) != kept or PromptStanding().after(steps) != standing:
+        return [LedgerProblem(steps[-1].id, "folds to something else when folded again")]
     return []
 
 
 Rule = Callable[[Step, View], Iterator[str]]
-"""What is wrong with a step that comes after the steps of the view."""
+"""Yields what is wrong with a step, given a view of the steps before it."""
 
 
 def _order(step: Step, before: View) -> Iterator[str]:
@@ -108,11 +110,11 @@ def _order(step: Step, before: View) -> Iterator[str]:
     if before.result(""):
         yield f"{step.type} after the turn's end"
     if step.type == "action_call" and step.path and not before.call(parent(step.path)):
-        yield f"a call at {step.path}, below one that was never made"
+        yield f"a call at {step.path}, under a call that was never made"
 
 
 def _once(step: Step, before: View) -> Iterator[str]:
-    """One call, one result, and one start per attempt, in that order, at each path."""
+    """At each path: one call, then one start per attempt, then one result."""
     if step.type == "action_call":
         if before.call(step.path):
             yield f"a second call at {step.path or '.'}"
@@ -122,13 +124,13 @@ def _once(step: Step, before: View) -> Iterator[str]:
     if not before.call(step.path):
         yield f"{step.type} at {step.path or '.'}, where no call was made"
     if before.result(step.path):
-        yield f"{step.type} at {step.path or '.'}, which has its result"
+        yield f"{step.type} at {step.path or '.'}, which already has a result"
     if step.type == "action_start" and step.payload.get("attempt") != (next_ := _starts(step.path, before) + 1):
         yield f"attempt {step.payload.get('attempt')} at {step.path or '.'} where {next_} is next"
 
 
 def _fence(step: Step, before: View) -> Iterator[str]:
-    """Claims count up: a worker that lost its claim starts nothing more."""
+    """Fences only increase: a worker that lost its claim starts nothing more."""
     if step.type == "action_start":
         earlier = (s.payload.get("fence", 0) for s in reversed(before.steps) if s.type == "action_start")
         if step.payload.get("fence", 0) < (last := next(earlier, 0)):
@@ -136,7 +138,7 @@ def _fence(step: Step, before: View) -> Iterator[str]:
 
 
 def _gate(step: Step, before: View) -> Iterator[str]:
-    """A call with a gate runs once a person, a rule or a grant approved exactly it."""
+    """A call with a gate runs only after a person, a rule or a grant approved exactly that call."""
     gate = paths.gate(step.path)
     if not step.path or not before.call(gate) or not _ran(step):
         return
@@ -160,7 +162,7 @@ def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> I
 
 
 def _decision(step: Step, before: View) -> Iterator[str]:
-    """A gate is decided by who may, with a word that is known, and binds what was asked, or the edit of it."""
+    """A gate is decided by an actor who may, with a known decision, for exactly what was asked or for an edit of it."""
     call = before.call(step.path)
     if step.type != "action_result" or call is None or call.payload.get("policy") != paths.HUMAN:
         return
@@ -173,21 +175,21 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         return
     if step.payload.get("input") is None:
         if step.payload.get("digest") != asked.get("digest"):
-            yield f"the approval at {step.path} is of something else than was asked: the digests differ"
+            yield f"the approval at {step.path} is for something other than what was asked: the digests differ"
     elif step.payload.get(MARK) or call.payload.get(MARK):
-        return  # what the digest goes over is not there any more; that it was is the chain's to say
+        return  # what the digest covers was removed; the chain vouches for it
     elif step.payload.get("digest") != _edited_digest(step.payload, asked):
-        yield f"the approval at {step.path} is of something else than its input, facts and change: the digests differ"
+        yield f"the approval at {step.path} is for something other than its input, facts and change: the digests differ"
 
 
 def _four_eyes(step: Step, before: View) -> Iterator[str]:
-    """A gate that another must decide is not opened by whoever asked for the turn (C13)."""
+    """A gate that somebody else must decide is not approved by whoever asked for the turn (C13)."""
     call, root = before.call(step.path), before.call("")
     if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != paths.HUMAN:
         return
     allows = step.payload.get("decision") in RUNS
     if allows and call.payload.get("payload", {}).get("who") == ANOTHER and step.actor == root.actor:
-        yield f"{step.path} needs another than {step.actor}, who asked for the turn"
+        yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn"
 
 
 def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
@@ -195,9 +197,9 @@ def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
 
 
 def _waiting(step: Step, before: View) -> Iterator[str]:
-    """While a turn waits for people, nothing is called or begun; it goes on when nothing is left to decide.
+    """While a turn waits for people, nothing is called or started; it resumes when nothing is left to decide.
 
-    A start by `system` says what may have begun before the site was restored, not that it begins now.
+    A start by `system` records what may have started before the site was restored, not that it starts now.
     """
     begins = step.type in ("action_call", "action_retry") or (step.type == "action_start" and step.actor != "system")
     if begins and before.paused():
@@ -205,38 +207,39 @@ def _waiting(step: Step, before: View) -> Iterator[str]:
     if step.type == "action_start" and step.path and before.cancelled():
         yield f"{step.path} was started after the turn was stopped"
     if step.type == "pause" and step.payload.get("pending_action_count") != len(before.open_gates()):
-        yield f"says that {step.payload.get('pending_action_count')} decisions are open: {len(before.open_gates())} are"
+        said, are = step.payload.get("pending_action_count"), len(before.open_gates())
+        yield f"says that {said} decisions are open, but {are} are"
     if step.type == "resume" and not before.paused():
-        yield "goes on, but was not waiting"
+        yield "resumes, but was not waiting"
     if step.type == "resume" and before.open_gates():
-        yield f"goes on while {len(before.open_gates())} decisions are open"
+        yield f"resumes while {len(before.open_gates())} decisions are open"
 
 
 def _round(step: Step, before: View) -> Iterator[str]:
-    """An answer of a model has a start."""
+    """Every answer of a model has a start."""
     if answer_usage(step) is not None and not _starts(step.path, before):
         yield f"an answer at {step.path} to a question that was never asked"
 
 
 def _partial(step: Step, before: View) -> Iterator[str]:
-    """The beginning of an answer is kept where a person stopped it, or its time was up; it never becomes an answer."""
+    """A partial answer is kept if a person stopped it or its time was up. It never becomes a complete answer."""
     stopped = any(said.payload.get("partial") for said in before.at(step.path, "text"))
     if step.type == "text" and step.payload.get("partial") and not _starts(step.path, before):
-        yield f"a part of an answer at {step.path}, to a question that was never asked"
+        yield f"a partial answer at {step.path}, to a question that was never asked"
     if stopped and (step.type == "action_start" or (step.type == "action_result" and not step.failed)):
-        yield f"an answer at {step.path}, which was stopped in its midst"
+        yield f"an answer at {step.path}, which was stopped midway"
     elif step.type == "action_result" and stopped and not before.cancelled() and step.payload.get("code") != "timeout":
-        yield f"a part of an answer at {step.path}, which nobody stopped"
+        yield f"a partial answer at {step.path}, which nobody stopped"
 
 
 def _end(step: Step, before: View) -> Iterator[str]:
-    """At the end of a turn nothing is open, and its usage is that of its rounds."""
+    """At the end of a turn, no call is open, and its usage is the sum of its rounds."""
     if step.type != "action_result" or step.path:
         return
     if left := [call.path for call in before.open_calls() if call.path]:
         yield f"the turn ends with {', '.join(left)} open"
     if (told := step.payload.get("usage")) != (used := turn_usage(before)):
-        yield f"the turn's usage is {told}, its rounds' {used}"
+        yield f"the turn's usage is {told}, but its rounds used {used}"
 
 
 def _starts(path: str, before: View) -> int:

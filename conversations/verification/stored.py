@@ -1,4 +1,4 @@
-"""What the database holds of a conversation, against the steps of its ledger."""
+"""Checking what the database stores for a conversation against the steps of its ledger."""
 
 from __future__ import annotations
 
@@ -22,60 +22,62 @@ from conversations.models import Conversation, File, Output, Prompt, Redaction, 
 from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
 from conversations.verification.chain import Chain, KeptStep, RedactedPayload
-from conversations.verification.rules import LedgerProblem, folded, guarded, problems_of
+from conversations.verification.rules import LedgerProblem, fold_outputs, problems_of, reporting_errors
 
 AT_ONCE = 500
-"""Steps of a chain that are read in one go."""
+"""Steps of a chain that are read at a time."""
 CHUNK = 2**20
-"""Bytes of a file that are read in one go."""
+"""Bytes of a file that are read at a time."""
 Alive = Callable[[], object]
-"""Told, again and again, that the check goes on."""
+"""Called regularly while the check goes on."""
 
 
 @dataclass
 class Verified:
-    """How many steps were looked at, and what is wrong with them."""
+    """The number of steps that were checked, and the problems found."""
 
     steps: int = 0
     problems: list[LedgerProblem] = field(default_factory=list)
 
 
 def verify(conversation_id: int, alive: Alive = lambda: None) -> Verified:
-    """All that a conversation's ledger promises. Raises Conversation.DoesNotExist, and where the database is away.
+    """Check everything about a conversation's ledger. Raises Conversation.DoesNotExist, and if the database is
+    unavailable.
 
-    What cannot be checked is a problem, and the rest is checked all the same.
+    Whatever cannot be checked is a problem, and the rest is still checked.
 
-    Nobody waits for long: steps do not change, so the chain is walked without a lock, up to the few that are appended
-    meanwhile; a turn is read under one, with its outputs and rows, and looked at after that. Where something was
-    redacted or erased meanwhile, what is wrong may be only that: then all is looked at anew. Holds one turn in memory.
+    Nobody is blocked for long. Steps do not change, so the chain is walked without a lock, except for the few steps
+    that are appended meanwhile. A turn is read under a lock, with its outputs and rows, and checked afterwards. If
+    something was redacted or erased meanwhile, that alone may explain the problems, so everything is checked again.
+    Holds one turn in memory.
     """
     own = set(Prompt.objects.filter(conversation=conversation_id).values_list("pk", flat=True))
-    found, chain = Verified(), _begun(conversation_id)
-    with guarded(found.problems, 0):
+    found, chain = Verified(), _new_chain(conversation_id)
+    with reporting_errors(found.problems, 0):
         _walk_all(conversation_id, chain, found, own, alive)
     for prompt in sorted(own):
         alive()
-        with guarded(found.problems, 0):
-            _look_at(conversation_id, prompt, found.problems, alive)
-    if found.problems and _lost_something(conversation_id, since=chain):
+        with reporting_errors(found.problems, 0):
+            _check_turn(conversation_id, prompt, found.problems, alive)
+    if found.problems and _taken_out_since(conversation_id, since=chain):
         return verify(conversation_id, alive)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
 
 
-def _begun(conversation_id: int) -> Chain:
+def _new_chain(conversation_id: int) -> Chain:
     rows = Redaction.objects.filter(conversation=conversation_id).values_list("seq", "sha256", "left_sha256")
     return Chain({seq: RedactedPayload(*digests) for seq, *digests in rows})
 
 
-def _lost_something(conversation_id: int, since: Chain) -> bool:
-    """Whether the conversation was erased, or a step of it redacted, since this chain was begun."""
+def _taken_out_since(conversation_id: int, since: Chain) -> bool:
+    """Whether the conversation was erased, or any of its steps redacted, since this chain was started."""
     redactions = Redaction.objects.filter(conversation=conversation_id).count()
     return redactions != len(since.kept) or not Conversation.objects.filter(pk=conversation_id).exists()
 
 
 def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int], alive: Alive) -> None:
-    """Walk the chain to its end, and see that the conversation says the same of it."""
+    """Walk the chain to its end, and check that the conversation's row agrees with it."""
     while rows := _next(conversation_id, chain.seq):
         alive()
         _walk(rows, chain, found, own)
@@ -86,7 +88,7 @@ def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int]
             _walk(rows, chain, found, own)
     found.problems += chain.end()
     if (conversation.seq, conversation.head) != (chain.seq, chain.head):
-        last = f"the conversation says that its last step is {conversation.seq}, or another one than this"
+        last = f"the conversation's last step is stored as {conversation.seq}, or with another digest"
         found.problems.append(LedgerProblem(chain.seq, last))
 
 
@@ -101,22 +103,22 @@ def _next(conversation_id: int, after: int) -> list[StepRow]:
 def _walk(rows: list[StepRow], chain: Chain, found: Verified, own: set[int]) -> None:
     for row in rows:
         found.steps += 1
-        with guarded(found.problems, row.seq):
+        with reporting_errors(found.problems, row.seq):
             found.problems += chain.add(KeptStep.of(row))
             found.problems += _columns(row, own)
 
 
 def _columns(row: StepRow, own: set[int]) -> Iterator[LedgerProblem]:
-    """What a step's columns say besides the chain."""
+    """Check the columns of a step that the chain does not cover."""
     entry = KeptStep.of(row).step()
     if row.attempt != (entry.payload.get("attempt") if row.type == "action_start" else None):
-        yield LedgerProblem(row.seq, f"the column attempt says {row.attempt}, the payload does not")
+        yield LedgerProblem(row.seq, f"the column attempt is {row.attempt}, but the payload differs")
     if row.prompt_id not in own:
         yield LedgerProblem(row.seq, f"belongs to prompt {row.prompt_id} of another conversation")
 
 
-def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive: Alive) -> None:
-    """Add what is wrong with one turn. A conversation that was erased meanwhile is none."""
+def _check_turn(conversation_id: int, pk: int, problems: list[LedgerProblem], alive: Alive) -> None:
+    """Add the problems of one turn. A conversation that was erased meanwhile is not a problem."""
     with transaction.atomic():  # a step, its outputs and its prompt's row are written together
         try:
             conversation = _locked(conversation_id)
@@ -135,21 +137,21 @@ def _look_at(conversation_id: int, pk: int, problems: list[LedgerProblem], alive
         _asked(prompt, steps),
         _usage(conversation, prompt, steps, usage),
     ):
-        with guarded(problems, last):
+        with reporting_errors(problems, last):
             problems += found
     for step in steps:
-        with guarded(problems, step.id):
-            problems += _named(conversation, step, alive)
+        with reporting_errors(problems, step.id):
+            problems += _references(conversation, step, alive)
 
 
 def _outputs(prompt: Prompt, steps: list[Step], rows: dict[int, Output]) -> Iterator[LedgerProblem]:
-    """The outputs of the steps are the rows, column by column."""
-    expected = folded(steps)
+    """Check that the stored outputs are those of the steps, column by column."""
+    expected = fold_outputs(steps)
     for position in sorted(expected.keys() | rows.keys()):
         output, row = expected.get(position), rows.get(position)
         if output is None or row is None:
             yield LedgerProblem(
-                position, "an output stands here that no step opened" if row else "the output is missing"
+                position, "an output is stored here that no step opened" if row else "the output is missing"
             )
             continue
         columns = {"path": output.path, "parent": output.parent, "type": output.type, **output_columns(output)}
@@ -163,7 +165,7 @@ def _stored(name: str, value: Any) -> Any:
 
 
 def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
-    """The prompt's row is what its steps add up to, and the one that runs or waits holds the slot."""
+    """Check that the prompt's row is what its steps add up to, and that it holds the slot while it runs or waits."""
     if not steps:
         yield LedgerProblem(0, f"{prompt} has no steps")
         return
@@ -177,7 +179,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> It
     }
     for name, value in expected.items():
         if (stored := getattr(prompt, name)) != value:
-            yield LedgerProblem(last, f"{name} of {prompt} is {stored!r}, its steps say {value!r}")
+            yield LedgerProblem(last, f"{name} of {prompt} is {stored!r}, but its steps say {value!r}")
     holds = conversation.active_prompt_id == prompt.pk
     if standing.ended and holds:
         yield LedgerProblem(last, f"{prompt} has ended and still holds the slot")
@@ -186,9 +188,9 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> It
 
 
 def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
-    """The prompt's row says what the turn's own call does of what was asked, how and by whom.
+    """Check that the prompt's row and the turn's call agree on what was asked, how and by whom.
 
-    The values are not told: this goes into logs, and one of them is a message.
+    Values are not quoted: problems are logged, and one of the values is a message.
     """
     call = next((step for step in steps if step.type == "action_call" and not step.path), None)
     if call is None:
@@ -204,7 +206,9 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
     by = actors.user(prompt.asked_by_id) if prompt.asked_by_id else "system"
-    if call.actor != by and (said["text"] is not None or "continues" in said):  # else the system's, whoever asked
+    if call.actor != by and (
+        said["text"] is not None or "continues" in said
+    ):  # otherwise the call is the system's, whoever asked
         wrong.append("asked_by_id")
     if wrong:
         yield LedgerProblem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")
@@ -213,7 +217,7 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
 def _usage(
     conversation: Conversation, prompt: Prompt, steps: list[Step], rows: dict[str, Usage]
 ) -> Iterator[LedgerProblem]:
-    """What was used of models is counted, answer by answer."""
+    """Check that the usage of each answer is counted."""
     answers = {step.path: step for step in steps if answer_usage(step) is not None}
     for path in sorted(answers.keys() | rows.keys()):
         step, row = answers.get(path), rows.get(path)
@@ -228,39 +232,39 @@ def _usage(
         }
         if wrong := [name for name, value in expected.items() if getattr(row, name) != value]:
             yield LedgerProblem(
-                step.id, f"what the answer at {path} used is counted wrongly: {', '.join(sorted(wrong))}"
+                step.id, f"the usage of the answer at {path} is counted wrongly: {', '.join(sorted(wrong))}"
             )
 
 
-def _named(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
-    """What a step names is there, with the content it had: snapshots and files. What was redacted may be gone."""
+def _references(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
+    """Check that snapshots and files that a step names exist with their content. Redacted ones may be gone."""
     if step.type == "action_start" and (name := step.payload.get("snapshot")):
         text = Snapshot.objects.filter(pk=name).values_list("text", flat=True).first()
         gone = text is None and step.payload.get(MARK)
         if not gone and (text is None or sha256(text) != name):
-            yield LedgerProblem(step.id, f"the snapshot {name[:12]} is missing, or not what the model saw")
+            yield LedgerProblem(step.id, f"the snapshot {name[:12]} is missing, or differs from what the model saw")
     elif step.payload.get(MARK):
-        yield from _left(step)
+        yield from _redacted_files(step)
     elif step.type == "file":
         yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))), alive)
     elif step.type == "action_call" and not step.path:
-        yield from _given(conversation, step, alive)
+        yield from _uploads(conversation, step, alive)
 
 
-def _left(step: Step) -> Iterator[LedgerProblem]:
-    """Of the files that a redacted step names, none is left."""
+def _redacted_files(step: Step) -> Iterator[LedgerProblem]:
+    """Check that no file is left that a redacted step names."""
     named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
     for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
         if File.objects.filter(pk=pk).exists():
-            yield LedgerProblem(step.id, f"was redacted, and the file {pk} is there all the same")
+            yield LedgerProblem(step.id, f"was redacted, but the file {pk} still exists")
 
 
-def _given(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
-    """The files that came with what was said."""
+def _uploads(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
+    """Check the files that were uploaded with the message."""
     try:
         given = Attachment.recorded_in(step.payload["payload"])
     except (TypeError, KeyError):
-        yield LedgerProblem(step.id, "what it says of its files cannot be read")
+        yield LedgerProblem(step.id, "its list of files cannot be read")
         return
     for file in given:
         named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
@@ -268,13 +272,13 @@ def _given(conversation: Conversation, step: Step, alive: Alive) -> Iterator[Led
 
 
 def _file(conversation: Conversation, step: Step, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
-    """The file that a step names is there, with its content; what the step tells of it is true."""
+    """Check that the file exists with its content, and that its columns `told` are as the step says."""
     row = File.objects.filter(conversation=conversation, pk=named.pk).first()
     if row is None:
         yield LedgerProblem(step.id, f"the file {named.pk} is missing")
         return
     if wrong := [name for name in told if getattr(row, name) != getattr(named, name)]:
-        yield LedgerProblem(step.id, f"the file {row.pk} differs from what was said of it: {', '.join(wrong)}")
+        yield LedgerProblem(step.id, f"the file {row.pk} differs from what the step says: {', '.join(wrong)}")
     try:
         with row.content.open() as content:
             digest = _sha256_of(content, alive)

@@ -17,8 +17,8 @@ from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide, partial_secret_length
-from conversations.database.disk import noticed
-from conversations.database.sql import notifying, now
+from conversations.database.disk import report_if_full
+from conversations.database.sql import now, returning_notify
 from conversations.ledger.claims import Claim
 
 logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Drafts:
         try:
             await self._write(store, [row for _, row in grown])
         except (OperationalError, InterfaceError) as error:
-            if not noticed(error):
+            if not report_if_full(error):
                 logger.warning("drafts could not be written; trying again", exc_info=True)
             with self._lock:
                 for growing, row in grown:
@@ -197,5 +197,5 @@ def _sql(values: str) -> str:
         f" WHERE p.lease_until > {now()}"
         " ON CONFLICT (prompt_id, path) DO UPDATE SET attempt = excluded.attempt, fence = excluded.fence,"
         " text = substr(conversations_draft.text, 1, excluded.size - length(excluded.text)) || excluded.text,"
-        f" size = excluded.size {notifying('conversation_id')}"
+        f" size = excluded.size {returning_notify('conversation_id')}"
     )

@@ -24,7 +24,7 @@ from agents import registry
 from agents.engine import actors
 from agents.engine.errors import Cancelled, Draining
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import noticed
+from conversations.database.disk import report_if_full
 from conversations.ledger.claims import Claim, claim, claimable
 from conversations.prompts import killswitch
 from conversations.worker import hosts
@@ -110,7 +110,7 @@ class DrainLoop:
                     break
                 await self._take(prompt)
         except Error as error:
-            if not noticed(error):
+            if not report_if_full(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
 
     async def _heed(self) -> None:

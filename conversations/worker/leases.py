@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import noticed
+from conversations.database.disk import report_if_full
 from conversations.ledger.claims import Claim, renew
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class LeaseKeeper:
             try:
                 self._renew()
             except Error as error:
-                if not noticed(error):
+                if not report_if_full(error):
                     logger.warning("the leases could not be renewed; trying again", exc_info=True)
                 connection.close()
         connection.close()

@@ -18,12 +18,12 @@ from django.conf import settings
 from django.db import Error, connection
 
 from conversations.approvals.expiry import expire_due
-from conversations.database.disk import noticed
+from conversations.database.disk import report_if_full
 from conversations.ledger import wakeup
 from conversations.ledger.claims import claimable
 from conversations.notifications.mail import Teller
 from conversations.prompts import killswitch
-from conversations.verification.all import keep_schedule
+from conversations.verification.all import ensure_schedule
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family
 
@@ -52,7 +52,7 @@ class Parent:
         """Start the cluster and look after it; returns when it has ended."""
         with self.family.watching():
             self._begin_anew()
-            keep_schedule()
+            ensure_schedule()
             self.family.add(self.cluster)
             try:
                 while not self.family.stopping:
@@ -75,7 +75,7 @@ class Parent:
             expire_due()
             killswitch.enforce()
         except Error as error:
-            if not noticed(error):
+            if not report_if_full(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
             self._heard_at = time.monotonic()  # nobody can be asked to beat without it, or beat
             connection.close()

@@ -18,8 +18,8 @@ from agents.engine.limits import Limits
 from agents.engine.runtime.run import Run
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import patiently
-from conversations.ledger.claims import STRIKES, Claim, release, spare
+from conversations.database.disk import retry_while_full
+from conversations.ledger.claims import STRIKES, Claim, exclude_from_running_time, release
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
@@ -118,7 +118,7 @@ class Runner:
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
         """Have it written, however long there is no space: waiting for that is no running time."""
-        return await patiently(self.write, self._spared, function, *args, waited=self._wait)
+        return await retry_while_full(self.write, self._spared, function, *args, waited=self._wait)
 
     def _wait(self, seconds: float) -> None:
         self._waited += seconds
@@ -127,7 +127,7 @@ class Runner:
 
     def _spared(self, function: Callable[..., T], *args: object) -> T:
         if self._waited:
-            spare(self.claim, self._waited)
+            exclude_from_running_time(self.claim, self._waited)
             self._waited = 0.0
         return function(*args)
 

@@ -18,7 +18,7 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.outputs.kinds import ToolOutput
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import noticed
+from conversations.database.disk import report_if_full
 from conversations.files import storage
 from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
@@ -88,7 +88,7 @@ class PromptServices:
             crashpoint("after_content")
             row.save()
         except Exception as error:
-            if noticed(error):
+            if report_if_full(error):
                 raise ToolError(f"The site's disk is full: {name} was not stored.", code="disk_full") from error
             if isinstance(error, Error) and not isinstance(error, DataError):
                 raise  # the database is away: nothing can be recorded now

@@ -12,7 +12,7 @@ from django.conf import settings
 from conversations.database.crashpoints import crashpoint
 from conversations.erasure import conversations as erasure
 from conversations.files import storage
-from conversations.verification.all import verify_this_night
+from conversations.verification.all import verify_nightly
 from conversations.worker import drain as drains
 from conversations.worker import hosts
 
@@ -37,7 +37,7 @@ def nightly() -> None:
     Contents of files only where the ledgers are good: they say which are nobody's. All of it may take long; it beats.
     """
     alive = Alive(hosts.this_host())
-    run = verify_this_night(alive)
+    run = verify_nightly(alive)
     if run:
         _swept(erasure.sweep, alive)
     if run and not run.count:

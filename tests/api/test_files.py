@@ -85,8 +85,8 @@ def test_the_same_form_again_gives_the_same_prompt(ann: User, prompts: str) -> N
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
-        ({"files": [csv("big.csv", b"x" * (MB + 1))]}, "files", "big.csv is too large: a file may have 1 MB."),
-        ({"files": [csv(f"{n}") for n in range(11)]}, "files", "These are 11 files; a message takes 10."),
+        ({"files": [csv("big.csv", b"x" * (MB + 1))]}, "files", "big.csv is too large. A file can have up to 1 MB."),
+        ({"files": [csv(f"{n}") for n in range(11)]}, "files", "You attached 11 files; a message can have 10."),
         ({"input": "Hi.", "files": "text"}, "files", "Send files here, not text."),
         ({"input": "Hi.", "file": csv()}, "file", "There is no such file field."),
         ({"input": "Hi.", "colour": "red"}, "colour", "There is no such field."),
@@ -113,7 +113,7 @@ def test_a_workspace_that_takes_no_file_is_told(ann: User, prompts: str, tmp_pat
     (tmp_path / "workspaces" / str(Conversation.objects.get().pk)).symlink_to(tmp_path)
     error = error_of(with_key(ann).send(prompts, {"input": "Sum up.", "files": csv()}), 400)
     assert error["fields"]["files"][0].startswith(
-        "sales.csv could not be stored: the place for it is no folder any more"
+        "sales.csv could not be stored: its place in the workspace is no longer a folder"
     )
     assert (Prompt.objects.count(), File.objects.count()) == (0, 0)
 

@@ -1,4 +1,4 @@
-"""What tests of the record share."""
+"""Fixtures shared by the tests of `conversations`."""
 
 from collections.abc import Iterator
 
@@ -23,28 +23,28 @@ def _lifted_for_flushes(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("transactional_db")
     guard.install()
     yield
-    guard.lift()
+    guard.uninstall()
 
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A site whose turns can be run."""
+    """A site that can run turns."""
     return Site(monkeypatch)
 
 
 @pytest.fixture
 def ann(db: None) -> User:
-    """Somebody who owns conversations."""
+    """A user who owns conversations."""
     return person("ann")
 
 
 @pytest.fixture
 def bob(db: None) -> User:
-    """Somebody else, without any permission on others' conversations."""
+    """Another user, without permissions on others' conversations."""
     return person("bob")
 
 
 @pytest.fixture
 def kim(db: None) -> User:
-    """Somebody who may decide for others."""
+    """A user who may decide for others."""
     return person("kim", "decide_approval")

@@ -1,4 +1,4 @@
-"""Clients of sockets and streams: a reference client that makes turns from events, and ways to run one in a test."""
+"""Clients of sockets and streams: a reference client that builds turns from events, and helpers to run one."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ STATES = {
 
 
 async def aside(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """What other processes do meanwhile: on another connection, which is closed after it."""
+    """Run a function as another process would: on another connection, which is closed afterwards."""
     done: T = await database_sync_to_async(function)(*args, **kwargs)
     return done
 
 
 async def holds(condition: Callable[..., object], *args: Any) -> None:
-    """Wait until the database says so."""
+    """Wait until this condition holds in the database."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not await aside(condition, *args):
             pass
 
 
 class Transcript:
-    """All that a client knows of a conversation: made from events alone, kept over any number of connections."""
+    """Everything a client knows about a conversation, built from events alone, across any number of connections."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -51,14 +51,17 @@ class Transcript:
         self._of_step: list[tuple[int, str]] = []
 
     def take(self, event: dict[str, Any]) -> None:
-        """Fold one event in. Fails for one that was had already, and for text that leaves a gap."""
+        """Apply one event. Fails for a duplicate event, and for text that leaves a gap."""
         if event["type"] == "text.delta":
             draft = self.drafts.get((event["prompt"], event["path"]), "")
             assert event["offset"] <= len(draft), "text is missing"
             self.drafts[event["prompt"], event["path"]] = draft[: event["offset"]] + event["text"]
             return
         assert event["seq"] > self.at, "this event was had already"
-        if (event["seq"], event["type"]) not in self._of_step:  # a step that was cut through comes whole again
+        if (
+            event["seq"],
+            event["type"],
+        ) not in self._of_step:  # a step that was only partly received is sent again as a whole
             self._of_step.append((event["seq"], event["type"]))
             self._fold(event)
         if "id" in event:
@@ -81,12 +84,12 @@ class Transcript:
         prompt["state"] = STATES.get(event["type"], prompt.get("state"))
 
     def state(self, pk: int) -> str:
-        """Where a prompt stands; blank where nothing was told of it yet."""
+        """The state of a prompt; "" before any event about it."""
         state: str = self.prompts.get(pk, {}).get("state", "")
         return state
 
     def prompt(self, pk: int) -> dict[str, Any]:
-        """A prompt in the shape of the API, as far as events tell of it."""
+        """A prompt as the API has it, as far as events cover it."""
         known = self.prompts[pk]
         return {**known, "outputs": list(_in_reading_order(known["outputs"]))}
 
@@ -101,7 +104,7 @@ def _in_reading_order(outputs: dict[int, dict[str, Any]], parent: str = "") -> I
 
 
 def as_the_api_says(owner: User, *prompts: int) -> list[dict[str, Any]]:
-    """`GET /api/prompts/<id>/` of each, of it what events tell."""
+    """The part of `GET /api/prompts/<id>/` that events cover, for each prompt."""
     client = Client()
     client.force_login(owner)
     answers = [client.get(f"/api/prompts/{prompt}/").json() for prompt in prompts]
@@ -114,7 +117,7 @@ def _told_of(prompt: dict[str, Any]) -> tuple[str, ...]:
 
 
 def cookie(owner: User) -> str:
-    """The session cookie of somebody who signed in."""
+    """The session cookie of a signed-in user."""
     client = Client()
     client.force_login(owner)
     return client.cookies["sessionid"].value
@@ -127,7 +130,7 @@ class Listener:
         self._communicator = communicator
 
     async def receive(self) -> dict[str, Any]:
-        """The next message of the server to the socket, whatever it is."""
+        """The server's next message to the socket, of any type."""
         received: dict[str, Any] = await self._communicator.receive_output(timeout=PATIENCE_SECONDS)
         return received
 
@@ -144,7 +147,7 @@ class Listener:
         return event
 
     async def closed(self) -> int | None:
-        """The code that it is closed with; frames before are passed over."""
+        """The code with which the socket is closed. Earlier frames are skipped."""
         while (received := await self.receive())["type"] != "websocket.close":
             pass
         code: int | None = received.get("code")
@@ -159,7 +162,7 @@ class Listener:
         await self._communicator.send_input({"type": "websocket.receive", "text": text})
 
     async def listen(self, transcript: Transcript, until: Callable[[], bool]) -> None:
-        """Take what comes until this is so."""
+        """Receive until this condition holds."""
         while not until():
             transcript.take(await self.event())
 
@@ -174,7 +177,7 @@ async def opened(
     host: str = "testserver",
     headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> AsyncIterator[tuple[Listener, dict[str, Any]]]:
-    """A socket to this address, with what the server answered first."""
+    """A socket to this URL, with the server's first answer."""
     headers = [(b"host", host.encode()), *headers]
     headers += [(b"origin", origin.encode())] if origin is not None else []
     headers += [(b"cookie", f"sessionid={session}".encode())] if session else []
@@ -191,21 +194,21 @@ async def opened(
 
 @asynccontextmanager
 async def following(conversation: int, session: str, after: int = 0) -> AsyncIterator[Listener]:
-    """A socket that gets a conversation's events."""
+    """A socket that receives a conversation's events."""
     async with opened(f"/ws/conversations/{conversation}/?format=json&after={after}", session) as (listener, first):
         assert first["type"] == "websocket.accept", first
         yield listener
 
 
 class Stream:
-    """An open stream of server-sent events: what an EventSource makes of its bytes."""
+    """An open stream of server-sent events, parsed as an EventSource does."""
 
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts = parts
         self.last_id = 0
 
     async def heartbeat(self) -> None:
-        """Wait for a comment; events before it are passed over."""
+        """Wait for a comment. Events before it are skipped."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (await anext(self._parts)).startswith(b":"):
                 pass
@@ -225,7 +228,7 @@ class Stream:
 
 @asynccontextmanager
 async def streamed(address: str, key: str, **headers: str) -> AsyncIterator[Stream]:
-    """A stream, opened with an API key."""
+    """A stream that is opened with an API key."""
     client: Any = AsyncClient()
     response = await client.get(address, headers={"Authorization": f"Bearer {key}", **headers})
     assert response.status_code == 200, response.content
@@ -239,5 +242,5 @@ async def streamed(address: str, key: str, **headers: str) -> AsyncIterator[Stre
 
 
 def key_for(owner: User) -> str:
-    """A key of this person's that may read."""
+    """An API key of this user, with the scope read."""
     return make_key(owner, "test", ["read"])[1]

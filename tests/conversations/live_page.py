@@ -1,4 +1,4 @@
-"""A page as the protocol of live pages has it: elements by id and version, changed by frames, without a browser."""
+"""A live page without a browser: elements by id and version, changed by the frames of the page protocol."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ VOID = {"br", "hr", "input", "img", "link", "meta"}
 
 
 class Lacks(Exception):
-    """A frame names something that the page does not have: it has to ask for everything."""
+    """A frame refers to an element that the page does not have, so it must ask for everything again."""
 
 
 class Element:
-    """An element with its children; text stands between them as strings."""
+    """An element with its children. Text is among them as strings."""
 
     def __init__(self, tag: str = "", attributes: dict[str, str] | None = None) -> None:
         self.tag, self.attributes = tag, attributes or {}
@@ -39,12 +39,12 @@ class Element:
         return next((found for child in self.elements if (found := child.find(name))), None)
 
     def text(self) -> str:
-        """What is read in it, in words."""
+        """Its text."""
         pieces = (child if isinstance(child, str) else child.text() for child in self.children)
         return re.sub(r"\s+", " ", " ".join(pieces)).strip()
 
     def plain(self) -> Any:
-        """What can be compared: tags, attributes and words, without what differs between two moments of one page."""
+        """Its tags, attributes and text for comparisons, without what differs between two loads of the same page."""
         left_out = {"hx-swap-oob", "data-from"}
         attributes = {name: value for name, value in self.attributes.items() if name not in left_out}
         shown = [child for child in self.children if isinstance(child, str) or not child.is_token]
@@ -53,7 +53,7 @@ class Element:
 
     @property
     def is_token(self) -> bool:
-        """Whether it is the token of a form: of a form that was pushed the page fills it in."""
+        """Whether it is the CSRF token of a form. In a pushed form, the page fills it in."""
         return self.attributes.get("name") == "csrfmiddlewaretoken"
 
 
@@ -82,7 +82,7 @@ class _Tree(HTMLParser):
 
 
 def parsed(html: str) -> Element:
-    """The elements of a piece of HTML, below one without a name."""
+    """Parse HTML; return its elements below a root without a tag."""
     tree = _Tree()
     tree.feed(html)
     tree.close()
@@ -91,7 +91,7 @@ def parsed(html: str) -> Element:
 
 
 class Page:
-    """The turns of a page, as an open browser has them."""
+    """The turns of a page, as an open browser shows them."""
 
     def __init__(self, html: str) -> None:
         found = parsed(html).find("turns")

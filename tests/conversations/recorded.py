@@ -1,4 +1,4 @@
-"""Real turns in the database: the engine over a scripted model, run by the worker's own runner."""
+"""Real turns in the database: the engine with a scripted model, run by the worker's runner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.engine.support import call, says
 T = TypeVar("T")
 LEASE = 30.0
 TWO_GATES = (says("Two things.", call("shell.run", command="a"), call("shell.run", command="b")), says("Done."))
-"""A model that asks for two commands at once, and is content with whatever comes of them."""
+"""A model that asks for two commands at once, and ends the turn whatever their results."""
 ONE_GATE = (says("One thing.", call("shell.run", command="a")), says("Done."))
 MIXED = (
     says(
@@ -50,19 +50,19 @@ MIXED = (
 
 
 class Site:
-    """A site with a model that answers from a script, and tools over a world that counts what they do."""
+    """A site with a scripted model, and tools on a world that counts their effects."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world, self.monkeypatch = World(), monkeypatch
 
     def starts(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
-        """A person says something; nothing runs yet."""
+        """Start a turn; nothing runs yet."""
         registry, _ = site(list(script), self.world.tools())
         self.monkeypatch.setattr("agents.registry.policies", lambda: registry)
         return start_prompt(conversation or start_conversation(owner), owner, "Go.")
 
     def works(self) -> None:
-        """A worker runs what can be run, until nothing can."""
+        """Run everything that can run, as a worker."""
         while found := claimable(10):
             for prompt in found:
                 held = claim(prompt, "worker:test", LEASE)
@@ -70,14 +70,14 @@ class Site:
                 async_to_sync(Runner(held, "worker:test", in_this_thread, Drafts(in_this_thread), lambda: True))()
 
     def runs(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
-        """A turn, to its end or to where somebody must decide."""
+        """Start a turn, and run it to its end or until somebody must decide."""
         prompt = self.starts(owner, *script, conversation=conversation)
         self.works()
         prompt.refresh_from_db()
         return prompt
 
     def ended(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
-        """A turn whose gates were all approved by its owner, at its end."""
+        """Run a turn to its end, with all gates approved by its owner."""
         prompt = self.runs(owner, *script, conversation=conversation)
         while self.approves(prompt, owner):
             self.works()
@@ -85,19 +85,19 @@ class Site:
         return prompt
 
     def approves(self, prompt: Prompt, by: User) -> int:
-        """Somebody approves all that waits; how many that is."""
+        """Approve all pending gates; return how many."""
         gates = pending(prompt)
         for gate in gates:
             decide(gate.pk, by, "approve", digest=gate.digest, via="page")
         return len(gates)
 
     async def aside(self, function: Callable[..., Any], *args: Any) -> None:
-        """What people do while a tool runs."""
+        """Run a function while a tool runs, as people would."""
         await in_this_thread(function, *args)
 
 
 async def in_this_thread(function: Callable[..., T], *args: Any) -> T:
-    """What a runner writes with: the test's own connection."""
+    """A runner's `write` that uses the test's own connection."""
     return await sync_to_async(function)(*args)
 
 
@@ -106,13 +106,13 @@ def pending(prompt: Prompt) -> list[Output]:
 
 
 def place(prompt: Prompt) -> LedgerPlace:
-    """Where a writer stands that has seen everything."""
+    """The ledger position of a writer that has seen everything."""
     conversation = Conversation.objects.get(pk=prompt.conversation_id)
     return LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
 
 
 def record(prompt: Prompt, at: LedgerPlace, *steps: Step) -> Record:
-    """A record of these steps, numbered from where the writer stands, with the outputs they change."""
+    """Make a record of these steps, numbered from the writer's position, with the outputs they change."""
     time = datetime.now(UTC).isoformat()
     placed = [Step(s.actor, s.type, s.payload, s.path, at.seq + n, time) for n, s in enumerate(steps, 1)]
     outputs = Outputs(read_steps(prompt.pk))
@@ -125,14 +125,14 @@ def said(text: str = "Hello.", **more: JSON) -> Step:
 
 
 def taken(prompt: Prompt, lease: float = LEASE) -> Claim:
-    """The claim of a worker on this prompt."""
+    """Claim this prompt as a worker."""
     held = claim(prompt.pk, "worker:test", lease)
     assert held
     return held
 
 
 def at_once(*work: Callable[[], T]) -> list[T | Exception]:
-    """What each of these comes to when threads do them at the same moment, each on a connection of its own."""
+    """Run these functions in threads at the same moment, each on its own connection; return their results or errors."""
     start = threading.Barrier(len(work))
 
     def run(one: Callable[[], T]) -> T | Exception:
@@ -140,7 +140,7 @@ def at_once(*work: Callable[[], T]) -> list[T | Exception]:
             connection.ensure_connection()
             start.wait(timeout=30)
             return one()
-        except Exception as error:  # noqa: BLE001 - whatever it comes to, the test looks at it
+        except Exception as error:  # noqa: BLE001 - the test checks whatever is raised
             return error
         finally:
             connection.close()
@@ -150,7 +150,7 @@ def at_once(*work: Callable[[], T]) -> list[T | Exception]:
 
 
 def meddle(sql: str, values: Sequence[Any] = ()) -> int:
-    """Somebody changes the database by hand; how many rows it was."""
+    """Change the database by hand, with SQL; return the number of rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return int(cursor.rowcount)

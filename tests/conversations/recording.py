@@ -1,4 +1,4 @@
-"""Turns that are recorded all the time, by a thread of their own, as a worker in another process would."""
+"""Turns that a separate thread keeps recording, as a worker in another process would."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conversations.support import Story, says
 
 
 class Paced(Story):
-    """A turn whose records wait until they may be written."""
+    """A turn whose records are held back until they may be written."""
 
     def __init__(self, pause: Callable[[], object], owner: User, conversation: Conversation) -> None:
         self._pause = pause
@@ -28,7 +28,7 @@ class Paced(Story):
 
 
 def record_turn(owner: User, conversation: Conversation, pause: Callable[[], object] = lambda: None) -> Story:
-    """A turn with texts that stream, calls, a gate that is decided, and an end: 33 steps."""
+    """Yield a turn of 33 steps: streamed texts, calls, a gate that is decided, and the end."""
     story = Paced(pause, owner, conversation)
     for number in range(2):
         story.asks_model()
@@ -54,7 +54,7 @@ def record_turn(owner: User, conversation: Conversation, pause: Callable[[], obj
 
 
 def stream(story: Story, path: str, text: str) -> None:
-    """A draft that grows, as a worker writes it, and is gone with the next record at its path."""
+    """Write a growing draft, as a worker does. The next record at its path deletes it."""
     place: dict[str, Any] = {"conversation": story.conversation, "prompt": story.prompt, "path": path}
     for end in range(0, len(text) + 1, 8):
         Draft.objects.update_or_create(
@@ -63,7 +63,7 @@ def stream(story: Story, path: str, text: str) -> None:
 
 
 def gone(story: Story, path: str) -> None:
-    """The record at this path has brought the whole."""
+    """Delete the drafts at this path, as the record with the complete text does."""
     Draft.objects.filter(prompt=story.prompt, path=path).delete()
 
 

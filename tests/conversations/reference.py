@@ -1,4 +1,4 @@
-"""What must become of a turn, told anew in a page: the random programs of test_machine are held against it."""
+"""A reference model of a turn on one page. The random programs of test_machine are compared with it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ GATED, FREE, READ, AGAIN, FAILS = "gated", "free", "read", "again", "fails"
 KINDS = (GATED, FREE, READ, AGAIN, FAILS)
 TOOLS = {GATED: "shell.run", FREE: "report.write", READ: "fx.read", AGAIN: "touch", FAILS: "pay"}
 REFUSED = {"reject": "rejected", "expired": "expired"}
-"""The result of a call that was decided so."""
+"""The result of a call by its decision."""
 CLOSED = {"cancelled", "crash_loop"}
-"""The result of a call that was open when its turn was stopped or given up."""
+"""The result of a call that was open when its turn was stopped or failed."""
 
 
 @dataclass
 class Call:
-    """One call that the model asked for. `name`: what its effect is counted by; `edited`: what a person made of it."""
+    """One call that the model asked for. Its effect is counted under `name`; `edited` is a person's edit of it."""
 
     kind: str
     name: str
@@ -27,14 +27,14 @@ class Call:
     answers: list[str] = field(default_factory=list)
 
     def agreed(self) -> tuple[str, float]:
-        """What may be done, and how often at most."""
+        """The effects it may have, and how often at most."""
         if self.kind in (READ, AGAIN):
             return self.name, float("inf")
         first = self.kind == FREE or (self.kind == GATED and self.decided in ("approve", "edit"))
         return self.edited or self.name, int(first) + self.answers.count("run_again")
 
     def results(self, lost: int, closed: bool) -> set[str]:
-        """What its result may be: "success", or the code of its error."""
+        """Its possible results: "success", or the code of an error."""
         if self.decided in REFUSED:
             may = {REFUSED[self.decided]}
         elif self.kind == FAILS:
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass
 class Turn:
-    """One turn: its calls by path, how often a worker was lost in it, whether somebody stopped it."""
+    """One turn: its calls by path, how many workers it lost, and whether it was stopped."""
 
     calls: dict[str, Call] = field(default_factory=dict)
     lost: int = 0
@@ -70,6 +70,6 @@ def payload(kind: str, name: str) -> dict[str, JSON]:
 
 
 def program(said: str) -> list[list[list[str]]]:
-    """The batches that a model asks for after this was said: kind and name of each call."""
+    """The batches that a model asks for after this message: kind and name of each call."""
     batches: list[list[list[str]]] = json.loads(said)
     return batches

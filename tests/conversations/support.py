@@ -1,4 +1,4 @@
-"""Stories: turns made step by step through the public functions, as a worker would have recorded them."""
+"""Stories: turns built step by step with the public functions, as a worker would record them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EXPIRES = "2099-01-01T00:00:00+00:00"
 
 
 def person(name: str, *permissions: str, **more: Any) -> User:
-    """Somebody of this name, with these further permissions; a new user may decide their own approvals."""
+    """Create a user with these extra permissions. Every new user may decide their own approvals."""
     user = User.objects.create_user(name, password=PASSWORD, **more)
     user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
-    return User.objects.get(pk=user.pk)  # permissions are kept on the instance
+    return User.objects.get(pk=user.pk)  # permissions are cached on the instance
 
 
 class Story:
-    """One turn of a conversation, told round by round."""
+    """One turn of a conversation, built round by round."""
 
     def __init__(self, owner: User, said: str = "Look around.", conversation: Conversation | None = None) -> None:
         self.conversation = conversation or start_conversation(owner)
@@ -39,7 +39,7 @@ class Story:
             turn.append(steps)
 
     def asks_model(self) -> None:
-        """The next round begins."""
+        """Begin the next round."""
         self.round, self.calls = self.round + 1, 0
         path = str(self.round)
         self.append(
@@ -48,19 +48,19 @@ class Story:
         )
 
     def answers(self, *said: Step, tokens: int = 0) -> None:
-        """The model answers: `said` are texts and the calls it asks for."""
+        """Record the model's answer: texts and the calls it asks for."""
         usage = {"input_tokens": tokens, "output_tokens": tokens}
         placed = [step if step.path else Step(step.actor, step.type, step.payload, str(self.round)) for step in said]
         self.append(*placed, Step("model", "action_result", {"usage": usage, "model": "demo"}, path=str(self.round)))
 
     def call(self, tool: str, **payload: JSON) -> Step:
-        """A call, to be given to `answers`."""
+        """Make a call to pass to `answers`."""
         path = f"{self.round}/{self.calls}"
         self.calls += 1
         return Step("model", "action_call", {"policy": tool, "payload": payload, "call_id": f"c{path}"}, path=path)
 
     def gate(self, call: Step, *, reason: str = "", risk: str = "high", kind: str = "approve", **more: Any) -> Output:
-        """A person is asked about this call."""
+        """Ask a person about this call."""
         tool, payload = call.payload["policy"], call.payload["payload"]
         asked = {
             "ask": kind,
@@ -75,7 +75,7 @@ class Story:
         return Output.objects.get(prompt=self.prompt, path=call.path, tool=tool)
 
     def pauses(self) -> None:
-        """Nothing more can be done before somebody decides."""
+        """Pause the turn until somebody decides."""
         self.append(Step("runtime", "pause", {"pending_action_count": 1, "steps_used": 1, "steps_remaining": 9}))
 
     def begins(self, call: Step, attempt: int = 1) -> None:
@@ -93,7 +93,7 @@ class Story:
         self.append(Step(f"tool:{call.payload['policy']}", kind, data, path=call.path))
 
     def ends(self, state: str = "completed", stop_reason: str = "text", because: str = "") -> Prompt:
-        """The turn ends; `because` is what the system says of it."""
+        """End the turn; `because` is the system's message about it."""
         last = [Step("system", "text", {"text": because, "role_hint": "system"})] if because else []
         usage = {"input_tokens": 0, "output_tokens": 0}
         self.append(
@@ -104,12 +104,12 @@ class Story:
 
 
 def says(text: str) -> Step:
-    """Something that the model says, to be given to `Story.answers`."""
+    """Make a text of the model to pass to `Story.answers`."""
     return Step("model", "text", {"text": text})
 
 
 def asking(owner: User, command: str = "ls -la", **more: Any) -> tuple[Story, Output]:
-    """A turn that waits for somebody to decide one command, and the output that holds the gate."""
+    """Make a turn that waits for a decision on one command; return it and the output with the gate."""
     story = Story(owner, "Run it now.")
     story.asks_model()
     call = story.call("shell.run", command=command)
@@ -120,7 +120,7 @@ def asking(owner: User, command: str = "ls -la", **more: Any) -> tuple[Story, Ou
 
 
 def interrupted(owner: User, command: str = "make deploy") -> tuple[Story, Output]:
-    """A turn whose command began and whose end nobody saw."""
+    """Make a turn whose command was started and has no result."""
     story, output = asking(owner, command)
     call = Step("model", "action_call", {"policy": "shell.run", "payload": {"command": command}}, path=output.path)
     story.append(Step(f"user:{owner.pk}", "action_result", {"decision": "approve", "via": "page"}, output.gate_path))

@@ -1,1 +1,1 @@
-"""Real processes, killed at many points: what the site promises must hold after each. `python -m tests.crash`."""
+"""Crash tests: real processes, killed at many points. The site must keep its promises. `python -m tests.crash`."""

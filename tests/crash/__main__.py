@@ -1,4 +1,4 @@
-"""`python -m tests.crash`: kill and stop the worker at every crash point, run the named tests, and say what held."""
+"""`python -m tests.crash`: kill and stop the worker at every crash point, run the named tests, print the results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def _matrix(kind: str, how: str, options: argparse.Namespace) -> bool:
-    """Walk one kind of database in one way and print its table; whether anything did not hold."""
+    """Walk the matrix on one kind of database in one way, and print its table; return whether anything failed."""
     from tests.crash import databases, matrix
     from tests.crash.scenarios import SCENARIOS
     from tests.crash.table import Table
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 
 def _commit() -> int:
-    """A number that changes from commit to commit; 0 where git does not know one."""
+    """Return a number that differs from commit to commit; 0 if git does not know it."""
     command = ["git", "rev-parse", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""What tests of processes do again and again: wait for a turn, look at its ledger, start a drain or a web server."""
+"""Helpers for tests of processes: wait for a turn, read its ledger, start a drain or a web server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ postgres = pytest.mark.parametrize("site", ["postgres"], indirect=True)
 
 
 def ended(site: Site, prompt: Prompt, card: str = "it_did_not") -> Prompt:
-    """The prompt at its end, every gate approved and every card answered on the way; its ledger is good."""
+    """Wait for the end of the turn, approving every gate and answering every card; check its ledger."""
 
     def look() -> bool:
         for output in site.pending(prompt):
@@ -45,7 +45,7 @@ def ended(site: Site, prompt: Prompt, card: str = "it_did_not") -> Prompt:
 
 
 def asks(site: Site, prompt: Prompt) -> Output:
-    """The first gate that waits, once the worker has let the turn go."""
+    """Wait until the worker has released the turn; return its first pending gate."""
 
     def look() -> Output | None:
         prompt.refresh_from_db()
@@ -61,7 +61,7 @@ def began(site: Site) -> None:
 
 
 def idle(site: Site, worker: Whole) -> Cluster:
-    """The worker's cluster, once it has run a task and none of its processes drains."""
+    """Wait until the worker's cluster has run a task and none of its processes is a drain; return it."""
     wait_for(lambda: WorkerRow.objects.filter(host=site.name, beat_at__gt=F("started_at")), "the first beat", site)
     wait_for(lambda: hosts.drain_is_free(site.name), "the drain's end", site)
     found = wait_for(lambda: cluster(site, worker.process.pid), "the whole cluster", site)
@@ -74,14 +74,14 @@ def payloads(prompt: Prompt, type: str, path: str = "1/0") -> list[JSON]:
 
 
 def draining(site: Site, begin: Path | None = None, /, **more: str) -> subprocess.Popen[bytes]:
-    """A process that drains once, without a worker around it, from when the file `begin` is there."""
+    """Start a process that drains once, without a worker, as soon as the file `begin` exists."""
     command = [sys.executable, "-m", "tests.crash.drainer", str(begin or ROOT)]
     with site.log.open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, env=site.environment(**more), stdout=log, stderr=log)
 
 
 def doing(site: Site, script: str, *arguments: object, point: str) -> int:
-    """Have `tests.crash.doer` do this in a process that is killed at the first pass of a point; its exit code."""
+    """Run `tests.crash.doer` in a process that is killed at the first pass of a point; return its exit code."""
     with site.log.open("ab") as log:
         return subprocess.run(
             [sys.executable, "-m", "tests.crash.doer", script, *map(str, arguments)],
@@ -94,13 +94,13 @@ def doing(site: Site, script: str, *arguments: object, point: str) -> int:
 
 
 def killed_at(site: Site, point: str, n: int = 1) -> dict[str, str]:
-    """The variable of a process that is to be killed at the n-th pass of this point."""
+    """Return the environment variable that kills a process at the n-th pass of this point."""
     return {"AGENTSITE_CRASH": f"{point}:{n}:KILL:{site.folder / 'passes'}"}
 
 
 @contextmanager
 def served(site: Site, **more: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A web server of the site, and its port; killed at the end."""
+    """Run a web server of the site; yield it and its port. It is killed at the end."""
     port = free_port()
     with site.log.open("ab") as log:
         process = subprocess.Popen(

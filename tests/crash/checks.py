@@ -21,7 +21,7 @@ Line = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a run looks like in which nothing is killed: its ledger, its claims, and the points it passes."""
+    """An undisturbed run, in which nothing is killed: its ledger, its claims, and the points it passes."""
 
     lines: list[Line]
     fence: int
@@ -30,7 +30,7 @@ class Undisturbed:
 
 @dataclass(frozen=True)
 class Killed:
-    """Where a run was killed or stopped, and how its cards were answered, by the interrupted call's path."""
+    """Where a run was killed or stopped, and how its cards were answered, by path of the interrupted call."""
 
     point: str
     how: str
@@ -38,7 +38,7 @@ class Killed:
 
 
 def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbed, killed: Killed) -> list[str]:
-    """What does not hold, in words; empty if all does."""
+    """Return descriptions of everything that does not hold; empty if all is well."""
     prompt.refresh_from_db()
     return [
         *_end(prompt),
@@ -53,7 +53,7 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
 
 
 def comparable(prompt: Prompt, site: Site) -> list[Line]:
-    """The ledger without what differs from run to run: who worked, how often it was begun, names, times."""
+    """Return the ledger without what differs between runs: workers, attempts, names, times."""
     return [
         (step.path, step.actor, step.type, VARIES.sub("", step.payload.replace(site.name, "model")))
         for step in Step.objects.filter(prompt=prompt).order_by("seq")
@@ -62,7 +62,7 @@ def comparable(prompt: Prompt, site: Site) -> list[Line]:
 
 
 ASKED_BEFORE = ("before_record", "before_commit", "draft")
-"""Where an answer may have come that is not recorded."""
+"""Points at which an answer may have arrived without being recorded."""
 WAITING = ("pause", "resume")
 VARIES = re.compile(r'"(expires_at|seconds|stdout)":("[^"]*"|[\d.e-]+)')
 
@@ -78,7 +78,7 @@ def _end(prompt: Prompt) -> Iterator[str]:
 
 
 def _effects(effects: Counter[str], scenario: Scenario, cards: dict[str, list[str]]) -> Iterator[str]:
-    """No effect more often than a person agreed to; none of what was refused."""
+    """No effect happens more often than a person agreed to; no refused effect happens."""
     for path in scenario.once:
         agreed = 1 + cards.get(path, []).count("run_again")
         if effects[path] > agreed:
@@ -108,7 +108,7 @@ def _asked(bodies: list[Any], prompt: Prompt, usual: Undisturbed, killed: Killed
 
 
 def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
-    """Each answer of a model has a start; what is gated undisturbed starts after its approval here, too."""
+    """Every answer of a model has a start, and calls with a gate start after its approval."""
     first: dict[tuple[str, str], Step] = {}
     for step in steps:
         first.setdefault((step.path, step.type), step)
@@ -124,7 +124,7 @@ def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
 
 
 def _used(prompt: Prompt) -> Iterator[str]:
-    """What each answer used counts once, however often it was asked for; the end of the turn says so."""
+    """The usage of each answer counts once, however often it was requested, also in the turn's end."""
     wanted = {name: number * prompt.rounds for name, number in USAGE.items()}
     end = Step.objects.filter(prompt=prompt, path="", type="action_result").first()
     said = end.content.get("usage", {}) if end else {}
@@ -142,7 +142,7 @@ def _refused(bodies: list[Any]) -> Iterator[str]:
 
 
 def _ledger(site: Site, prompt: Prompt, usual: Undisturbed, cards: dict[str, list[str]]) -> Iterator[str]:
-    """As if nothing had happened, but for what was asked about: those calls, and that the turn waited for it."""
+    """The ledger is as undisturbed, except for the calls that a card asked about and the pauses for it."""
 
     def apart(lines: list[Line]) -> list[Line]:
         return [line for line in lines if not (cards and line[2] in WAITING) and not _below(line[0], cards)]

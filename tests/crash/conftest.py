@@ -1,4 +1,4 @@
-"""A site of its own for each test of processes."""
+"""Fixtures: a site of its own for each test of processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
 
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeSource]:
-    """Databases by kind, each with a template that is made on first use."""
+    """Databases by kind, each copied from a template that is created on first use."""
     made: dict[str, Databases] = {}
     folder = tmp_path_factory.mktemp("databases")
 
@@ -72,7 +72,7 @@ _numbers = iter(range(10**6))
 
 @pytest.fixture
 def start(site: Site) -> Iterator[Start]:
-    """Starts a worker of the site; none is left at the end."""
+    """A function that starts a worker of the site. All are stopped at the end."""
     with ExitStack() as stack:
 
         def make(**more: str) -> Whole:

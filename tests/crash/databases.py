@@ -1,4 +1,4 @@
-"""A fresh database for each run: a copy of one that was migrated once."""
+"""Databases: a fresh one for each run, copied from a template that was migrated once."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SERVER = os.environ.get("POSTGRES", "postgres://postgres@127.0.0.1:5432/agentsit
 
 
 class Databases(Protocol):
-    """Where fresh databases come from. Each is named by its address."""
+    """A source of fresh databases, which are identified by URL."""
 
     def create(self, name: str) -> str:
-        """A migrated database with one administrator."""
+        """Create a migrated database with one administrator."""
         ...
 
     def drop(self, url: str) -> None:
-        """Take it away."""
+        """Delete a database."""
         ...
 
     def close(self) -> None:
-        """Take the template away."""
+        """Delete the template."""
         ...
 
 
 class SQLite:
-    """Files in a folder."""
+    """SQLite files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,10 +52,10 @@ class SQLite:
         return self._url(name)
 
     def drop(self, url: str) -> None:
-        """The folder goes as a whole."""
+        """Do nothing: the whole folder is deleted at the end."""
 
     def close(self) -> None:
-        """The folder goes as a whole."""
+        """Do nothing: the whole folder is deleted at the end."""
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.sqlite3"
@@ -65,7 +65,7 @@ class SQLite:
 
 
 class PostgreSQL:
-    """Databases of one server, their names beginning with `prefix`."""
+    """Databases on one server, with names that begin with `prefix`."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -96,17 +96,17 @@ class PostgreSQL:
 
 
 def server() -> str:
-    """The address of the server's own database, from which others are made and watched."""
+    """Return the URL of the server's own database, from which others are created and watched."""
     return urlunsplit(urlsplit(SERVER)._replace(scheme="postgresql", path="/postgres"))
 
 
 def databases(kind: str, folder: Path, name: str) -> Databases:
-    """A source of databases of this kind: `sqlite` (in `folder`) or `postgres` (named after `name`)."""
+    """Return a source of databases of this kind: `sqlite` (in `folder`) or `postgres` (named after `name`)."""
     return SQLite(folder) if kind == "sqlite" else PostgreSQL(f"crash_{name}")
 
 
 def use(url: str) -> None:
-    """Make this process's connection one to this database."""
+    """Connect this process to this database."""
     connections["default"].close()
     connections.settings["default"] = connections.configure_settings({"default": from_url(url, Path())})["default"]
     del connections["default"]

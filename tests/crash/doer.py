@@ -1,4 +1,4 @@
-"""`python -m tests.crash.doer WHAT ID`: what a person does, in a process that can be killed while it does."""
+"""`python -m tests.crash.doer WHAT ID`: an action of a person, in a process that can be killed during it."""
 
 import os
 import sys

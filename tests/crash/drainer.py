@@ -1,4 +1,4 @@
-"""`python -m tests.crash.drainer FILE`: one drain, begun at the moment when FILE is there."""
+"""`python -m tests.crash.drainer FILE`: one drain, which starts as soon as FILE exists."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from conversations.worker.drain import drain  # noqa: E402 - Django comes first
 
 begin = Path(sys.argv[1])
 if not begin.exists():
-    Path(f"{begin}.{os.getpid()}").touch()  # says that this one is ready
+    Path(f"{begin}.{os.getpid()}").touch()  # marks this process as ready
 while not begin.exists():
     time.sleep(0.001)
 drain()

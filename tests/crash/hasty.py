@@ -1,4 +1,4 @@
-"""The site's settings, but that q2 cuts a task off after seconds, and gives it to another process a little later."""
+"""Settings with which django-q2 kills a task after seconds, and soon gives it to another process."""
 
 from agentsite.settings import *  # noqa: F403
 from agentsite.settings import Q_CLUSTER

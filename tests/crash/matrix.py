@@ -1,4 +1,4 @@
-"""The crash matrix: a scenario is run undisturbed, then once for each point, killed there, or stopped for a while."""
+"""The crash matrix: a scenario runs undisturbed, then once for each point, killed there or stopped for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.crash.workers import Lean, Whole, Worker
 PATIENCE_SECONDS = 120.0
 CARDS = ("it_did_not", "run_again")
 WHOLE_EVERY = 5
-"""One of so many points is walked with the whole worker, the others with its drain alone."""
+"""One in this many points is walked with the whole worker, the others with a drain alone."""
 How = Literal["kill", "stop"]
 
 
@@ -50,7 +50,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Walked:
-    """How it went. `reached`: whether the kill happened."""
+    """The result of a walk. `reached`: whether the kill happened."""
 
     walk: Walk
     reached: bool
@@ -61,14 +61,14 @@ class Walked:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The runs of one database kind: where they take databases, folders and models from."""
+    """The runs on one kind of database, with their source of databases, folders and models."""
 
     folder: Path
     source: Databases
     models: dict[str, Model]
 
     def undisturbed(self, scenario: Scenario) -> Undisturbed:
-        """Run it once with nothing killed: what it comes to, and which points it passes how often."""
+        """Run it once without a kill; return its result, and how often it passes each point."""
         walk = Walk(scenario, "none", 0)
         with self._site(walk) as site:
             prompt, _ = self._turn(site, walk)
@@ -79,7 +79,7 @@ class Matrix:
             return usual
 
     def walk(self, walk: Walk, usual: Undisturbed) -> Walked:
-        """Run it, killed once, to its end; then check."""
+        """Run it to its end with one kill; then check it."""
         began = time.monotonic()
         with self._site(walk) as site:
             try:
@@ -94,7 +94,7 @@ class Matrix:
         return fresh(walk.name, self.folder, self.source, self.models[walk.scenario.name])
 
     def _turn(self, site: Site, walk: Walk) -> tuple[Prompt, dict[str, list[str]]]:
-        """One turn from a person's word to its end; returns it, and how cards were answered."""
+        """Run one turn from its message to its end; return it, and how cards were answered."""
         passes = site.folder / "passes"
         crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{walk.how.upper()}:{passes}"}
         worker: Worker = Whole(site, **crash) if walk.whole else Lean(site, **crash)
@@ -142,14 +142,14 @@ def _told(site: Site, prompt: Prompt) -> str:
 
 @dataclass(frozen=True)
 class Share:
-    """Which points are walked, and how: every `step`-th from the `offset`-th on."""
+    """Which points are walked, and how: every `step`-th, starting with the `offset`-th."""
 
     how: How = "kill"
     step: int = 1
     offset: int = 0
 
     def of(self, scenario: Scenario, usual: Undisturbed) -> list[Walk]:
-        """The scenario's runs. The way of running and the answer to a card change from run to run."""
+        """Return the walks of a scenario. The kind of worker and the answer to cards vary between them."""
         seen, points = Counter[str](), []
         for point, _, about in sorted((line.partition(" ") for line in usual.passes), key=lambda each: each[0]):
             if point in POINTS:

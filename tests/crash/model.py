@@ -16,7 +16,7 @@ from agents.engine.ledger import JSON
 
 @dataclass(frozen=True)
 class Model:
-    """Where it listens, and the file that gets a line for each request."""
+    """The model server: its URL, and the file that gets a line for each request."""
 
     url: str
     log: Path

@@ -1,4 +1,4 @@
-"""The tests that show single crash points: run by name, told by number."""
+"""Tests of single crash points, run by name and reported by number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run() -> bool:
-    """Run them and print a table; whether anything failed."""
+    """Run them and print a table; return whether anything failed."""
     wanted = list(dict.fromkeys(test for shown in TABLE.values() for test in shown.tests))
     report = Path(os.environ["AGENTSITE_DATA"]) / "named.xml"
     command = [sys.executable, "-m", "pytest", "-q", "--services", f"--junitxml={report}", *wanted]
@@ -31,7 +31,7 @@ def run() -> bool:
 
 
 def results(report: str) -> tuple[Counter[str], Counter[str]]:
-    """How often each test ran, and did not hold, by the name that the table has for it."""
+    """Return how often each test ran, and how often it failed, by its name in the table."""
     runs, bad = Counter[str](), Counter[str]()
     for case in ElementTree.fromstring(report).iter("testcase"):
         name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '').partition('[')[0]}"

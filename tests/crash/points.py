@@ -1,4 +1,4 @@
-"""The crash points by number: where each is shown, or why it is not."""
+"""The crash points by number: which tests cover each, or why none does."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ POINTS = (
     "before_release",
     "draft",
 )
-"""The matrix kills, and stops, a worker at every pass of these."""
+"""The points at which the matrix kills, and stops, a worker: every pass of each."""
 
 
 def crash_point(point: str, about: str) -> str:
-    """The number of one pass of the matrix. `about`: the steps of the record, as `path:type` with commas."""
+    """Return the number of one pass of the matrix. `about`: the steps of the record, as `path:type` with commas."""
     steps = [step.rpartition(":")[::2] for step in about.split(",") if step]
     if point in _ALONE:
         return _ALONE[point]
@@ -49,7 +49,7 @@ _ALONE = {
 
 @dataclass(frozen=True)
 class Shown:
-    """One crash point. `matrix`: it is walked there. `tests`: these show it, as `file::test`. Else `why_not`."""
+    """One crash point. It is covered by the `matrix`, by `tests` (as `file::test`), or not, and `why_not`."""
 
     what: str
     tests: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The processes of a site, found in /proc: Linux only. No process that is not the site's is ever sent a signal."""
+"""The processes of a site, found in /proc (Linux only). Signals are sent only to processes of the site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Cluster(NamedTuple):
-    """The background cluster of a site's worker: q2's parent, its sentinel, and what that one started."""
+    """The background cluster of a site's worker: django-q2's parent, its sentinel, and the processes it started."""
 
     parent: int
     sentinel: int
@@ -28,7 +28,7 @@ class Cluster(NamedTuple):
 
 
 def wait_for(condition: Callable[[], T], what: str, site: Site, patience_seconds: float = PATIENCE_SECONDS) -> T:
-    """Ask until the answer is true, and return it; fails with the end of the site's log."""
+    """Poll until the condition is true, and return it. Fails with the end of the site's log."""
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
         if answer := condition():
@@ -38,7 +38,7 @@ def wait_for(condition: Callable[[], T], what: str, site: Site, patience_seconds
 
 
 def alive(site: Site) -> dict[int, int]:
-    """The living processes whose environment names the site as their host, each with its parent, oldest first."""
+    """Return the live processes whose environment names the site as host, each with its parent, oldest first."""
     wanted = f"AGENTSITE_HOST={site.name}".encode()
     found = {}
     for pid in _pids():
@@ -49,7 +49,7 @@ def alive(site: Site) -> dict[int, int]:
 
 
 def cluster(site: Site, worker: int) -> Cluster | None:
-    """The cluster of this `manage.py worker`; None until all of it is there."""
+    """Return the cluster of this `manage.py worker`; None until it has started completely."""
     family = alive(site)
     parent = next((pid for pid, by in family.items() if by == worker), None)
     sentinel = next((pid for pid, by in family.items() if by == parent), None)
@@ -60,25 +60,25 @@ def cluster(site: Site, worker: int) -> Cluster | None:
 
 
 def kill(site: Site, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to a process of the site; for any other process this fails."""
+    """Send a signal to a process of the site. Fails for any other process."""
     assert pid in alive(site), f"{pid} is no living process of {site.name}"
     os.kill(pid, number)
 
 
 def kill_all(site: Site) -> None:
-    """Kill what is left of the site's processes."""
+    """Kill all remaining processes of the site."""
     for pid in alive(site):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def running(words: str) -> list[int]:
-    """The processes whose command line holds these words."""
+    """Return the processes whose command line contains these words."""
     return [pid for pid in _pids() if words.encode() in _read(pid, "cmdline").replace(b"\0", b" ")]
 
 
 def drain_of(prompt: Prompt) -> int:
-    """The process that claimed the prompt last."""
+    """Return the process that last claimed the prompt."""
     prompt.refresh_from_db()
     return int(prompt.worker.rpartition("/")[2])
 
@@ -88,6 +88,6 @@ def _pids() -> list[int]:
 
 
 def _read(pid: int, name: str) -> bytes:
-    with suppress(OSError):  # gone by now, or not ours
+    with suppress(OSError):  # ended meanwhile, or not ours
         return Path(f"/proc/{pid}/{name}").read_bytes()
     return b""

@@ -1,4 +1,4 @@
-"""What the scripted model asks for, and what the person answers."""
+"""Scenarios: what the scripted model asks for, and what the person answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
 def says(text: str, *calls: tuple[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """A reply of the scripted server; its calls get ids of their own, the same in every run."""
+    """A reply of the scripted server. The ids of its calls are the same in every run."""
     asked = [
         {"name": name, "arguments": arguments, "call_id": f"{text[:4].strip()}_{number}"}
         for number, (name, arguments) in enumerate(calls)
@@ -32,7 +32,7 @@ class Scenario:
 
 
 def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
-    """A command that counts itself: a box lets it write to its workspace only."""
+    """A command that counts its runs. The sandbox lets it write to its workspace only."""
     return "shell_run", {"command": f"echo {path} >> effects; {command}"}
 
 
@@ -67,6 +67,6 @@ MIXED = Scenario(
     once=("1/1", "1/2"),
     never=("1/3", "1/4", "1/5"),
 )
-"""Of everything one in one batch: reads, approved, ungated, rejected, invalid, unknown, idempotent."""
+"""One call of every sort in one batch: read, approved, ungated, rejected, invalid, unknown, idempotent."""
 
 SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED)}

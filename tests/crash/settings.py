@@ -1,4 +1,4 @@
-"""Short times, so that a takeover is a matter of seconds."""
+"""Settings with short times, so that a takeover takes seconds."""
 
 SETTINGS = {
     "AGENTSITE_LEASE_SECONDS": "2",

@@ -1,4 +1,4 @@
-"""A site of its own for each run: database, folder, people, and what the outside saw of it."""
+"""A site of its own for each run: database, folder, people, and its effects outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.crash.settings import SETTINGS
 
 @dataclass
 class Site:
-    """One run's site. `name` is its model's too, so that the server's log tells whose request is whose."""
+    """The site of one run. Its model has the same `name`, so that the server's log shows whose request is whose."""
 
     name: str
     folder: Path
@@ -33,14 +33,14 @@ class Site:
 
     @property
     def log(self) -> Path:
-        """What its workers print."""
+        """The log of its workers."""
         return self.folder / "log"
 
     def said(self) -> str:
         return self.log.read_text() if self.log.exists() else ""
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The variables of its processes."""
+        """The environment of its processes."""
         return {
             **os.environ,
             **SETTINGS,
@@ -60,33 +60,33 @@ class Site:
         return User.objects.get(username="admin")
 
     def say(self, text: str = "go") -> Prompt:
-        """Start a conversation with this."""
+        """Start a conversation with this message."""
         person = self.person()
         return start_prompt(start_conversation(person), person, text)
 
     def pending(self, prompt: Prompt) -> list[Output]:
-        """The gates of the turn that wait."""
+        """Return the pending gates of the turn."""
         return list(Output.objects.filter(prompt=prompt).pending().order_by("position"))
 
     def decide(self, output: Output, decision: str, reason: str = "") -> None:
         decide(output.pk, self.person(), decision, digest=output.digest, via="api", reason=reason)
 
-    # What the outside saw
+    # Effects outside
 
     def effects(self) -> Counter[str]:
-        """How often each call did what it does, by path; `fx.slow` says `<path> began` and `<path> ended`."""
+        """Return how often each call had its effect, by path; `fx.slow` counts `<path> began` and `<path> ended`."""
         files = [self.folder / "effects", *(self.folder / "workspaces").glob("*/effects")]
         return Counter(line for file in files if file.exists() for line in file.read_text().splitlines())
 
     def asked(self) -> list[JSON]:
-        """The bodies of this site's requests to the model; not of one whose sender was killed while it sent."""
+        """Return the bodies of this site's requests to the model, without those whose sender was killed midway."""
         bodies = [json.loads(line)["body"] for line in self.model.log.read_text().splitlines()]
         return [body for body in bodies if body and body["model"] == self.name]
 
 
 @contextmanager
 def fresh(name: str, folder: Path, source: databases.Databases, model: Model) -> Iterator[Site]:
-    """A site with a new database, to which this process is connected meanwhile."""
+    """Yield a site with a new database, and connect this process to it for that time."""
     home = folder / name
     home.mkdir()
     (home / "workspaces").mkdir(mode=0o700)

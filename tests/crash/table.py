@@ -1,4 +1,4 @@
-"""What the matrix says of itself."""
+"""The results of the matrix as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Table:
 
     @property
     def failed(self) -> bool:
-        """Whether anything did not hold, or nothing was walked."""
+        """Whether anything failed, or nothing was walked."""
         return not self._rows or any(w.violations or not w.reached for w in self._all())
 
     def text(self, seconds: float) -> str:

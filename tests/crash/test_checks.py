@@ -1,4 +1,4 @@
-"""The checker of the crash matrix bites: whatever is broken in a good run is told, by the rule that is there for it."""
+"""The checker of the crash matrix works: everything that is broken in a good run is reported by its rule."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def whole(
 def ran(whole: Ran) -> Iterator[Ran]:
     """The same for each test: what it breaks is whole again after it."""
     with transaction.atomic():
-        guard.lift()
+        guard.uninstall()
         yield whole
         transaction.set_rollback(True)
 

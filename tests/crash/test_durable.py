@@ -1,4 +1,4 @@
-"""What the site's own connections say of a commit: it survives a loss of power."""
+"""Durability: on the site's own connections, a commit survives a power failure."""
 
 from __future__ import annotations
 

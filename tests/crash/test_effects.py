@@ -1,4 +1,4 @@
-"""Workers that die around what reaches outside: asking a model, and doing what it asks for."""
+"""Workers that die around external effects: requests to a model, and the calls it asks for."""
 
 from __future__ import annotations
 

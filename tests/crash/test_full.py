@@ -1,4 +1,4 @@
-"""A disk that is full for a while, under a real worker."""
+"""A real worker on a disk that is full for a while."""
 
 from __future__ import annotations
 

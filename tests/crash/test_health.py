@@ -1,4 +1,4 @@
-"""What monitors see while workers come and go."""
+"""Health checks while workers come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kill switch over real workers: what runs is dead within seconds, and what waits goes on later (C25)."""
+"""The kill switch with real workers: running turns stop within seconds, and waiting ones go on later (C25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part of the crash matrix, another one at each commit; `python -m tests.crash` walks all of it."""
+"""Part of the crash matrix, a different one at each commit. `python -m tests.crash` walks all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers stand on goes away or goes wrong: connections, the queue, clocks, their own loop, other sessions."""
+"""Outages of what workers depend on: connections, the queue, clocks, their event loop, other sessions."""
 
 from __future__ import annotations
 

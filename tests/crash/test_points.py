@@ -1,4 +1,4 @@
-"""The table of crash points is whole, and names what is there."""
+"""The table of crash points is complete, and the tests it names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that die, hang and are stopped, in the middle of everything: every turn ends, nothing is done twice."""
+"""Processes that die, hang or are stopped at any time: every turn ends, and nothing is done twice."""
 
 from __future__ import annotations
 

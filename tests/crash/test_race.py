@@ -1,4 +1,4 @@
-"""Many people decide one call at the same moment, over two web processes."""
+"""Races: many people decide one call at the same moment, on two web processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn that takes every worker down, and those that run beside it."""
+"""A turn that takes every worker down does not fail the turns beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Web processes that die while they take something: it was taken, or it was not, and it can be sent again."""
+"""Web processes that die during a request: it either took effect or did not, and it can be sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scripted model does, by what the person says."""
+"""The script of the model, by the person's message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tests.crash.scenarios import S99, says
 
 LONG_COMMAND = f"sleep {10**7 + os.getpid()}"
-"""A command of these tests alone that is found among all processes by its argument."""
+"""A command that only these tests run, so that its argument identifies it among all processes."""
 
 WRITTEN = f"{'Another line than before. ' * 40}\n" * 3_000
 """Three megabytes."""

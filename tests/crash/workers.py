@@ -1,4 +1,4 @@
-"""Two ways to have a site's prompts run: the whole `manage.py worker`, or only its drain."""
+"""Two ways to run a site's turns: the whole `manage.py worker`, or only its drain."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Worker(Protocol):
-    """Runs the prompts of a site."""
+    """Something that runs the turns of a site."""
 
     def tend(self, stalled: int = 0) -> None:
-        """See to it that somebody works beside the process that stands still; called again and again."""
+        """Make sure that a process works alongside the stopped one. Called regularly."""
         ...
 
     def runs(self, pid: int) -> bool:
-        """Whether this process of it has not ended yet."""
+        """Whether this process of it is still running."""
         ...
 
     def stop(self) -> int:
-        """End it as a host's service manager would; returns its exit code."""
+        """Stop it as a service manager would; return its exit code."""
         ...
 
 
@@ -51,7 +51,7 @@ class Whole:
             )
 
     def tend(self, stalled: int = 0) -> None:
-        """It tends itself."""
+        """Do nothing: the worker does so itself."""
 
     def runs(self, pid: int) -> bool:
         return Path(f"/proc/{pid}").exists()
@@ -96,7 +96,7 @@ class Lean:
         self._processes = [pid for pid in self._processes if not os.waitpid(pid, os.WNOHANG)[0]]
 
     def _start(self) -> None:
-        connection.close()  # no child shares it
+        connection.close()  # so that no child shares it
         if pid := os.fork():
             self._processes.append(pid)
             return

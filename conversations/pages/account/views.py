@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.accounts import throttle
 from conversations.accounts.http import PersonRequest
 from conversations.accounts.keys import by_public_id, make_key, public_id
-from conversations.accounts.sessions import end_sessions, forget_expired
+from conversations.accounts.sessions import delete_expired_sessions, end_sessions
 from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import written
 from conversations.notifications.mail import send_soon
@@ -98,7 +98,7 @@ class SignIn(views.LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Signed in; sessions that have expired go."""
-        forget_expired()
+        delete_expired_sessions()
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

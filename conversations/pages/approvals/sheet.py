@@ -11,10 +11,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from agents.engine.decisions import Decision
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import BulkMarks, BulkRow, mixed, risks
+from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Conversation
@@ -33,7 +34,7 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         shown = _waiting(mine, request)
         found, risk = risks(shown), request.GET.get("risk")
-        marks = BulkMarks(request.GET.get("all", "leave"), found[0].name if len(found) == 1 else risk)
+        marks = BulkMarks(request.GET.get("all", LEAVE), found[0].name if len(found) == 1 else risk)
         rows = [BulkRow(card, marks.of(card)) for card in shown]
         return _page(request, mine, rows, more=_left_out(mine, rows))
     shown = _cards(mine, request)
@@ -68,13 +69,13 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
 
 def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[WantedDecision]:
     """The verdicts that were marked, in the order shown."""
-    marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", "leave")) for card in shown]
+    marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", LEAVE)) for card in shown]
     return [
         WantedDecision(
-            key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == "reject" else ""
+            key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == Decision.REJECT else ""
         )
         for key, decision in marked
-        if decision != "leave"
+        if decision != LEAVE
     ]
 
 
@@ -85,7 +86,7 @@ def _reason(posted: QueryDict, key: int) -> str:
 def _after(card: Card, posted: QueryDict, verdict: DecisionOutcome | None) -> BulkRow:
     key = card.row.pk
     problem = str(verdict.refused) if verdict else ""
-    return BulkRow(card, posted.get(f"decision_{key}", "leave"), _reason(posted, key), problem)
+    return BulkRow(card, posted.get(f"decision_{key}", LEAVE), _reason(posted, key), problem)
 
 
 def _page(

@@ -6,7 +6,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from agents.engine.ledger import valid_text
-from conversations.files.uploads import Upload, uploads
+from conversations.files.uploads import Upload, read_uploads
 from conversations.prompts.idempotency import KEY_MOST
 from conversations.prompts.start import INPUT_MOST, BadInput
 
@@ -55,7 +55,7 @@ class Message(forms.Form):
 
     def uploads(self) -> list[Upload]:
         """The files, to be sent. Raises BadFile."""
-        return uploads(self._sent)
+        return read_uploads(self._sent)
 
     @property
     def _sent(self) -> list[UploadedFile[bytes]]:

@@ -22,7 +22,7 @@ from conversations.display.gate import Card, cards
 from conversations.display.json import files_of
 from conversations.display.when import day
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
-from conversations.models.erasure import message_gone
+from conversations.models.erasure import message_redacted
 from conversations.pages.timeline.activity import Activity, ActivityEntry
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, standing
@@ -156,7 +156,7 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     before = Subquery(earlier.order_by("-number").values("created_at")[:1])
     repeated = Exists(Prompt.objects.filter(repeats=OuterRef("pk"), visible=True))
     known = shown.select_related("asked_by").prefetch_related("files")
-    return known.annotate(before=before, repeated=repeated, gone=message_gone())
+    return known.annotate(before=before, repeated=repeated, gone=message_redacted())
 
 
 def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents.engine.execution.gates import ANOTHER
 from conversations.approvals.decisions import decide
-from conversations.files.uploads import uploads
+from conversations.files.uploads import read_uploads
 from conversations.files.workspaces import folder_of
 from conversations.models import Conversation, Draft, Output, Prompt
 from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
@@ -102,7 +102,7 @@ def begun(owner: User, said: str, title: str, state: str, days: float) -> int:
     conversation = start_conversation(owner, title)
     for name, text in FILES.get(said, {}).items():
         (folder_of(conversation.pk) / name).write_text(text)
-    prompt = start_prompt(conversation, owner, said, files=uploads(ATTACHED.get(said, ())))
+    prompt = start_prompt(conversation, owner, said, files=read_uploads(ATTACHED.get(said, ())))
     wait_for(lambda: Prompt.objects.get(pk=prompt.pk).state == state)
     if days:
         then = timezone.now() - timedelta(days=days)

@@ -1,4 +1,4 @@
-"""Passwords cannot be guessed at will, and nobody can lock another out from elsewhere (C22)."""
+"""Throttling: passwords cannot be guessed, and nobody can lock out another person from elsewhere (C22)."""
 
 from __future__ import annotations
 

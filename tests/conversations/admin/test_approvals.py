@@ -153,7 +153,7 @@ def test_a_second_decision_changes_nothing(client: Client, owner: User, chief: U
     assert client.post(address(output), said).status_code == 302, "a double click by the same person"
     other = client.post(address(output), said | {"decision": "reject", "reason": "Too late."})
     assert other.status_code == 409
-    assert "approved already" in other.text
+    assert "already approved" in other.text
     client.force_login(person("second", is_superuser=True, is_staff=True))
     assert client.post(address(output), said).status_code == 409
     assert decisions() == 1

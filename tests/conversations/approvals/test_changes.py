@@ -1,4 +1,4 @@
-"""Writing files under approval: what a person is shown is what happens, and nothing else does."""
+"""Approving file changes: exactly what a person was shown happens."""
 
 from __future__ import annotations
 

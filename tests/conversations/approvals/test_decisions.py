@@ -147,7 +147,7 @@ def test_another_person_or_another_word_is_a_conflict(ann: User, kim: User, site
     (gate,) = pending(site.runs(ann, *ONE_GATE))
     approve(gate, ann)
     for by, decision in ((kim, "approve"), (kim, "reject"), (ann, "reject")):
-        with pytest.raises(Conflict, match="it is approved already") as caught:
+        with pytest.raises(Conflict, match="this is already approved") as caught:
             approve(gate, by, decision)
         assert (caught.value.code, caught.value.output.decided_by) == ("approved", f"user:{ann.pk}")
     assert len(decisions(gate.prompt)) == 1
@@ -156,7 +156,7 @@ def test_another_person_or_another_word_is_a_conflict(ann: User, kim: User, site
 def test_a_word_that_is_no_answer_decides_nothing(ann: User, site: Site) -> None:
     (gate,) = pending(site.runs(ann, *ONE_GATE))
     for word in ("run_again", "cancelled", "expired", "", "APPROVE"):
-        with pytest.raises(DecisionRefused, match="There are: approve, reject") as caught:
+        with pytest.raises(DecisionRefused, match="Possible decisions: approve, reject") as caught:
             approve(gate, ann, word)
         assert caught.value.code == "unknown_decision"
 

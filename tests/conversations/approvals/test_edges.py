@@ -1,4 +1,4 @@
-"""Where decisions meet stale pages, time, crashes and messages: each ends in one state that is told."""
+"""Edge cases of decisions: stale pages, expiry, crashes and messages. Each ends in one state, which is shown."""
 
 from __future__ import annotations
 
@@ -146,16 +146,16 @@ def test_a_decision_that_breaks_off_before_its_commit_was_none(
     """CP13: still pending, and the second try works."""
     prompt = site.runs(ann, *ONE_GATE)
     (gate,) = pending(prompt)
-    real = module.settle
+    real = module.record_decision
 
     def dies(*args: object) -> None:
         real(*args)  # type: ignore[arg-type]
         raise ConnectionError("the process died here")
 
-    monkeypatch.setattr(module, "settle", dies)
+    monkeypatch.setattr(module, "record_decision", dies)
     with pytest.raises(ConnectionError):
         decide(gate.pk, ann, decision, digest=gate.digest, via="page")
-    monkeypatch.setattr(module, "settle", real)
+    monkeypatch.setattr(module, "record_decision", real)
     prompt.refresh_from_db()
     assert (prompt.state, [each.pk for each in pending(prompt)]) == (State.WAITING, [gate.pk])
     assert not Row.objects.filter(path=gate.gate_path, type="action_result").exists()
@@ -179,7 +179,7 @@ def test_a_gate_that_ran_out_while_it_is_approved_expires_once(ann: User, site: 
     assert (step.actor, step.content["decision"]) == ("system", "expired")
     assert isinstance(approved, Conflict)
     assert swept in (0, 1)
-    first = "it is expired already" if swept else "nobody had answered in time"
+    first = "this is already expired" if swept else "nobody decided it in time"
     assert first in str(approved)
     site.works()
     assert site.world.done == []

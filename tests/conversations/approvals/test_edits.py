@@ -1,4 +1,4 @@
-"""Approving a call with another input: checked before it is recorded, bound by its own digest, run once, both kept."""
+"""Approving a call with an edited input: it is checked, has its own digest, runs once, and both inputs are kept."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_the_same_edit_again_gets_the_first_result_and_another_is_a_conflict(ann
     assert edit(gate, ann, {"to": ["bob"]}).decided_at == first.decided_at
     others: list[object] = [{"to": ["eve"]}, None, ASKED, []]
     for other in others:
-        with pytest.raises(Conflict, match="approved already"):
+        with pytest.raises(Conflict, match="already approved"):
             edit(gate, ann, other)
     assert len(decided(prompt)) == 1
 
@@ -266,7 +266,7 @@ def test_a_plain_approval_is_not_edited_afterwards(ann: User, post: Site) -> Non
     (gate,) = pending(post.runs(ann, *LETTER))
     edit(gate, ann, None)
     assert edit(gate, ann, ASKED).gate == GateState.APPROVED
-    with pytest.raises(Conflict, match="approved already"):
+    with pytest.raises(Conflict, match="already approved"):
         edit(gate, ann, {"to": ["bob"]})
 
 
@@ -354,7 +354,7 @@ def test_a_question_is_answered_in_words(ann: User) -> None:
         with pytest.raises(DecisionRefused) as caught:
             decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer=answer)
         assert caught.value.code == "invalid_answer"
-    with pytest.raises(DecisionRefused, match="There are: answer"):
+    with pytest.raises(DecisionRefused, match="Possible decisions: answer"):
         decide(gate.pk, ann, "approve", digest=gate.digest, via="page")
     after = decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="The second.")
     assert after.gate == GateState.ANSWERED

@@ -1,4 +1,4 @@
-"""Gates that nobody decided in time."""
+"""Expiry of gates that nobody decided in time."""
 
 from __future__ import annotations
 

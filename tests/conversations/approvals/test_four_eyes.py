@@ -1,4 +1,4 @@
-"""Four eyes: who asked for something does not let it run, on no surface (C13)."""
+"""Four eyes: whoever asked for something cannot approve it, on any surface (C13)."""
 
 from __future__ import annotations
 

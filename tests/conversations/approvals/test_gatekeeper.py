@@ -1,4 +1,4 @@
-"""Whether what was approved may still start: those who approved it, and whose it is, must still be who they were."""
+"""The gatekeeper: an approved call may start only while its approver and owner still have their rights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from agents.engine.tools.tool import Tool
-from conversations.approvals.gatekeeper import FOUR_EYES, GONE, NO_LONGER, OWNER_GONE, SiteGatekeeper
+from conversations.approvals.gatekeeper import (
+    APPROVER_GONE,
+    APPROVER_NOT_ALLOWED,
+    FOUR_EYES,
+    OWNER_GONE,
+    SiteGatekeeper,
+)
 from conversations.erasure.conversations import erase
 from conversations.models import Prompt, State, Step
 from conversations.verification.stored import verify
@@ -51,12 +57,12 @@ def test_an_approval_does_not_outlive_the_right_to_give_it(prompt: Prompt, ann: 
     """C13: read anew, so that what a session or a worker once knew does not count."""
     assert why(prompt, f"user:{kim.pk}") is None
     kim.user_permissions.clear()
-    assert why(prompt, f"user:{kim.pk}") == NO_LONGER
+    assert why(prompt, f"user:{kim.pk}") == APPROVER_NOT_ALLOWED
     ann.groups.clear()
-    assert why(prompt, f"user:{ann.pk}") == NO_LONGER
+    assert why(prompt, f"user:{ann.pk}") == APPROVER_NOT_ALLOWED
     User.objects.filter(pk=kim.pk).update(is_active=False)
     for gone in (f"user:{kim.pk}", "user:99999", "user:x"):
-        assert why(prompt, gone) == GONE
+        assert why(prompt, gone) == APPROVER_GONE
 
 
 def test_a_tool_that_wants_four_eyes_by_now_gets_them(prompt: Prompt, ann: User) -> None:
@@ -80,5 +86,5 @@ def test_a_worker_asks_before_it_starts_what_was_approved(site: Site, ann: User,
     prompt.refresh_from_db()
     assert (prompt.state, site.world.done) == (State.COMPLETED, [])
     result = Step.objects.get(prompt=prompt, path="1/0", type="action_result").content
-    assert (result["error"], NO_LONGER in result["message"]) == (True, True)
+    assert (result["error"], APPROVER_NOT_ALLOWED in result["message"]) == (True, True)
     assert verify(prompt.conversation_id).problems == []

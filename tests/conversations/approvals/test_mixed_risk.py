@@ -1,4 +1,4 @@
-"""Several approvals at once are of one risk: who says yes to many looks at them as one (C14)."""
+"""Approvals decided together must have one risk: people who approve many at once look at them as one (C14)."""
 
 from __future__ import annotations
 

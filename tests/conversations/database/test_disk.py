@@ -1,4 +1,4 @@
-"""A full disk (CP34): told from other errors, waited out by workers, said to people, and over when there is space."""
+"""Full disks (CP34): told from other errors, waited out by workers, shown to people, and over when there is space."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="a limit on pa
 @pytest.fixture(autouse=True)
 def _flag_of_its_own(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.AGENTSITE_DATA = tmp_path
-    monkeypatch.setattr(disk, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(disk, "FIRST_RETRY_SECONDS", 0.01)
     yield
-    disk.freed()
+    disk.report_space()
 
 
 def pragma(name: str) -> int:
@@ -95,20 +95,20 @@ def test_a_full_disk_is_told_from_other_errors(error: Exception) -> None:
 )
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
     assert not disk.is_full(error)
-    assert not disk.noticed(error)
+    assert not disk.report_if_full(error)
     assert not disk.is_short()
 
 
 def test_it_is_said_once_and_counts_while_it_is_fresh(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     for _ in range(3):
-        assert disk.noticed(OSError(errno.ENOSPC, "No space left on device"))
+        assert disk.report_if_full(OSError(errno.ENOSPC, "No space left on device"))
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert disk.is_short()
     old = time.time() - disk.FRESH_SECONDS - 1
     os.utime(tmp_path / "disk-full", (old, old))
     assert not disk.is_short()
-    disk.freed()
-    disk.freed()
+    disk.report_space()
+    disk.report_space()
     assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.WARNING]
 
 

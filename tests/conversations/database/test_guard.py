@@ -129,7 +129,7 @@ def test_a_missing_trigger_is_an_error_that_names_it_and_the_way_out(name: str) 
     meddle(f"DROP TRIGGER {name}" + (f" ON {STEPS}" if connection.vendor == "postgresql" else ""))
     (error,) = [e for e in checks.run_checks(databases=["default"]) if e.id == "conversations.E001"]
     assert name in error.msg
-    assert error.hint == "Run `manage.py migrate --skip-checks`, which puts them up."
+    assert error.hint == "Run `manage.py migrate --skip-checks`, which creates them."
     with pytest.raises(SystemCheckError, match=r"conversations\.E001"):
         call_command("migrate", verbosity=0, skip_checks=False)
     call_command("migrate", verbosity=0, skip_checks=True)
@@ -148,7 +148,7 @@ def test_a_trigger_that_does_not_fire_is_missing(how: str) -> None:
 def test_putting_them_up_twice_or_without_tables_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     guard.install()
     assert guard.missing(connection) == []
-    guard.lift()
+    guard.uninstall()
     monkeypatch.setattr(guard, "STEPS", "not_there")
     guard.install()
     monkeypatch.undo()

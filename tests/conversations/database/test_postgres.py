@@ -1,4 +1,4 @@
-"""PostgreSQL as it really runs (CP40)."""
+"""PostgreSQL's settings as they really apply (CP40)."""
 
 import os
 from pathlib import Path

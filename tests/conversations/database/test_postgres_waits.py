@@ -1,4 +1,4 @@
-"""How long PostgreSQL lets a session of the site wait, or others wait for it."""
+"""Timeouts on PostgreSQL: how long a session of the site may wait, or keep others waiting."""
 
 from __future__ import annotations
 

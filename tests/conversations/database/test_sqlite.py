@@ -1,4 +1,4 @@
-"""SQLite as it really runs: settings that are written down and never applied are a classic (T-36, CP40)."""
+"""SQLite's settings as they really apply: settings that are written but never applied are a classic (T-36, CP40)."""
 
 import sqlite3
 import threading

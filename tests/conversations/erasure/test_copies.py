@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from conversations.erasure.steps import redact
-from conversations.ledger.redacted import one_of
+from conversations.ledger.redacted import contains_any
 from conversations.models import Step as Row
 from conversations.models.step import Told
 from tests.conversations.erasure.test_steps import SECRET, seq
@@ -29,12 +29,12 @@ def test_copies_are_named(ann: User, site: Site) -> None:
 @pytest.mark.parametrize("before", range(8))
 def test_a_copy_is_found_wherever_it_stands(before: int) -> None:
     """Among thousands that are looked for, in the midst of words and at the end."""
-    holds = one_of({SECRET, "12345678", *(f"src/{n}/{n * n}.py" for n in range(2000))})
+    holds = contains_any({SECRET, "12345678", *(f"src/{n}/{n * n}.py" for n in range(2000))})
     for text in (SECRET, "12345678", "src/1999/3996001.py"):
         assert holds("-" * before + text)
         assert holds("-" * before + text + "x")
         assert not holds("-" * before + text[1:])
-    assert not one_of(set())("x" * before)
+    assert not contains_any(set())("x" * before)
 
 
 def test_copies_are_looked_for_when_nobody_waits(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +44,9 @@ def test_copies_are_looked_for_when_nobody_waits(ann: User, site: Site, monkeypa
 
     def noted(searched: set[str]) -> Callable[[str], bool]:
         waits.append(connection.in_atomic_block)
-        return one_of(searched)
+        return contains_any(searched)
 
-    monkeypatch.setattr("conversations.erasure.steps.one_of", noted)
+    monkeypatch.setattr("conversations.erasure.steps.contains_any", noted)
     redact(prompt.conversation, [seq(prompt, "text", "1")], ann, "A password.")
     assert waits == [False]
 

@@ -185,7 +185,9 @@ def test_the_database_lets_go_of_that_payload_alone_and_once(ann: User, site: Si
     refused(f"DELETE FROM conversations_step WHERE seq = {text.seq}")
 
 
-@pytest.mark.parametrize("column", [name for name in guard.KEPT if name not in ("id", "conversation_id", "time")])
+@pytest.mark.parametrize(
+    "column", [name for name in guard.FIXED_COLUMNS if name not in ("id", "conversation_id", "time")]
+)
 def test_the_database_lets_nothing_else_change_with_the_payload(ann: User, site: Site, column: str) -> None:
     prompt = site.ended(ann, says(SECRET))
     text = Row.objects.get(prompt=prompt, type="text")
@@ -214,11 +216,11 @@ def test_a_redaction_that_was_tampered_with_is_told(ann: User, site: Site) -> No
     assert f"seq {text}: the chain is broken" in told(prompt)
     Redaction.objects.bulk_create([kept])
     assert told(prompt) == ""
-    guard.lift()
+    guard.uninstall()
     meddle("UPDATE conversations_step SET payload = %s WHERE seq = %s", ['{"redacted":true,"text":"Mine."}', text])
-    assert f"seq {text}: was redacted, and holds content all the same" in told(prompt)
+    assert f"seq {text}: was redacted, but still has content" in told(prompt)
     Redaction.objects.create(conversation=prompt.conversation, seq=99, sha256="0" * 64, redacted_by="ann")
-    assert "seq 99: was redacted, and is not there" in told(prompt)
+    assert "seq 99: was redacted, but is missing" in told(prompt)
 
 
 @pytest.mark.parametrize(
@@ -236,11 +238,11 @@ def test_what_was_left_of_a_step_is_kept_as_well(
     prompt = site.ended(ann, says(SECRET))
     taken_out(prompt, ann, seq(prompt, "action_call", ""))
     row = Row.objects.get(prompt=prompt, type=type, path=path)
-    guard.lift()
+    guard.uninstall()
     meddle("UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | change), row.pk])
-    assert f"seq {row.seq}: was redacted, and is not what was left of it" in told(prompt)
+    assert f"seq {row.seq}: was redacted, but is not what the redaction left" in told(prompt)
     Redaction.objects.filter(seq=row.seq).update(left_sha256="")
-    assert f"seq {row.seq}: was redacted, and is not what was left of it" in told(prompt)
+    assert f"seq {row.seq}: was redacted, but is not what the redaction left" in told(prompt)
 
 
 def told(prompt: Prompt) -> str:
@@ -249,7 +251,7 @@ def told(prompt: Prompt) -> str:
 
 def test_another_versions_trigger_is_replaced(ann: User, site: Site) -> None:
     """What stood there before redactions were known refuses them all."""
-    guard.lift()
+    guard.uninstall()
     if connection.vendor == "postgresql":
         meddle(
             "CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS"

@@ -1,4 +1,4 @@
-"""The contents of files: durable before their rows are, and swept where nothing came of them (CP22)."""
+"""Contents of files: durable before their rows are stored, and swept if no row or step follows (CP22)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from conversations.erasure import conversations as erasure
-from conversations.files.storage import GRACE, LEFT_MOST, store, sweep
+from conversations.files.storage import GRACE, ORPHANS_MOST, store, sweep
 from conversations.models import Conversation, File, Prompt
 from conversations.prompts.start import start_conversation
 from conversations.verification.stored import verify
@@ -131,13 +131,13 @@ def test_a_folder_of_another_database_is_left_alone(ann: User, caplog: pytest.Lo
     File.objects.bulk_create(
         File(conversation=conversation, name="a", content=f"2020/01/{n}", size=1, prompt=None) for n in range(rows)
     )
-    left = [aged(stored(b"%d" % n)) for n in range(LEFT_MOST + bool(rows) if rows else 1)]
+    left = [aged(stored(b"%d" % n)) for n in range(ORPHANS_MOST + bool(rows) if rows else 1)]
     assert sweep() == 0
     assert all(lies_there(row.content) for row in left)
-    assert "Is this the database that belongs to them?" in caplog.text
+    assert "Is this the right database for this folder?" in caplog.text
     if rows:
         left[0].content.delete(save=False)
-        assert sweep() == LEFT_MOST
+        assert sweep() == ORPHANS_MOST
 
 
 @pytest.mark.parametrize("name", ["2026/05/notes.txt", "2026/05/deep/" + "a" * 64, "a" * 64, "2026/" + "a" * 64])

@@ -1,4 +1,4 @@
-"""Files that come with a message: stored, copied into the workspace, read by the model; or nothing of them is left."""
+"""Uploads: stored, copied into the workspace and read by the model; or nothing of them is left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.db import connection
 from agents.engine.interfaces.messages import UserMessage
 from agents.plugins.files.tools import read_file
 from conversations.erasure.conversations import erase
-from conversations.files.uploads import MB, BadFile, Upload, cleaned, uploads
+from conversations.files.uploads import MB, BadFile, Upload, clean_file_name, read_uploads
 from conversations.files.workspaces import folder_of
 from conversations.models import Conversation, File, Prompt
 from conversations.prompts.idempotency import KeyReused
@@ -164,7 +164,7 @@ def test_what_cannot_be_taken_back_hides_no_error(
     with pytest.raises(TurnInProgress):
         start_prompt(conversation, ann, SUM, files=[sent(), sent("b.csv")])
     assert copies() == []
-    told = [record.getMessage() for record in caplog.records if "left behind" in record.message]
+    told = [record.getMessage() for record in caplog.records if "could not be removed" in record.message]
     assert [name in each for name, each in zip(("sales.csv", "b.csv"), told, strict=True)] == [True, True]
 
 
@@ -233,19 +233,19 @@ def test_a_new_conversation_finds_no_files_of_one_that_never_was(ann: User, bob:
     ],
 )
 def test_names_are_kept_as_they_can_be_seen(name: str, kept: str) -> None:
-    assert cleaned(name) == kept
+    assert clean_file_name(name) == kept
     assert len(kept.encode()) <= 200
 
 
 def test_what_is_too_much_is_refused_by_name(settings: Any) -> None:
     settings.AGENTSITE_UPLOAD_MB = 1
     assert Upload.of(SimpleUploadedFile("fits.bin", b"x" * MB)).content.size == MB
-    with pytest.raises(BadFile, match=r"big\.bin is too large: a file may have 1 MB\."):
-        uploads([SimpleUploadedFile("big.bin", b"x" * (MB + 1))])
+    with pytest.raises(BadFile, match=r"big\.bin is too large\. A file can have up to 1 MB\."):
+        read_uploads([SimpleUploadedFile("big.bin", b"x" * (MB + 1))])
     many: list[UploadedFile[bytes]] = [SimpleUploadedFile(f"{n}.txt", b"x") for n in range(11)]
-    with pytest.raises(BadFile, match="These are 11 files; a message takes 10"):
-        uploads(many)
-    assert len(uploads(many[:10])) == 10
+    with pytest.raises(BadFile, match="You attached 11 files; a message can have 10"):
+        read_uploads(many)
+    assert len(read_uploads(many[:10])) == 10
 
 
 @pytest.mark.parametrize("told", ["", "text/html; charset=x", "a/b\nX: y", "nonsense", "x/" + "y" * 200])
@@ -266,7 +266,7 @@ def test_erasing_takes_them_all(ann: User) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("UPDATE conversations_file SET name = 'x.csv'", "differs from what was said of it: name"),
+        ("UPDATE conversations_file SET name = 'x.csv'", "differs from what the step says: name"),
         ("UPDATE conversations_file SET sha256 = 'x'", "is not what was stored"),
         ("DELETE FROM conversations_file", "is missing"),
     ],

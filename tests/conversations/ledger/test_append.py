@@ -1,4 +1,4 @@
-"""One record is one transaction: steps, outputs, the prompt's row, the slot, or nothing of it."""
+"""A record is one transaction: steps, outputs, the prompt's row and the slot, or none of them."""
 
 from datetime import datetime
 
@@ -118,7 +118,7 @@ def test_a_worker_whose_lease_ran_out_writes_nothing(prompt: Prompt) -> None:
 def test_a_worker_of_an_erased_conversation_is_fenced(prompt: Prompt) -> None:
     at = place(prompt)
     at.conversation = 10**6
-    with pytest.raises(Fenced, match="gone"), transaction.atomic():
+    with pytest.raises(Fenced, match="erased"), transaction.atomic():
         append(at, record(prompt, at, said()))
 
 

@@ -1,4 +1,4 @@
-"""The claim: who may run a prompt, how long, and how often one was lost."""
+"""Claims: which worker may run a prompt, for how long, and how many workers were lost."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical
-from conversations.ledger.journal import append, link, read_steps
+from conversations.ledger.journal import append, chain_digest, read_steps
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.conversations.recorded import place, record, said
@@ -42,18 +42,18 @@ def test_what_went_in_comes_out(ann: User, value: object, text: str) -> None:
     read = read_steps(prompt.pk)[1]
     assert read.payload == {"plugin": "x", "value": value}
     assert canonical(read.payload) == row.payload
-    assert row.digest == link(at.head, read, prompt.pk, row.payload)
+    assert row.digest == chain_digest(at.head, read, prompt.pk, row.payload)
 
 
 def test_the_chain_is_over_every_part_of_a_step(ann: User) -> None:
     step = Step("a", "t", {}, "p", 2, datetime(2026, 1, 1, tzinfo=UTC).isoformat())
     links = {
-        link("h", step, 1, "{}"),
-        link("i", step, 1, "{}"),
-        link("h", step, 2, "{}"),
-        link("h", step, 1, "[]"),
+        chain_digest("h", step, 1, "{}"),
+        chain_digest("i", step, 1, "{}"),
+        chain_digest("h", step, 2, "{}"),
+        chain_digest("h", step, 1, "[]"),
         *(
-            link("h", changed, 1, "{}")
+            chain_digest("h", changed, 1, "{}")
             for changed in (
                 replace(step, actor="b"),
                 replace(step, type="u"),
@@ -67,7 +67,7 @@ def test_the_chain_is_over_every_part_of_a_step(ann: User) -> None:
     assert len(links) == 10
     content = hashlib.sha256(b"{}").hexdigest()
     whole = json.dumps(["h", 2, 1, "p", "a", "t", step.time, content], separators=(",", ":"))
-    assert link("h", step, 1, "{}") == hashlib.sha256(whole.encode()).hexdigest()
+    assert chain_digest("h", step, 1, "{}") == hashlib.sha256(whole.encode()).hexdigest()
 
 
 def test_a_time_without_microseconds_comes_back_as_it_was(ann: User) -> None:

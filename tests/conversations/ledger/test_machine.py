@@ -1,4 +1,4 @@
-"""Random programs of prompts, calls, decisions, crashes, takeovers and stops, against a reference of a page (I1-I6)."""
+"""Random programs of prompts, calls, decisions, crashes, takeovers and stops, compared with a reference (I1-I6)."""
 
 from __future__ import annotations
 

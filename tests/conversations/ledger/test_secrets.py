@@ -1,4 +1,4 @@
-"""The site's own secrets in what people say and decide, in drafts, and in edits of files that hold one (C20)."""
+"""The site's secrets in messages, decisions, drafts, and edits of files that contain one (C20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site's own secrets, said by people and administrators: no row holds them, and no model reads them (C20)."""
+"""The site's secrets in what people and administrators write: no row holds them, and no model reads them (C20)."""
 
 from __future__ import annotations
 

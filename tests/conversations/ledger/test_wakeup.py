@@ -1,4 +1,4 @@
-"""Who is asked to work: each host by a queue of its own."""
+"""Waking workers: each host has its own queue."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from django.db import connection
 from pytest_django.fixtures import Settings
 
 from agents.engine.ledger import Step
-from conversations.accounts.presence import looked
+from conversations.accounts.presence import record_presence
 from conversations.approvals.decisions import decide
 from conversations.database.sql import database_time
 from conversations.models import Account, Notice, Prompt, State
@@ -125,7 +125,7 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
 
 
 def test_whoever_looks_is_told_when_they_no_longer_do(mara: User) -> None:
-    looked(mara.pk)
+    record_presence(mara.pk)
     asking(mara)
     assert Teller().tell_waiting() == 0
     assert not Notice.objects.exists()

@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from conversations.accounts import keys
-from conversations.accounts.keys import key_of, make_key, public_id
+from conversations.accounts.keys import key_from_header, make_key, public_id
 from conversations.models import Account, ApiKey
 from conversations.pages.account import forms
 from tests.agentsite.processes import wait_for
@@ -143,7 +143,7 @@ def test_a_key_is_made_and_shown_once(mara: User) -> None:
     assert page.headers["Cache-Control"] == "no-store"
     text = re.search(r'value="(agk_\w+)"', page.content.decode())
     assert text is not None
-    key = key_of(f"Bearer {text[1]}")
+    key = key_from_header(f"Bearer {text[1]}")
     assert key is not None
     assert (key.name, key.user, key.scopes) == ("Nightly", mara, ["read", "chat"])
     assert key.expiry is not None
@@ -177,7 +177,7 @@ def test_a_key_too_many_is_refused_in_words(mara: User, monkeypatch: pytest.Monk
     client = signed_in(mara)
     pages = [client.post(reverse("make-key"), {"key-name": "x", "key-days": "30"}) for _ in range(2)]
     assert [page.status_code for page in pages] == [201, 400]
-    assert "revoke one that is not needed first" in pages[1].content.decode()
+    assert "Revoke one that you no longer need first" in pages[1].content.decode()
 
 
 def test_a_key_is_revoked_by_its_owner_alone(mara: User, bob: User) -> None:
@@ -185,9 +185,9 @@ def test_a_key_is_revoked_by_its_owner_alone(mara: User, bob: User) -> None:
     address = reverse("revoke-key", args=[public_id(key)])
     assert signed_in(bob).post(address).status_code == 404
     assert signed_in(mara).get(address).status_code == 405
-    assert key_of(f"Bearer {text}")
+    assert key_from_header(f"Bearer {text}")
     assert signed_in(mara).post(address).status_code == 302
-    assert key_of(f"Bearer {text}") is None
+    assert key_from_header(f"Bearer {text}") is None
 
 
 def test_signing_out_everywhere_ends_all_other_sessions(mara: User, bob: User) -> None:

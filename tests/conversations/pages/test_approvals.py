@@ -413,7 +413,7 @@ def test_one_that_is_refused_stops_no_other_on_the_sheet(client: Client, owner: 
     assert response.status_code == 409
     shown = words(response.text)
     for text in (
-        "it is rejected already",
+        "this is already rejected",
         "not what you were shown",
         "Rejected by Mara over the API",
         "Rejected by you",

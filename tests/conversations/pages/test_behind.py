@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.engine.ledger import Step
-from conversations.accounts.presence import looked
+from conversations.accounts.presence import record_presence
 from conversations.approvals.decisions import decide
 from conversations.display.export import exported
 from conversations.display.search import search
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 def owner(client: Client) -> User:
     user = person("anna", first_name="Anna")
     client.force_login(user)
-    looked(user.pk)
+    record_presence(user.pk)
     return user
 
 

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from conversations.database.disk import freed
+from conversations.database.disk import report_space
 from conversations.files.uploads import MB, Upload
 from conversations.models import Conversation, File, Prompt
 from conversations.pages.chat.live import catch_up
@@ -88,8 +88,8 @@ def test_an_open_page_is_sent_the_files_once(client: Client, owner: User) -> Non
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ([("big.csv", MB + 1)], "big.csv is too large: a file may have 1 MB."),
-        ([(f"{n}.csv", 1) for n in range(11)], "These are 11 files; a message takes 10."),
+        ([("big.csv", MB + 1)], "big.csv is too large. A file can have up to 1 MB."),
+        ([(f"{n}.csv", 1) for n in range(11)], "You attached 11 files; a message can have 10."),
     ],
 )
 def test_files_that_are_too_much_keep_the_text(
@@ -117,8 +117,8 @@ def test_a_file_that_cannot_be_stored_keeps_the_text(
     """The disk is full, or the agent closed its workspace: the page says so, and nothing is sent."""
     talk = Story(owner).ends().conversation_id
     for fails, errno, status, why in (
-        ("os.fsync", ENOSPC, 507, "The site&#x27;s disk is full: nothing was stored"),
-        ("os.rename", EACCES, 400, "sales.csv could not be stored: the folder for it is closed to the site"),
+        ("os.fsync", ENOSPC, 507, "The site&#x27;s disk is full, so nothing was stored"),
+        ("os.rename", EACCES, 400, "sales.csv could not be stored: the site may not write to its folder"),
         ("django.core.files.storage.FileSystemStorage.save", EDQUOT, 507, "The site&#x27;s disk is full"),
     ):
         for address in ("/c/", f"/c/{talk}/prompts/"):
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_stored_keeps_the_text(
             assert why in refused.text
             assert "Sum up.</textarea>" in refused.text
             assert (Conversation.objects.count(), Prompt.objects.count(), File.objects.count()) == (*before, 0)
-    freed()  # other tests' pages have nothing to say of it
+    report_space()  # other tests' pages have nothing to say of it
 
 
 def test_a_message_with_files_while_a_turn_waits_is_refused(client: Client, owner: User) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.engine.execution.gates import ANOTHER
-from conversations.accounts.presence import looked
+from conversations.accounts.presence import record_presence
 from conversations.models import Conversation, Erasure, File, Output, Prompt, State
 from conversations.pages.sidebar import SidebarRow, Waits, sidebar
 from conversations.prompts.listing import archive, put_back, rename, saw
@@ -31,7 +31,7 @@ def owner(client: Client) -> User:
     """Somebody who is signed in, and whose pages say what they see."""
     user = person("anna", first_name="Anna")
     client.force_login(user)
-    looked(user.pk)
+    record_presence(user.pk)
     return user
 
 
@@ -240,7 +240,7 @@ def test_nothing_is_unread_for_whom_no_page_says_what_was_seen(ann: User) -> Non
     """A browser without JavaScript, or a program: the marks would never go."""
     talk = answered(ann)
     assert not row(ann, talk).unread
-    looked(ann.pk)
+    record_presence(ann.pk)
     assert row(ann, talk).unread
 
 

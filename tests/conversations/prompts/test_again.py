@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from conversations.erasure.steps import redact
-from conversations.files.uploads import Regiving, Upload
+from conversations.files.uploads import ReusedFiles, Upload
 from conversations.models import Prompt, State, Step
 from conversations.prompts import start
 from conversations.prompts.start import (
@@ -122,11 +122,11 @@ def test_a_message_that_is_taken_out_at_this_moment_does_not_come_back(
 ) -> None:
     old = Story(ann, "My password is swordfish.").ends()
 
-    def late(earlier: Prompt) -> Regiving:
+    def late(earlier: Prompt) -> ReusedFiles:
         taken_out(earlier, ann)
-        return Regiving(earlier)
+        return ReusedFiles(earlier)
 
-    monkeypatch.setattr(start, "Regiving", late)
+    monkeypatch.setattr(start, "ReusedFiles", late)
     with pytest.raises(BadInput, match="taken out of the record"):
         again_prompt(old.pk, ann)
     assert Prompt.objects.count() == 1

@@ -1,6 +1,6 @@
 """The states of a prompt: each is open or ended, and the hand-written SQL names the same sets."""
 
-from conversations.database.sql import listed
+from conversations.database.sql import in_list
 from conversations.models import State
 from conversations.models.prompt import CLAIMABLE, ENDED, OPEN
 
@@ -14,4 +14,4 @@ def test_what_a_worker_may_claim_is_open() -> None:
 
 
 def test_sql_lists_the_words_of_a_set() -> None:
-    assert listed(CLAIMABLE) == "('queued', 'running')"
+    assert in_list(CLAIMABLE) == "('queued', 'running')"

@@ -79,7 +79,7 @@ async def test_a_page_shows_what_was_redacted_though_nobody_told_it(ann: User) -
 async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: User) -> None:
     """That it was renamed, to a title as long too, put away and back, and seen: in the list and on its page."""
     story, session = await aside(spoken, ann, "It is done."), await aside(cookie, ann)
-    await aside(presence.looked, ann.pk)
+    await aside(presence.record_presence, ann.pk)
     talk = story.conversation
     address = f"/ws/conversations/{talk.pk}/?after=1"
     async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):

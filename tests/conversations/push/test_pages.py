@@ -105,7 +105,7 @@ async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> Non
     address = f"/ws/conversations/{story.conversation.pk}/"
     async with opened("/ws/me/", session) as (window, _), opened(f"{address}?after=3", session) as (page, _):
         await window.says('{"looking": true}')
-        await holds(presence.has_looked, ann.pk)
+        await holds(presence.was_ever_present, ann.pk)
         await aside(tell, story.conversation.pk, ann.pk)
         await html_with(window, 'aria-label="unread"')
         async with opened(f"{address}?format=json", session) as (program, _):
@@ -199,9 +199,9 @@ async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
     async with opened("/ws/me/", session) as (socket, _):
         await socket.says('{"looking": false}')
         await socket.text()
-        assert not await aside(presence.is_looking, ann.pk)
+        assert not await aside(presence.is_present, ann.pk)
         await socket.says('{"looking": true}')
-        await holds(presence.is_looking, ann.pk)
+        await holds(presence.is_present, ann.pk)
 
 
 async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:
@@ -252,9 +252,9 @@ async def test_every_page_tells_of_a_full_disk_and_of_its_end(ann: User, setting
     session = await aside(cookie, ann)
     async with opened("/ws/me/", session) as (window, _):
         assert "disk is full" not in await html_with(window, 'id="notices"')
-        assert disk.noticed(OSError(errno.ENOSPC, "No space left on device"))
+        assert disk.report_if_full(OSError(errno.ENOSPC, "No space left on device"))
         await html_with(window, "disk is full")
-        disk.freed()
+        disk.report_space()
         html = await window.text()
         while "disk is full" in html:
             html = await window.text()

@@ -1,4 +1,4 @@
-"""How much one person may ask, at every start of a turn (C19)."""
+"""Quotas are checked whenever a turn starts (C19)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_turns_at_a_time_are_limited_however_one_starts_them(ann: User) -> None:
     asking(ann)
     limited(ann, running_prompts=1)
     first = start_prompt(start_conversation(ann), ann, "One.")
-    with pytest.raises(OverQuota, match="which is your limit"):
+    with pytest.raises(OverQuota, match="which is the limit"):
         start_prompt(start_conversation(ann), ann, "Two.")
-    with pytest.raises(OverQuota, match="which is your limit"):
+    with pytest.raises(OverQuota, match="which is the limit"):
         continue_prompt(old.pk, ann)
     assert start_unsaid(start_conversation(ann), ann).state == State.QUEUED
     cancel_prompt(first.pk, ann)
@@ -75,7 +75,7 @@ def test_programs_are_told_and_nothing_is_taken(ann: User) -> None:
     talk, api = start_conversation(ann), with_key(ann)
     error = error_of(api.post(f"/api/conversations/{talk.pk}/prompts/", {"input": "Hi."}, Idempotency_Key="k"), 429)
     assert error["code"] == "over_quota"
-    assert "try again later" in error["message"]
+    assert "Try again later" in error["message"]
     assert not Prompt.objects.exists()
     Quota.objects.update(tokens_a_day=0)
     assert api.post(f"/api/conversations/{talk.pk}/prompts/", {"input": "Hi."}, Idempotency_Key="k").status_code == 201

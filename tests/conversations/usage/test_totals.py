@@ -1,4 +1,4 @@
-"""What answers came to: by turn, by conversation, by person; on the pages and over the API."""
+"""Totals of tokens and money by turn, conversation and person, on the pages and over the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger as a file: it is checked without the database, and whatever is changed in it is found."""
+"""Ledger files: checked without the database, and every change in them is found."""
 
 import errno
 import hashlib
@@ -232,18 +232,18 @@ def of(said: list[dict[str, object]], kind: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda said: said[0].update(version=99), "no ledger of the format"),
+        (lambda said: said[0].update(version=99), "not a ledger in the format"),
         (lambda said: of(said, "prompt").update(state="failed"), "state of prompt"),
         (lambda said: of(said, "prompt").update(input_tokens=1), "input_tokens of prompt"),
-        (lambda said: said.remove(of(said, "prompt")), "is not named"),
+        (lambda said: said.remove(of(said, "prompt")), "is not listed"),
         (lambda said: said.insert(1, {"prompt": 10**6}), "without steps"),
         (lambda said: said.remove(of(said, "redaction")), "the chain is broken"),
-        (lambda said: said.insert(1, {"redaction": {"seq": 999, "sha256": "0"}}), "was redacted, and is not there"),
-        (lambda said: said.pop(0), "no ledger of the format"),
-        (lambda said: said[0].update(version=True), "no ledger of the format"),
-        (lambda said: said.insert(1, {"what": 1}), "of no kind"),
-        (lambda said: said.append({"prompt": 7}), "stands among the steps"),
-        (lambda said: said[-1].update(seq="9"), "is no step"),
+        (lambda said: said.insert(1, {"redaction": {"seq": 999, "sha256": "0"}}), "was redacted, but is missing"),
+        (lambda said: said.pop(0), "not a ledger in the format"),
+        (lambda said: said[0].update(version=True), "not a ledger in the format"),
+        (lambda said: said.insert(1, {"what": 1}), "of an unknown kind"),
+        (lambda said: said.append({"prompt": 7}), "is among the steps"),
+        (lambda said: said[-1].update(seq="9"), "is not a step"),
         (lambda said: said[-1].update(actor="user:7"), "the chain is broken"),
         (lambda said: said.pop(), "state of prompt"),
     ],
@@ -258,12 +258,12 @@ def test_what_a_model_saw_is_in_it() -> None:
     for change in (lambda said: of(said, "text").update(text="{}"), lambda said: said.remove(of(said, "text"))):
         problems = verify_file(doctored(change, "s99")).problems
         assert len(problems) == 3
-        assert all("missing, or not what the model saw" in str(problem) for problem in problems)
+        assert all("missing, or differs from what the model saw" in str(problem) for problem in problems)
 
 
 def test_a_file_of_nothing_but_a_last_line_is_no_ledger() -> None:
     last = last_line(0, "", 0, hashlib.sha256(b"").hexdigest()).encode()
-    assert "no ledger of the format" in str(verify_file([last]).problems[0])
+    assert "not a ledger in the format" in str(verify_file([last]).problems[0])
     assert verify_file([]).problems
 
 
@@ -272,7 +272,7 @@ def test_a_file_of_nothing_but_a_last_line_is_no_ledger() -> None:
 )
 def test_a_line_that_cannot_be_read_is_told(line: bytes) -> None:
     problems = verify_file([SAMPLE[0], line, *SAMPLE[1:]]).problems
-    assert "line 2 is no canonical JSON object" in str(problems[0])
+    assert "line 2 is not a canonical JSON object" in str(problems[0])
 
 
 def inside(type: str, **change: object) -> Callable[[list[dict[str, object]]], None]:
@@ -327,7 +327,7 @@ def test_what_was_left_of_a_redacted_step_is_checked(lines: list[bytes]) -> None
     def told(*changes: Callable[[list[dict[str, object]]], object]) -> str:
         return "\n".join(map(str, verify_file(with_changes(lines, *changes)).problems))
 
-    why = f"seq {redaction['seq']}: was redacted, and is not what was left of it"
+    why = f"seq {redaction['seq']}: was redacted, but is not what the redaction left"
     assert told() == ""
     assert why in told(changed)
     assert why in told(lambda said: of(said, "redaction").update(redaction=redaction | {"left_sha256": "0" * 64}))

@@ -1,4 +1,4 @@
-"""All ledgers are checked each night, once, whatever the number of hosts; what came of it is kept and shown."""
+"""The nightly check: once a night, whatever the number of hosts, with its results kept and shown."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from conversations.verification.all import (
     KEPT_MOST,
     PROBLEMS_MOST,
     SCHEDULE,
-    keep_schedule,
-    verify_this_night,
+    ensure_schedule,
+    verify_nightly,
 )
 from conversations.verification.stored import Verified, verify
 from conversations.worker import hosts, tasks
@@ -49,7 +49,7 @@ def aged(**more: timedelta) -> None:
 
 def broken(count: int = 1) -> None:
     """Somebody changes steps by hand, not the first, which a prompt's row says again."""
-    guard.lift()
+    guard.uninstall()
     for pk in Step.objects.order_by("pk").values_list("pk", flat=True)[1 : 1 + count]:
         meddle("UPDATE conversations_step SET actor = 'user:7' WHERE id = %s", [pk])
     guard.install()
@@ -69,7 +69,7 @@ def test_it_goes_on_beside_others_however_many_conversations_there_are(
             assert at_once(lambda: Conversation.objects.filter(title="7").update(seen_seq=number + 1)) == [1]
             assert Conversation.objects.filter(title="8").update(seen_seq=number + 1) == 1
 
-    run = verify_this_night(alive)
+    run = verify_nightly(alive)
     assert run
     assert (run.conversations, run.count) == (2500, 0)
 
@@ -95,14 +95,14 @@ def test_what_says_so_again_and_again_beats_now_and_then(monkeypatch: pytest.Mon
 
 def test_it_stands_in_the_schedule_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many hosts start, also where two made a row each, or another version did."""
-    keep_schedule()
-    keep_schedule()
+    ensure_schedule()
+    ensure_schedule()
     row = Schedule.objects.get(name=SCHEDULE)
     assert (row.func, row.schedule_type, row.repeats) == ("conversations.worker.tasks.nightly", "D", -1)
     assert timezone.now() < row.next_run <= timezone.now() + timedelta(days=1)
     Schedule.objects.create(name=SCHEDULE, func="another.version", schedule_type=Schedule.ONCE)
     Schedule.objects.filter(pk=row.pk).update(func="another.version")
-    keep_schedule()
+    ensure_schedule()
     assert Schedule.objects.get(name=SCHEDULE).func == row.func
 
 
@@ -135,8 +135,8 @@ def test_a_night_has_one_run(ann: User, site: Site, caplog: pytest.LogCaptureFix
 @pytest.mark.django_db(transaction=True)
 def test_hosts_that_begin_at_one_moment(ann: User, site: Site) -> None:
     site.ended(ann, says("Hello."))
-    keep_schedule()
-    runs = at_once(*[lambda: verify_this_night(lambda: None)] * 3)
+    ensure_schedule()
+    runs = at_once(*[lambda: verify_nightly(lambda: None)] * 3)
     assert sum(run is not None for run in runs) == 1
     assert Verification.objects.count() == 1
 
@@ -146,13 +146,13 @@ def test_one_odd_payload_hides_no_other_problem(ann: User, site: Site) -> None:
     odd, other = site.ended(ann, says("One.")), site.ended(ann, says("Two."))
     row = Step.objects.get(prompt=odd, path="1", type="action_result")
     usage = json.loads(row.payload)["usage"] | {"input_tokens": "x"}
-    guard.lift()
+    guard.uninstall()
     meddle(
         "UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | {"usage": usage}), row.pk]
     )
     meddle("UPDATE conversations_step SET actor = 'user:7' WHERE prompt_id = %s AND seq = 1", [other.pk])
     guard.install()
-    run = verify_this_night(lambda: None)
+    run = verify_nightly(lambda: None)
     assert run
     assert run.ended_at
     assert run.conversations == 2
@@ -178,9 +178,9 @@ def test_a_run_that_broke_off_is_begun_anew_and_one_that_goes_on_is_not() -> Non
     """However long it takes: what counts is when it last went on."""
     Verification.objects.create(nightly=True)
     aged(started_at=timedelta(hours=5))
-    assert verify_this_night(lambda: None) is None
+    assert verify_nightly(lambda: None) is None
     aged(started_at=timedelta(hours=5), beat_at=BROKEN_OFF)
-    run = verify_this_night(lambda: None)
+    run = verify_nightly(lambda: None)
     assert run
     assert run.ended_at
 
@@ -196,7 +196,7 @@ def test_a_run_says_that_it_goes_on(ann: User, site: Site, monkeypatch: pytest.M
         run = Verification.objects.get()
         seen.append((run.conversations, run.beat_at > run.started_at))
 
-    verify_this_night(alive)
+    verify_nightly(alive)
     assert list(dict.fromkeys(seen)) == [(0, False), (0, True), (1, True), (2, True)]
 
 
@@ -245,7 +245,7 @@ def test_the_admins_first_page_alarms_where_a_night_broke_off(ann: User, site: S
     """After an hour without a sign of life, until a check comes to its end."""
     client.force_login(person("chief", is_superuser=True, is_staff=True))
     site.ended(ann, says("Hello."))
-    verify_this_night(lambda: None)
+    verify_nightly(lambda: None)
     Verification.objects.create(nightly=True)
     assert "Whole." in client.get("/admin/").text
     aged(beat_at=BROKEN_OFF)

@@ -1,4 +1,4 @@
-"""Ledgers of earlier versions verify, fold to the outputs of then, and go on where they had not ended (CP33)."""
+"""Ledgers of earlier versions verify, fold to the same outputs, and go on if they had not ended (CP33)."""
 
 from __future__ import annotations
 

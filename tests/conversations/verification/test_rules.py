@@ -1,4 +1,4 @@
-"""The rules of a turn's steps: real turns keep them at every prefix, and each kind of breach is told."""
+"""The rules of a turn's steps: real turns keep them at every prefix, and every kind of breach is reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -98,16 +98,16 @@ def earlier(path: str, type: str, than_path: str, than_type: str) -> Breach:
         (changed("1/0/human", "action_result", decision="maybe"), "1/0/human was decided as 'maybe'"),
         (changed("1/0/human", "action_result", actor="model"), "1/0/human was decided by model"),
         (changed("1/0/human", "action_result", actor="tool:shell.run"), "1/0/human was decided by tool:shell.run"),
-        (changed("1/0/human", "action_result", digest="0"), "of something else than was asked"),
+        (changed("1/0/human", "action_result", digest="0"), "for something other than what was asked"),
         (changed("1/0", "action_start", digest="0"), "what started at 1/0 is not what was approved"),
         (changed("1/0", "action_start", attempt=2), "attempt 2 at 1/0 where 1 is next"),
         (changed("", "resume", resumed_reason="x"), ""),
         (earlier("1/0", "action_start", "", "resume"), "action_start at 1/0 while the turn waits"),
         (earlier("1/0", "action_start", "1/0/human", "action_result"), "without an approval at 1/0/human"),
-        (earlier("", "resume", "1/1/human", "action_result"), "goes on while 1 decisions are open"),
-        (without("", "pause"), "goes on, but was not waiting"),
-        (changed("", "pause", pending_action_count=5), "says that 5 decisions are open: 2 are"),
-        (again("1/0", "action_result"), "action_result at 1/0, which has its result"),
+        (earlier("", "resume", "1/1/human", "action_result"), "resumes while 1 decisions are open"),
+        (without("", "pause"), "resumes, but was not waiting"),
+        (changed("", "pause", pending_action_count=5), "says that 5 decisions are open, but 2 are"),
+        (again("1/0", "action_result"), "action_result at 1/0, which already has a result"),
         (again("1/0", "action_call"), "a second call at 1/0"),
         (again("1/0", "action_start"), "attempt 1 at 1/0 where 2 is next"),
         (without("1/0", "action_call"), "action_start at 1/0, where no call was made"),
@@ -130,7 +130,7 @@ async def test_a_breach_is_told(breach: Breach, what: str) -> None:
 async def test_steps_stand_in_the_order_of_their_ids() -> None:
     steps = await turn(TWO_GATES)
     steps[3], steps[4] = steps[4], steps[3]
-    assert f"stands after step {steps[3].id}" in told(steps)
+    assert f"comes after step {steps[3].id}" in told(steps)
 
 
 async def test_a_claim_that_was_lost_starts_nothing_more() -> None:
@@ -184,7 +184,7 @@ def second_attempt(**decided: JSON) -> list[Step]:
         (
             {"decision": "run_again", "digest": "e"},
             [
-                "the approval at 1/0/card1 is of something else than was asked: the digests differ",
+                "the approval at 1/0/card1 is for something other than what was asked: the digests differ",
                 "what started at 1/0 is not what was approved at 1/0/card1: the digests differ",
             ],
         ),
@@ -213,7 +213,7 @@ async def test_an_edited_approval_is_of_its_input_and_facts(change: dict[str, JS
     ledger = decide(decide(ledger, "1/0/human", "approve", **said), "1/1/human")
     problems = [problem for problem in told(list(ledger)) if "1/0/human" in problem]
     assert problems == (
-        ["the approval at 1/0/human is of something else than its input, facts and change: the digests differ"]
+        ["the approval at 1/0/human is for something other than its input, facts and change: the digests differ"]
         if change
         else []
     )

@@ -1,4 +1,4 @@
-"""`verify_ledger`: clean on what was recorded, and every kind of meddling is told."""
+"""`verify_ledger`: clean on recorded turns, and every kind of tampering is reported."""
 
 import io
 import random
@@ -43,7 +43,7 @@ def prompt(ann: User, site: Site) -> Prompt:
 @pytest.fixture
 def unguarded(db: None) -> Iterator[None]:
     """Somebody who owns the database lifts the triggers first."""
-    guard.lift()
+    guard.uninstall()
     yield
     guard.install()
 
@@ -119,15 +119,15 @@ def test_a_step_of_another_conversation_is_told(ann: User, prompt: Prompt, ungua
 
 def test_a_step_that_was_dropped_is_told(prompt: Prompt, unguarded: None) -> None:
     meddle("DELETE FROM conversations_step WHERE seq = 5")
-    assert "seq 6: follows on step 4: there is a gap" in told(prompt)
+    assert "seq 6: follows step 4: there is a gap" in told(prompt)
 
 
 def test_a_last_step_that_was_dropped_is_told(prompt: Prompt, unguarded: None) -> None:
     last = Row.objects.count()
     meddle("DELETE FROM conversations_step WHERE seq = %s", [last])
     problems = told(prompt)
-    assert f"seq {last - 1}: the conversation says that its last step is {last}, or another one than this" in problems
-    assert f"seq {last - 1}: state of {prompt} is 'completed', its steps say 'running'" in problems
+    assert f"seq {last - 1}: the conversation's last step is stored as {last}, or with another digest" in problems
+    assert f"seq {last - 1}: state of {prompt} is 'completed', but its steps say 'running'" in problems
 
 
 def test_steps_that_changed_places_are_told(prompt: Prompt, unguarded: None) -> None:
@@ -164,7 +164,7 @@ def test_outputs_that_are_missing_or_too_many_are_told(prompt: Prompt) -> None:
     meddle("UPDATE conversations_output SET position = 10000 WHERE id = %s", [row.pk])
     assert told(prompt) == [
         f"seq {row.position}: the output is missing",
-        "seq 10000: an output stands here that no step opened",
+        "seq 10000: an output is stored here that no step opened",
     ]
 
 
@@ -184,7 +184,7 @@ def test_outputs_that_are_missing_or_too_many_are_told(prompt: Prompt) -> None:
 def test_a_prompts_row_that_was_changed_is_told(prompt: Prompt, column: str, value: object) -> None:
     meddle(f"UPDATE conversations_prompt SET {column} = %s", [value])
     (problem,) = told(prompt)
-    assert f"{column} of {prompt} is {value!r}, its steps say" in problem
+    assert f"{column} of {prompt} is {value!r}, but its steps say" in problem
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_slot_that_is_wrong_is_told(ann: User, site: Site, prompt: Prompt) -> 
 @pytest.mark.parametrize(("column", "value"), [("seq", 3), ("head", "0" * 64)])
 def test_a_conversation_that_was_changed_is_told(prompt: Prompt, column: str, value: object) -> None:
     meddle(f"UPDATE conversations_conversation SET {column} = %s", [value])
-    assert "the conversation says that its last step is" in told(prompt)[0]
+    assert "the conversation's last step is stored as" in told(prompt)[0]
 
 
 def test_a_prompt_without_steps_is_told(ann: User, prompt: Prompt) -> None:
@@ -242,7 +242,7 @@ def test_a_snapshot_that_is_not_what_the_model_saw_is_told(prompt: Prompt) -> No
     meddle("UPDATE conversations_snapshot SET text = '{}'")
     problems = told(prompt)
     assert len(problems) == 2
-    assert all("missing, or not what the model saw" in problem for problem in problems)
+    assert all("missing, or differs from what the model saw" in problem for problem in problems)
 
 
 def test_files_are_told(prompt: Prompt) -> None:
@@ -258,7 +258,7 @@ def test_files_are_told(prompt: Prompt) -> None:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Has somebody do this once a turn was read, before the files that it names are looked for."""
-    named = stored._named
+    named = stored._references
 
     def happens(act: Callable[[], object]) -> None:
         acts = [act]
@@ -268,7 +268,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
                 acts.pop()()
             yield from named(*read)
 
-        monkeypatch.setattr(stored, "_named", late)
+        monkeypatch.setattr(stored, "_references", late)
 
     return happens
 
@@ -343,7 +343,7 @@ def test_a_payload_that_nobody_thought_of_is_told_and_the_rest_is_checked(
     meddle("UPDATE conversations_step SET attempt = 7 WHERE id = %s", [other.pk])
     problems = told(prompt)
     assert any(problem.startswith(f"seq {row.seq}: the chain is broken") for problem in problems)
-    assert f"seq {other.seq}: the column attempt says 7, the payload does not" in problems
+    assert f"seq {other.seq}: the column attempt is 7, but the payload differs" in problems
     assert not any("\n" in problem for problem in problems)
 
 
