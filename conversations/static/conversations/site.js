@@ -53,13 +53,16 @@ function replace(old, fresh) {
   if (again) again.focus({ preventScroll: true });
 }
 
+/* What a field holds before anybody types; a select has no `defaultValue`. */
+const initial = (one) => one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? "";
+
 /* What was typed into a card stays to be read where it was decided elsewhere meanwhile; sent here, it is in what was decided. */
 function keepTyped(old, fresh) {
   const card = old.querySelector("article.ask"), form = card?.querySelector(".acts-form");
   const kept = old.querySelector(".meanwhile");
   if (kept) fresh.append(kept);
   if (!form || fresh.querySelector("article.ask")) return;
-  const typed = all("textarea, input:not([type=hidden]), select", form).filter((one) => one.value !== (one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? ""));
+  const typed = all("textarea, input:not([type=hidden]), select", form).filter((one) => one.value !== initial(one));
   if (!typed.length) return;
   const note = byId("typed").content.cloneNode(true), list = note.querySelector("dl");
   for (const one of typed) {

@@ -119,9 +119,10 @@ def test_what_was_typed_outlives_the_conversation(
     """Deleted from another window at the same moment: the text stands where a new conversation begins."""
     answer = client.post(goes(form, owner, monkeypatch), {"input": "A long thought.", "model": "high"})
     assert answer.status_code == 410
-    assert "This conversation was deleted: begin a new one. Your text is still here." in answer.text
-    composer = parsed(answer.text).find("composer")
+    problem, composer = (parsed(answer.text).find(name) for name in ("problem", "composer"))
+    assert problem
     assert composer
+    assert problem.text() == "This conversation was deleted: begin a new one. Your text is still here."
     assert composer.attributes["action"] == "/c/"
     assert "A long thought.</textarea>" in answer.text
     assert 'value="high" checked' in answer.text
