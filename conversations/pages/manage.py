@@ -1,5 +1,4 @@
-"""What one does with a conversation as a whole: put it away and back, take it along as Markdown, see
-what it took, delete it."""
+"""Pages that manage a whole conversation: archive and restore it, export it as Markdown, see its usage, delete it."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ RUNS = "A turn runs here: stop it first. Nothing was deleted."
 
 @posted
 def put_away(request: PersonRequest, pk: int) -> HttpResponse:
-    """Archive a conversation. The list says so, and offers to undo it."""
+    """Archive a conversation. The list says so and offers to undo it."""
     found = _mine(request, pk)
     archive(found)
     say_archived(request, found)
@@ -35,7 +34,7 @@ def put_away(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
-    """Put a conversation back into the list, and show it."""
+    """Restore an archived conversation, and show it."""
     found = _mine(request, pk)
     put_back(found)
     return redirect(found)
@@ -44,7 +43,7 @@ def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: PersonRequest, pk: int) -> HttpResponse:
-    """Say what goes and what stays; by POST, delete it. 409 while a worker is at a turn of it, 410 where it went."""
+    """Ask for confirmation; on POST, delete the conversation. 409 while a worker runs a turn of it, 410 if gone."""
     try:
         found, problem = _mine(request, pk), ""
     except Http404:
@@ -56,7 +55,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
         except TurnRuns:
             problem = RUNS
         except Conversation.DoesNotExist:
-            raise Http404 from None  # somebody deleted it at the same moment
+            raise Http404 from None  # somebody else deleted it at the same moment
         else:
             say_deleted(request, title)
             return redirect("home")
@@ -74,7 +73,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def export(request: PersonRequest, pk: int) -> HttpResponse:
-    """A conversation as a Markdown file."""
+    """Download a conversation as a Markdown file."""
     found = _mine(request, pk)
     response = HttpResponse(exported(found), content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
@@ -85,7 +84,7 @@ def export(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def usage(request: PersonRequest, pk: int) -> HttpResponse:
-    """What a conversation took in tokens and money: in all, by model, and turn by turn."""
+    """Show the tokens and cost of a conversation: in total, by model, and turn by turn."""
     found = _mine(request, pk)
     prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
     newest = list(prompts[:TURNS_MOST])
@@ -101,6 +100,6 @@ def usage(request: PersonRequest, pk: int) -> HttpResponse:
 
 
 def _mine(request: PersonRequest, pk: int) -> Conversation:
-    """The conversation, for its owner. Raises Http404 where it is not theirs."""
+    """Return the conversation for its owner. Raises Http404 if it is not theirs."""
     mine = Conversation.objects.visible_to(request.user).select_related("owner", "active_prompt")
     return get_object_or_404(mine, pk=pk)

@@ -1,4 +1,4 @@
-"""What the templates of widgets draw from the data of a tool."""
+"""Filters for the templates of widgets: drawing a tool's data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ register = template.Library()
 
 @register.filter
 def as_chart(data: dict[str, Any]) -> Drawing:
-    """See conversations.pages.drawing.chart.Drawing."""
+    """Return a tool's data as a chart to draw."""
     return Drawing(data)
 
 
 @register.filter
 def as_table(data: dict[str, Any]) -> Sheet:
-    """See conversations.pages.drawing.table.Sheet."""
+    """Return a tool's data as a table to draw."""
     return Sheet(data)

@@ -1,4 +1,4 @@
-"""What was done with a conversation that is no longer on the page: said once, on the next page with the list."""
+"""Flash messages for a conversation that was archived or deleted: shown once, on the next page with the list."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from django.http import HttpRequest
 from conversations.models import Conversation
 
 KINDS = ARCHIVED, DELETED = "archived", "deleted"
-"""The tags of what is said here. Other pages say things by messages too."""
+"""The tags of these messages. Other pages use Django's messages too."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """`archived` is the conversation that was put away, which can be undone; else `deleted` is the title of one."""
+    """`archived` is the id of the archived conversation, which can be undone; otherwise `deleted` is a title."""
 
     archived: int = 0
     deleted: str = ""
 
 
 def say_archived(request: HttpRequest, conversation: Conversation) -> None:
-    """The next list says that this was put away, and offers to undo it."""
+    """Let the next list say that this conversation was archived, with a button to undo it."""
     messages.info(request, str(conversation.pk), extra_tags=ARCHIVED)
 
 
 def say_deleted(request: HttpRequest, title: str) -> None:
-    """The next list says that the conversation of this title is gone."""
+    """Let the next list say that the conversation with this title was deleted."""
     messages.info(request, title, extra_tags=DELETED)
 
 
 def done(request: HttpRequest) -> Done | None:
-    """What was done last and not said yet. It is said with this answer; what others have to say stays for them."""
+    """Return the last message that was not shown yet, and discard it. Messages of other pages are kept for them."""
     said = list(messages.get_messages(request))
     for message in said:
         if message.extra_tags not in KINDS:

@@ -1,4 +1,4 @@
-"""What is said of a conversation that is not there any more, to whoever deleted it."""
+"""The page of a deleted conversation, for the person who deleted it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def gone(request: HttpRequest, user: User, conversation: int) -> HttpResponse:
-    """410 for who deleted this conversation, as after "Back" in their browser. Raises Http404 for everybody else."""
+    """Return 410 to whoever deleted this conversation, e.g. after "Back" in a browser; otherwise raise Http404."""
     return render(request, "conversations/gone.html", {"erasure": erased_by(user, conversation)}, status=410)
 
 
 def erased_by(user: User, conversation: int) -> Erasure:
-    """The trace of this conversation, for who deleted it. Raises Http404 for everybody else."""
+    """Return the erasure of this conversation for whoever made it. Raises Http404 for everybody else."""
     return get_object_or_404(Erasure, conversation_id=conversation, erased_by=user.get_username())

@@ -1,4 +1,4 @@
-"""The chat: the list of conversations, one conversation, and what people do there."""
+"""The chat page: the list of conversations, one conversation, and its actions."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ NOT_NOW: dict[type[Exception], int] = {
     OverQuota: 429,
     DiskFull: 507,
 }
-"""Why a message that is well formed is not taken, and the status that says so; its text stays in the field."""
+"""Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
 REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *NOT_NOW)
-"""Why no turn begins."""
+"""All reasons why no turn starts."""
 STARTS_NOTHING: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
-"""The same, where a new conversation was to begin."""
+"""The same for the first message of a new conversation."""
 DELETED = "This conversation was deleted: begin a new one."
 ARRIVED = "A message that this page sent before has arrived after all, see its conversation. This one was not sent."
 
@@ -62,27 +62,27 @@ ARRIVED = "A message that this page sent before has arrived after all, see its c
 @login_required
 @require_GET
 def home(request: PersonRequest) -> HttpResponse:
-    """The list and an empty conversation; a phone shows the list alone while there is one."""
+    """Show the list and an empty conversation. A phone shows only the list, unless that is empty."""
     return _empty(request, Composer(reverse("start")), one_pane="list")
 
 
 @login_required
 @require_GET
 def listed(request: PersonRequest) -> HttpResponse:
-    """The list alone, for who types into the search field."""
+    """Return only the list, for the search field."""
     return render(request, "conversations/list.html", _frame(request))
 
 
 @login_required
 @require_GET
 def new(request: PersonRequest) -> HttpResponse:
-    """An empty conversation; its first message starts it."""
+    """Show an empty conversation. Its first message creates it."""
     return _empty(request, Composer(reverse("start")), one_pane="thread")
 
 
 @posted
 def start(request: PersonRequest) -> HttpResponse:
-    """Start a conversation by its first message. 400 with the text kept where the message cannot be taken."""
+    """Create a conversation with its first message. If the message is refused: 400, with the text kept."""
     message = Message(request.POST, request.FILES)
     try:
         prompt = begin_conversation(
@@ -101,7 +101,7 @@ def start(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def conversation(request: PersonRequest, pk: int) -> HttpResponse:
-    """One conversation; 410 for who deleted it."""
+    """Show one conversation; 410 for whoever deleted it."""
     try:
         found = _conversation(request, pk)
     except Http404:
@@ -111,8 +111,8 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def say(request: PersonRequest, pk: int) -> HttpResponse:
-    """Send a message. 400 where it cannot be taken, 409 or 429 where not now, 410 where the reader deleted what it is
-    said in; the text is kept in the field.
+    """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409 or 429 if it cannot be
+    accepted now, 410 if the reader deleted the conversation.
     """
     message = Message(request.POST, request.FILES)
     try:
@@ -120,7 +120,7 @@ def say(request: PersonRequest, pk: int) -> HttpResponse:
         start_prompt(
             found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
-    except (Http404, ObjectDoesNotExist):  # also where it went at this moment
+    except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _gone(request, pk, message)
     except KeyReused:
         kept = _kept(_action(found), message, ARRIVED)
@@ -132,7 +132,7 @@ def say(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
-    """Stop a turn. What was typed meanwhile stays in the field."""
+    """Stop a turn. Text that was typed meanwhile stays in the field."""
     prompt, message = _prompt(request, pk), Message(request.POST, request.FILES)
     try:
         cancel_prompt(prompt.pk, request.user)
@@ -145,13 +145,13 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
 
 @posted
 def go_on(request: PersonRequest, pk: int) -> HttpResponse:
-    """Go on from where a turn failed or was stopped: a new turn without input (R5). 409 where that cannot be."""
+    """Continue a turn that failed or was stopped: a new turn without input (R5). 409 if that is not possible."""
     return _anew(request, pk, continue_prompt)
 
 
 @posted
 def again(request: PersonRequest, pk: int) -> HttpResponse:
-    """Ask the message of a turn again: a new turn, before which the old one is collapsed. 409 where that cannot be."""
+    """Repeat the message of a turn: a new turn, with the old one collapsed above it. 409 if that is not possible."""
     return _anew(request, pk, again_prompt)
 
 
@@ -169,7 +169,7 @@ def _anew(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt])
 
 @posted
 def name(request: PersonRequest, pk: int) -> HttpResponse:
-    """Rename a conversation. 400, with the title as it was typed, where it cannot be taken."""
+    """Rename a conversation. If the title is refused: 400, with the title as it was typed."""
     found, title = _conversation(request, pk), request.POST.get("title", "")
     try:
         rename(found, title)
@@ -185,18 +185,18 @@ def name(request: PersonRequest, pk: int) -> HttpResponse:
 
 
 def _conversation(request: PersonRequest, pk: int) -> Conversation:
-    """The conversation, for its reader. Raises Http404 where it is not theirs."""
+    """Return the conversation for its reader. Raises Http404 if it is not theirs."""
     mine = Conversation.objects.visible_to(request.user)
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
 
 
 def _prompt(request: PersonRequest, pk: int) -> Prompt:
-    """The turn, for its reader. Raises Http404 where it is not theirs."""
+    """Return the turn for its reader. Raises Http404 if it is not theirs."""
     return get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
 
 
 def _gone(request: PersonRequest, pk: int, message: Message) -> HttpResponse:
-    """What who deleted this conversation is answered after a form: 410, and the text is kept, for a new one.
+    """Answer the form of whoever deleted this conversation: 410, with the text kept for a new one.
 
     Raises Http404 for everybody else.
     """
@@ -223,9 +223,9 @@ def _answer(
     *,
     fresh: bool = False,
 ) -> HttpResponse:
-    """After a form: to a page that is open what changed on it, else the page.
+    """Answer a form: what changed if htmx sent it, otherwise the page.
 
-    `composer`: what is to stay in it; `fresh`: under a key of its own, because that of the page stands for another.
+    `composer`: what should stay in it; `fresh`: give it a new key, because the page's key belongs to another message.
     """
     if request.htmx:
         shown = composer or Composer(_action(conversation))
@@ -258,7 +258,7 @@ def _thread(
     context = {
         "conversation": conversation,
         "turns": turns,
-        "has": {},  # a page that is loaded has nothing yet
+        "has": {},  # a page that is loading has nothing yet
         "earlier": bool(turns) and _any_before(turns[0].prompt),
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
@@ -269,7 +269,7 @@ def _thread(
 
 
 def _any_before(prompt: Prompt) -> bool:
-    """Whether turns that are shown came before this one."""
+    """Whether there are visible turns before this one."""
     earlier = shown_prompts(prompt.conversation).filter(number__lt=prompt.number)
     return prompt.number > 1 and earlier.exists()
 
@@ -280,6 +280,6 @@ def _turns_wanted(request: HttpRequest) -> int:
 
 
 def _frame(request: PersonRequest) -> dict[str, Any]:
-    """What stands beside every page: the list."""
+    """Return the context of the sidebar."""
     searched, archived = request.GET.get("q", "").strip(), "archived" in request.GET
     return {"sidebar": sidebar(request.user, searched, archived=archived)}

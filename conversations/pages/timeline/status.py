@@ -1,4 +1,4 @@
-"""How a turn stands, in the words at its end."""
+"""The status of a turn, in the words at its end."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ FAILURES = {
     "internal_error": "Something in this site went wrong.",
     "crash_loop": "The worker was lost again and again at the same place.",
 }
-"""Why a turn failed, where the turn itself does not say."""
+"""Why a turn failed, if its own record does not say."""
 ADVICE = {
     "max_rounds": "Going on gives it as many rounds again.",
     "timeout": "Going on gives it as much time again.",
     "quota": "It can go on once fewer were used in 24 hours; your account says how many there are.",
     "parse_failures": "Asking again may help; so may the other model tier.",
 }
-"""What can be done about it, where that is not plain from the buttons."""
+"""What the reader can do about it, if the buttons do not make that clear."""
 GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
-"""What ends a turn that was doing well: it goes on rather than from the beginning."""
+"""Stop reasons of turns that were doing well: continuing them is better than starting again."""
 
 
 def status_of(
     prompt: Prompt, entries: Sequence[Entry], blocks: Sequence[Block], because: str = "", spent: Spent | None = None
 ) -> Status:
-    """How this prompt stands. `because`: what the turn itself says of its failure."""
+    """Return the status of this prompt. `because`: the reason of the failure that the turn itself recorded."""
     if prompt.ended:
         return _ended(prompt, entries, because, spent)
     waiting = [block.card for block in blocks if block.card and block.card.pending]
@@ -71,7 +71,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
 
 
 def _last_activity(blocks: Sequence[Block]) -> int | None:
-    """The last block of activity, unless a decision came after it."""
+    """Return the number of the last activity block, or None if a decision came after it."""
     for number in range(len(blocks) - 1, -1, -1):
         if blocks[number].card:
             return None
