@@ -1,4 +1,4 @@
-"""The sockets. What they send is a feed's; what they take from a client decides nothing."""
+"""WebSockets. What they send comes from a feed; what they receive decides nothing."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from conversations.push.share import TooMany, shares
 logger = logging.getLogger(__name__)
 
 TRY_AGAIN, TOO_MUCH = 1013, 4429
-"""Close codes: the database does not answer; more sockets or messages than one person's pages need."""
+"""Close codes: the database does not answer; more sockets or messages than the pages of one user need."""
 LONGEST = 200
-"""Characters of a message from a client."""
+"""Maximum length of a message from a client, in characters."""
 MOST, MOST_SECONDS = 30, 10.0
-"""Messages that a client may send in so many seconds."""
+"""How many messages a client may send in how many seconds."""
 LOOKED_SECONDS = 10.0
-"""How exactly it is kept when a person last looked."""
+"""How precisely the time is stored at which a user last looked."""
 
 
 class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One WebSocket: let in or refused, fed while it may listen, and left behind when it goes."""
+    """One WebSocket: admitted or refused, served while it may listen, and removed when it closes."""
 
     listener: Listener | None = None
     hub: Hub
     feed: Feed[Any, Any]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the socket to its end, whatever ends it."""
+        """Serve the socket to its end, however it ends."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -54,7 +54,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
                 await self.hub.leave(self.listener)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Handle a message of the server, the client or the topic. Nothing here uses this thread's own database."""
+        """Handle a message of the server, the client or the topic. No handler uses the database in this thread."""
         try:
             await getattr(self, message["type"].replace(".", "_"))(message)
         except Error:
@@ -62,7 +62,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(TRY_AGAIN)
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Let the client in, and bring it to the present."""
+        """Admit the client, and send it everything it lacks."""
         self._said: deque[float] = deque(maxlen=MOST)
         request = ASGIRequest({**self.scope, "type": "http", "method": "GET"}, BytesIO())
         try:
@@ -84,23 +84,23 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
         await self._send_all(self.feed.open())
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """The pass to what this socket tells. Raises ListeningRefused."""
+        """Return the pass for what this socket sends. Raises ListeningRefused."""
         return admit(request)
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """What goes over this socket."""
+        """Return the feed that this socket sends."""
         raise NotImplementedError
 
     async def topic_message(self, message: dict[str, Any]) -> None:
-        """The tailer has something."""
+        """Send a message of the topic."""
         await self._send_all(self.feed.take(message))
 
     async def topic_pulse(self, message: dict[str, Any]) -> None:
-        """Something is there that this client has not had."""
+        """Send what a client has missed."""
         await self._send_all(self.feed.pulse())
 
     async def websocket_receive(self, message: dict[str, Any]) -> None:
-        """What the page says, where it makes sense; a client that says too much is closed."""
+        """Handle a message of the page; ignore what makes no sense, and close a client that sends too much."""
         if self.listener is None or self.listener.ended:
             return
         text, now = message.get("text") or "", time.monotonic()
@@ -114,12 +114,12 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
                 await self.heard(said)
 
     async def heard(self, said: dict[str, Any]) -> None:
-        """`{"looking": true}`: a page of this person is in view."""
+        """`{"looking": true}`: a page of this user is in view."""
         if said.get("looking") is True and self.listener:
             _looked(self.listener.entry.user)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        """The client has gone."""
+        """The client has closed the socket."""
         raise StopConsumer
 
     async def _send_all(self, frames: AsyncIterator[Any]) -> None:
@@ -143,11 +143,11 @@ class ConversationSocket(SocketConsumer):
     _saw = 0
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """See SocketConsumer."""
+        """Return the pass for the conversation of the URL. Raises ListeningRefused."""
         return to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+        """Return the feed of events or of HTML, as `format` says."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
         seq = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
@@ -157,7 +157,7 @@ class ConversationSocket(SocketConsumer):
     async def heard(self, said: dict[str, Any]) -> None:
         """`{"refresh": <seq>}`: the page noticed that it lacks something.
 
-        `{"looking": true, "seen": <seq>}`: it is in view, at its end, and stands at this step.
+        `{"looking": true, "seen": <seq>}`: it is in view, scrolled to its end, and at this step.
         """
         self._seen(said)
         seq = said.get("refresh")
@@ -183,10 +183,10 @@ class ConversationSocket(SocketConsumer):
 
 
 class PersonSocket(SocketConsumer):
-    """`ws/me/`: what belongs to the person on every page, as HTML."""
+    """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+        """Return the feed of the list."""
         return ListFeed(self.hub, listener)
 
 
@@ -194,11 +194,11 @@ class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
     def admitted(self, request: ASGIRequest) -> Pass:
-        """See SocketConsumer."""
+        """Return the pass for approvals. Raises ListeningRefused."""
         return to_approvals(admit(request))
 
     def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+        """Return the feed of approvals."""
         return ApprovalsFeed(self.hub, listener)
 
 
@@ -206,11 +206,11 @@ class Nowhere(AsyncConsumer):  # type: ignore[misc]
     """Any other address: refused."""
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Refuse it."""
+        """Refuse the socket."""
         await self.send({"type": "websocket.close"})
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        """It has gone."""
+        """The client has closed the socket."""
         raise StopConsumer
 
 

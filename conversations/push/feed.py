@@ -1,4 +1,4 @@
-"""One client's way through what it follows: each message once and in order, and the database where one is missing."""
+"""Feeds: what one client gets of a topic. Each message once and in order, and the database where one is missing."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ OfTheConversation = TypeVar("OfTheConversation", bound=OfConversation)
 
 
 class Feed(Generic[Frame, Followed]):
-    """What goes to one client. Its topic's numbers say whether a message was lost, doubled or came out of order."""
+    """What one client is sent. The numbers of its topic's messages show which were lost, repeated or out of order."""
 
     def __init__(self, hub: Hub, listener: Listener, topic: Followed) -> None:
         self.hub, self.listener, self._topic = hub, listener, topic
 
     async def open(self) -> AsyncIterator[Frame]:
-        """Follow from now on, and what happened before."""
-        self._topic = await self.hub.follow(self.listener, self._topic)  # the one that all who follow it share
+        """Follow the topic, and send what happened before."""
+        self._topic = await self.hub.follow(self.listener, self._topic)  # the one shared by all followers
         async for frame in self.catch_up():
             yield frame
 
     async def take(self, message: dict[str, Any]) -> AsyncIterator[Frame]:
-        """What a message of the topic brings this client."""
+        """Return what a message of the topic means to this client."""
         number = message["number"]
         if number <= self.listener.seen:
-            return  # had, or of before the client caught up, or of an earlier topic of this name
+            return  # received already, read when the client caught up, or from an earlier topic of this name
         missed = number > self.listener.seen + 1
         if not missed:
             self.listener.seen = number
@@ -56,14 +56,14 @@ class Feed(Generic[Frame, Followed]):
                 yield frame
 
     async def catch_up(self) -> AsyncIterator[Frame]:
-        """All that the client lacks, from the database: messages up to now bring it nothing more."""
+        """Send all that the client lacks, from the database; messages up to now are then skipped."""
         await self.hub.follow_again(self.listener)
-        self.listener.seen = self._topic.number  # before it is read: what is read has at least that
+        self.listener.seen = self._topic.number  # before reading: what is read has at least that
         async for frame in self._missing():
             yield frame
 
     async def pulse(self) -> AsyncIterator[Frame]:
-        """What it lacks, where its topic is further than it is."""
+        """Catch up if the topic is ahead of the client."""
         if self.listener.seen < self._topic.number:
             async for frame in self.catch_up():
                 yield frame
@@ -76,30 +76,30 @@ class Feed(Generic[Frame, Followed]):
 
 
 class ConversationFeed(Feed[Frame, OfTheConversation]):
-    """What goes to one client of a conversation, of which it has everything up to the step `after`."""
+    """What one client gets of a conversation. It has everything up to the step `after`."""
 
     def __init__(self, hub: Hub, listener: Listener, topic: OfTheConversation, after: int) -> None:
         super().__init__(hub, listener, topic)
         self._conversation, self._at = topic.conversation, after
 
     def _joins(self, seq: int, begun: bool) -> bool:
-        """Whether all after `seq`, up to which the client has been read for, comes by messages.
+        """Whether messages will bring everything after `seq`, up to which the client has caught up.
 
-        Not where another client has begun the topic at a later step meanwhile. A topic that had `begun` before it was
-        read for this one did so at a step that was read then, or is there no more.
+        Not if another client has meanwhile begun the topic at a later step. If the topic had `begun` before this client
+        read, it began at a step that was read then, or that does not exist any more.
         """
         return self.hub.tailer.begin(self._topic, seq) <= seq or begun
 
 
 class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
-    """The events of a conversation, and text on its way."""
+    """The events of a conversation, and streaming text."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
         super().__init__(hub, listener, Events(conversation), after)
         self._known = Known()
 
     def _fresh(self, message: dict[str, Any]) -> Iterator[SentEvent | Delta]:
-        if message["seq"] < self._at:  # what it tells is had
+        if message["seq"] < self._at:  # the client has the events in it
             if message["deltas"]:
                 raise Missed  # text of drafts that may have ended since, or grown while the client caught up
             return
@@ -114,7 +114,7 @@ class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
         while not complete:
             begun = self._topic.begun
             told, deltas = await read(_next, telling)
-            # Before anything is yielded: who takes it may take long, and then another begins the topic, further on.
+            # Before yielding: the receiver may be slow, and meanwhile another could begin the topic at a later step.
             complete = not telling.more and self._joins(telling.at, begun)
             for one in self._new(told):
                 yield one
@@ -124,7 +124,7 @@ class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
                 yield new
 
     def _new(self, told: list[SentEvent]) -> Iterator[SentEvent]:
-        """Those that the client has not had. All events of a step come together."""
+        """Return the events that the client does not have. All events of a step come together."""
         had = self._at
         for one in told:
             if one.seq > had:
@@ -135,28 +135,28 @@ class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
 
 
 def _next(telling: Telling) -> tuple[list[SentEvent], list[Delta]]:
-    """The next events, and after the last of them the drafts. In this order: a draft ends with a later step."""
+    """Return the next events and, after the last of them, the drafts. In this order: a draft ends with a later step."""
     told = telling.read()
     drafts = {} if telling.more else Growth().read({telling.conversation})
     deltas = drafts.get(telling.conversation, [])
-    telling.more = telling.more or any(delta.seq > telling.at for delta in deltas)  # these follow what is not told yet
+    telling.more = telling.more or any(delta.seq > telling.at for delta in deltas)  # these follow unread steps
     return told, deltas
 
 
 class PageFeed(ConversationFeed[str, PageTopic]):
-    """What brings a conversation's page from where it was rendered to the present, as HTML."""
+    """The HTML that brings a conversation's page from where it was rendered to the present."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
         super().__init__(hub, listener, PageTopic(conversation), after)
 
     async def refresh(self, seq: int) -> AsyncIterator[str]:
-        """The page says that it stands at `seq`; 0: it wants all that is shown."""
+        """Catch up from `seq`, where the page says it is; 0 means that it needs everything it shows."""
         self._at = seq
         async for frame in self.catch_up():
             yield frame
 
     def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
-        if message["seq"] >= self._at:  # else it was rendered before the client caught up
+        if message["seq"] >= self._at:  # otherwise it was rendered before the client caught up
             self._at = message["seq"]
             yield message["html"]
 
@@ -172,15 +172,15 @@ class PageFeed(ConversationFeed[str, PageTopic]):
 
 
 def _page(conversation: int, after: int) -> tuple[ListedConversation | None, str, int]:
-    """How the conversation stands, what of it a page at the step `after` lacks, and the step that it is then at."""
+    """Return the state of the conversation, what a page at the step `after` lacks, and the step that it is then at."""
     from conversations.pages.chat.live import catch_up
 
-    listed = listed_now(conversation)  # first: what is read after it is of that, or newer
+    listed = listed_now(conversation)  # first, so that what is read next is as new or newer
     return listed, *catch_up(conversation, after)
 
 
 class ListFeed(Feed[str, PersonalList]):
-    """A person's list of conversations, as HTML."""
+    """A user's list of conversations, as HTML."""
 
     def __init__(self, hub: Hub, listener: Listener) -> None:
         super().__init__(hub, listener, PersonalList(listener.entry.user))
@@ -196,7 +196,7 @@ class ListFeed(Feed[str, PersonalList]):
 
 
 class ApprovalsFeed(Feed[str, PersonalApprovals]):
-    """The approvals that a person who decides is shown, as JSON."""
+    """The approvals shown to a user who decides, as JSON."""
 
     def __init__(self, hub: Hub, listener: Listener) -> None:
         super().__init__(hub, listener, PersonalApprovals(listener.entry.user))
@@ -210,7 +210,7 @@ class ApprovalsFeed(Feed[str, PersonalApprovals]):
 
 
 def text_of(frame: SentEvent | Delta | str) -> str:
-    """A frame as a socket sends it."""
+    """Return the text that a socket sends for this frame."""
     if isinstance(frame, SentEvent):
         return frame.text
     return frame.event() if isinstance(frame, Delta) else frame

@@ -1,4 +1,4 @@
-"""The addresses of the sockets."""
+"""URLs of the WebSockets."""
 
 from channels.routing import URLRouter
 from django.urls import path, re_path

@@ -38,7 +38,7 @@ def visible(text: str) -> SafeString:
 @register.filter
 @stringfilter
 def inert(text: str) -> str:
-    """Return text in which no character can reverse the direction of others: each is shown as its number in brackets."""
+    """Return text in which no character can reverse the direction of others: each becomes its number in brackets."""
     return faithful.inert(text)
 
 
