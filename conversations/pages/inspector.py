@@ -21,7 +21,7 @@ from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.blocks import Block
-from conversations.pages.timeline.turns import read, turn
+from conversations.pages.timeline.turns import build_turn, read_outputs
 
 STEPS_MOST = 100
 """How many steps are listed at a time, around the selected one."""
@@ -91,12 +91,16 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
 
 def _at(request: HttpRequest, known: TurnMoment) -> int | None:
     """Return the requested step. Raises Http404 if it does not exist."""
-    said = request.GET.get("at")
-    if said is None:
+    given = request.GET.get("at")
+    if given is None:
         return None
-    if not (said.isascii() and said.isdigit() and len(said) < 19) or not known.steps or int(said) < known.steps[0].id:
+    if (
+        not (given.isascii() and given.isdigit() and len(given) < 19)
+        or not known.steps
+        or int(given) < known.steps[0].id
+    ):
         raise Http404("There is no such step.")
-    return int(said)
+    return int(given)
 
 
 def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
@@ -114,4 +118,4 @@ def _blocks(prompt: Prompt, moment: TurnMoment) -> list[Block]:
     """Return the blocks as they looked to somebody who may not decide: nothing is decided in the inspector."""
     then = Prompt.objects.get(pk=prompt.pk)
     then.state, then.stop_reason, then.visible = moment.state, moment.stop_reason, True
-    return turn(then, read(moment.rows(), AnonymousUser()), {}, {}).blocks
+    return build_turn(then, read_outputs(moment.rows(), AnonymousUser()), {}, {}).blocks

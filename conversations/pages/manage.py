@@ -1,4 +1,4 @@
-"""Pages that manage a whole conversation: archive and restore it, export it as Markdown, see its usage, delete it."""
+"""Pages that manage a whole conversation: archive it, export it as Markdown, see its usage, delete it."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from conversations.accounts.http import PersonRequest
 from conversations.display.export import exported, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
-from conversations.pages.chat.done import say_archived, say_deleted
-from conversations.pages.chat.gone import gone
-from conversations.pages.posting import posted
+from conversations.pages.chat.deleted import deleted_page
+from conversations.pages.chat.flash import flash_archived, flash_deleted
+from conversations.pages.posting import form_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, put_back
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
 
-RUNS = "A turn runs here: stop it first. Nothing was deleted."
+RUNS = "A turn is still running: stop it first. Nothing was deleted."
 
 
-@posted
-def put_away(request: PersonRequest, pk: int) -> HttpResponse:
+@form_view
+def archive_view(request: PersonRequest, pk: int) -> HttpResponse:
     """Archive a conversation. The list says so and offers to undo it."""
     found = _mine(request, pk)
     archive(found)
-    say_archived(request, found)
+    flash_archived(request, found)
     return redirect("home")
 
 
-@posted
-def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
-    """Restore an archived conversation, and show it."""
+@form_view
+def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
+    """Unarchive a conversation, and show it."""
     found = _mine(request, pk)
     put_back(found)
     return redirect(found)
@@ -47,7 +47,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
     try:
         found, problem = _mine(request, pk), ""
     except Http404:
-        return gone(request, request.user, pk)
+        return deleted_page(request, request.user, pk)
     if request.method == "POST":
         title = str(found)
         try:
@@ -57,7 +57,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
         except Conversation.DoesNotExist:
             raise Http404 from None  # somebody else deleted it at the same moment
         else:
-            say_deleted(request, title)
+            flash_deleted(request, title)
             return redirect("home")
     context = {
         "conversation": found,

@@ -130,8 +130,8 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     """
     mine = Conversation.objects.visible_to(user)
     quotes = search(mine, query, LIST_MOST + 1) if query else {}
-    newest = list(_with_last_turn(mine, _wanted(query, quotes, archived=archived))[: LIST_MOST + 1])
-    waits, looks = _waits(user, newest), _looks(user, newest)
+    newest = list(_with_last_turn(mine, _filter(query, quotes, archived=archived))[: LIST_MOST + 1])
+    waits, looks = _count_waiting(user, newest), _reports_presence(user, newest)
     rows = [_row(c, waits.get(c.pk, Waits()), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
     wait = [row for row in rows if row.state == State.WAITING]
@@ -151,7 +151,7 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     )
 
 
-def _wanted(query: str, found: Collection[int], *, archived: bool) -> Q:
+def _filter(query: str, found: Collection[int], *, archived: bool) -> Q:
     if query:
         return Q(pk__in=found)
     in_list = Q(archived_at=None)
@@ -167,12 +167,12 @@ def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySe
     return found.annotate(last_seq=Subquery(steps.values("seq")[:1]))
 
 
-def _looks(user: User, conversations: Iterable[Conversation]) -> bool:
+def _reports_presence(user: User, conversations: Iterable[Conversation]) -> bool:
     """Whether this user's pages report what was seen. If none ever did, nothing is marked as unread."""
-    return any(_moved(c) for c in conversations) and has_looked(user.pk)
+    return any(_has_news(c) for c in conversations) and has_looked(user.pk)
 
 
-def _moved(conversation: Any) -> bool:
+def _has_news(conversation: Any) -> bool:
     """Whether the last turn ended or began to wait since its owner saw it. Whoever stopped a turn knows that."""
     left = conversation.last_state in (State.WAITING, State.COMPLETED, State.FAILED)
     return left and (conversation.last_seq or 0) > conversation.seen_seq
@@ -181,11 +181,11 @@ def _moved(conversation: Any) -> bool:
 def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> SidebarRow:
     active = conversation.active_prompt
     shown = active and (active.visible or active.state == State.WAITING)
-    state, unread = active.state if shown else "", looks and _moved(conversation)
+    state, unread = active.state if shown else "", looks and _has_news(conversation)
     return SidebarRow(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
 
 
-def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
+def _count_waiting(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
     """Count the waiting actions of each. With four eyes the owner may reject, but somebody else must approve."""
     ids = [c.pk for c in conversations if c.active_prompt and c.active_prompt.state == State.WAITING]
     if not ids:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from conversations.pages.posting import page_of
+from conversations.pages.posting import referring_page
 
 COOKIE = "theme"
 THEMES = ("light", "dark")
@@ -23,7 +23,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme", "")
     if theme not in ("", *THEMES):
         return HttpResponseBadRequest("There is no such theme.", content_type="text/plain")
-    response = redirect(page_of(request))
+    response = redirect(referring_page(request))
     if not theme:
         response.delete_cookie(COOKIE, samesite="Lax")
     else:

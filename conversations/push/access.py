@@ -56,10 +56,10 @@ def admit(request: HttpRequest) -> Pass:
     """Return the pass of a client that opens a socket. Raises ListeningRefused."""
     header = request.headers.get("Authorization", "")
     if carries_key(header):
-        return by_key(header)  # a page of another site cannot make a browser send it
+        return pass_by_key(header)  # a page of another site cannot make a browser send it
     if not from_own_page(request):
         raise ListeningRefused
-    return by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    return pass_by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
 
 
 def from_own_page(request: HttpRequest) -> bool:
@@ -89,7 +89,7 @@ def carries_key(header: str) -> bool:
     return header.partition(" ")[0].lower() == SCHEME
 
 
-def by_key(header: str) -> Pass:
+def pass_by_key(header: str) -> Pass:
     """Return the pass of the API key in an `Authorization` header. Raises ListeningRefused. Every key may read."""
     key = key_of(header)
     if key is None:
@@ -97,7 +97,7 @@ def by_key(header: str) -> Pass:
     return Pass(key.user_id, key=key.pk)
 
 
-def by_session(session_key: str) -> Pass:
+def pass_by_session(session_key: str) -> Pass:
     """Return the pass of the user with this session. Raises ListeningRefused if nobody is signed in."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
     data = store.load() if session_key else {}
@@ -123,7 +123,7 @@ def _signed_for(user: User, signed: str) -> bool:
     return any(constant_time_compare(signed, known) for known in hashes)
 
 
-def to_conversation(entry: Pass, pk: int) -> Pass:
+def pass_to_conversation(entry: Pass, pk: int) -> Pass:
     """Return the pass for a conversation. Raises ListeningRefused if it does not exist or is not theirs."""
     person = get_user_model().objects.get(pk=entry.user)
     if not Conversation.objects.visible_to(person).filter(pk=pk).exists():
@@ -131,14 +131,14 @@ def to_conversation(entry: Pass, pk: int) -> Pass:
     return replace(entry, conversation=pk)
 
 
-def to_approvals(entry: Pass) -> Pass:
+def pass_to_approvals(entry: Pass) -> Pass:
     """Return the pass for what staff may see of approvals. Raises ListeningRefused."""
     if not get_user_model().objects.filter(pk=entry.user, is_staff=True).exists():
         raise ListeningRefused(FORBIDDEN)
     return replace(entry, staff=True)
 
 
-def lapsed(passes: Collection[Pass]) -> dict[Pass, int]:
+def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
     """Return the passes that are no longer valid, with the code to close with. Four queries for any number."""
     present = _Present(passes)
     return {entry: code for entry in passes if (code := present.refuses(entry))}

@@ -21,7 +21,7 @@ from django.db import Error
 from conversations.accounts.presence import looked
 from conversations.database.threads import read, write
 from conversations.prompts.listing import saw
-from conversations.push.access import ListeningRefused, Pass, admit, to_approvals, to_conversation
+from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
 from conversations.push.share import TooMany, shares
@@ -58,15 +58,15 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             await getattr(self, message["type"].replace(".", "_"))(message)
         except Error:
-            logger.warning("a socket is closed because the database does not answer", exc_info=True)
+            logger.warning("closing a socket because the database does not answer", exc_info=True)
             await self._close(TRY_AGAIN)
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
         """Admit the client, and send it everything it lacks."""
-        self._said: deque[float] = deque(maxlen=MOST)
+        self._received_at: deque[float] = deque(maxlen=MOST)
         request = ASGIRequest({**self.scope, "type": "http", "method": "GET"}, BytesIO())
         try:
-            entry = await read(self.admitted, request)
+            entry = await read(self.authorize, request)
         except ListeningRefused as refused:
             if refused.code:
                 await self.send({"type": "websocket.accept"})
@@ -80,14 +80,14 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(TOO_MUCH)
             return
         self.listener = listener
-        self.feed = self.fed(listener)
+        self.feed = self.make_feed(listener)
         await self._send_all(self.feed.open())
 
-    def admitted(self, request: ASGIRequest) -> Pass:
+    def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for what this socket sends. Raises ListeningRefused."""
         return admit(request)
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
         """Return the feed that this socket sends."""
         raise NotImplementedError
 
@@ -104,19 +104,19 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
         if self.listener is None or self.listener.ended:
             return
         text, now = message.get("text") or "", time.monotonic()
-        if len(text) > LONGEST or (len(self._said) == MOST and now - self._said[0] < MOST_SECONDS):
+        if len(text) > LONGEST or (len(self._received_at) == MOST and now - self._received_at[0] < MOST_SECONDS):
             self.listener.end(TOO_MUCH)
             return
-        self._said.append(now)
+        self._received_at.append(now)
         with suppress(ValueError, RecursionError):
-            said = json.loads(text)
-            if isinstance(said, dict):
-                await self.heard(said)
+            data = json.loads(text)
+            if isinstance(data, dict):
+                await self.handle(data)
 
-    async def heard(self, said: dict[str, Any]) -> None:
+    async def handle(self, data: dict[str, Any]) -> None:
         """`{"looking": true}`: a page of this user is in view."""
-        if said.get("looking") is True and self.listener:
-            _looked(self.listener.entry.user)
+        if data.get("looking") is True and self.listener:
+            _record_look(self.listener.entry.user)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
         """The client has closed the socket."""
@@ -140,13 +140,13 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
 class ConversationSocket(SocketConsumer):
     """`ws/conversations/<id>/?after=<seq>`: the page's HTML, or with `format=json` the events of the API."""
 
-    _saw = 0
+    _seen_seq = 0
 
-    def admitted(self, request: ASGIRequest) -> Pass:
+    def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for the conversation of the URL. Raises ListeningRefused."""
-        return to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
+        return pass_to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of events or of HTML, as `format` says."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
@@ -154,13 +154,13 @@ class ConversationSocket(SocketConsumer):
         kind = EventFeed if query.get("format", [""])[-1] == "json" else PageFeed
         return kind(self.hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
 
-    async def heard(self, said: dict[str, Any]) -> None:
+    async def handle(self, data: dict[str, Any]) -> None:
         """`{"refresh": <seq>}`: the page noticed that it lacks something.
 
         `{"looking": true, "seen": <seq>}`: it is in view, scrolled to its end, and at this step.
         """
-        self._seen(said)
-        seq = said.get("refresh")
+        self._record_seen(data)
+        seq = data.get("refresh")
         if type(seq) is int and seq >= 0 and isinstance(self.feed, PageFeed) and self.listener:
             try:
                 shares.refresh(self.listener.entry.user)
@@ -168,24 +168,24 @@ class ConversationSocket(SocketConsumer):
                 self.listener.end(TOO_MUCH)
                 return
             await self._send_all(self.feed.refresh(seq))
-        await super().heard(said)
+        await super().handle(data)
 
-    def _seen(self, said: dict[str, Any]) -> None:
-        seq = said.get("seen")
+    def _record_seen(self, data: dict[str, Any]) -> None:
+        seq = data.get("seen")
         if (
-            said.get("looking") is True
+            data.get("looking") is True
             and type(seq) is int
-            and self._saw < seq < 2**63
+            and self._seen_seq < seq < 2**63
             and isinstance(self.feed, PageFeed)
         ):
-            self._saw = seq
+            self._seen_seq = seq
             write.later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(SocketConsumer):
     """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of the list."""
         return ListFeed(self.hub, listener)
 
@@ -193,16 +193,16 @@ class PersonSocket(SocketConsumer):
 class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
-    def admitted(self, request: ASGIRequest) -> Pass:
+    def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for approvals. Raises ListeningRefused."""
-        return to_approvals(admit(request))
+        return pass_to_approvals(admit(request))
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of approvals."""
         return ApprovalsFeed(self.hub, listener)
 
 
-class Nowhere(AsyncConsumer):  # type: ignore[misc]
+class UnknownSocket(AsyncConsumer):  # type: ignore[misc]
     """Any other address: refused."""
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
@@ -217,7 +217,7 @@ class Nowhere(AsyncConsumer):  # type: ignore[misc]
 _last_looked: dict[int, float] = {}
 
 
-def _looked(user: int) -> None:
+def _record_look(user: int) -> None:
     now = time.monotonic()
     if now - _last_looked.get(user, -LOOKED_SECONDS) >= LOOKED_SECONDS:
         for one in [one for one, at in _last_looked.items() if now - at >= LOOKED_SECONDS]:

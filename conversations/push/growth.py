@@ -45,28 +45,28 @@ class Delta(NamedTuple):
 
     def event(self) -> str:
         """Return its event as JSON."""
-        told = {"type": self.type, "prompt": self.prompt, "path": self.path}
-        return json.dumps(told | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
+        event = {"type": self.type, "prompt": self.prompt, "path": self.path}
+        return json.dumps(event | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
 
     def __deepcopy__(self, memo: object) -> Delta:
         return self  # it is immutable, and a channel layer copies what it sends
 
 
-class Known:
+class KnownDrafts:
     """How much of each draft a client has."""
 
     def __init__(self) -> None:
         self._ends: dict[Place, tuple[Beginning, int]] = {}
 
     def take(self, delta: Delta) -> Delta | None:
-        """Record a delta. Returns what is new in it, or None. Raises Missed if text before it is missing."""
+        """Record a delta. Returns what is new in it, or None. Raises MissingText if text before it is missing."""
         beginning, end = self._ends.get(delta.place, ((-1, -1), 0))
         if delta.beginning < beginning:
             return None
         if delta.beginning > beginning:
             end = 0
         if delta.offset > end:
-            raise Missed
+            raise MissingText
         if delta.end <= end and delta.beginning == beginning:
             return None
         self._ends[delta.place] = (delta.beginning, delta.end)
@@ -77,7 +77,7 @@ class Known:
         self._ends = {place: known for place, known in self._ends.items() if place[0] != prompt}
 
 
-class Missed(Exception):
+class MissingText(Exception):
     """Text before this was never received."""
 
 

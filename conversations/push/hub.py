@@ -14,7 +14,7 @@ from django.contrib.auth.signals import user_logged_out
 from django.db import Error
 
 from conversations.database.threads import read
-from conversations.push.access import SIGN_IN, Pass, lapsed
+from conversations.push.access import SIGN_IN, Pass, expired_passes
 from conversations.push.share import shares
 from conversations.push.tailer import Followed, Tailer
 from conversations.push.topics import Body, Topic
@@ -35,7 +35,7 @@ class Listener:
         self.entry, self.channel, self._end = entry, channel, end
         self.topic: Topic | None = None
         self.seen = 0  # number of the last message that it received, or that it does not need
-        self.lacked = 0  # number of the topic at the last pulse
+        self.last_pulse = 0  # number of the topic at the last pulse
         self.ended = False
 
     def end(self, code: int) -> None:
@@ -56,10 +56,10 @@ class Hub:
         self.tailer = Tailer(self._publish)
         self.tailer.start()
         read.hold()
-        self._tasks = [self._loop.create_task(self._hand_on()), self._loop.create_task(self._look_after())]
+        self._tasks = [self._loop.create_task(self._forward()), self._loop.create_task(self._supervise())]
 
     @classmethod
-    def here(cls) -> Hub:
+    def current(cls) -> Hub:
         """Return the hub of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in _hubs:
@@ -70,17 +70,17 @@ class Hub:
     def enter(cls, listener: Listener) -> Hub:
         """Register a client with the hub of the running event loop, until it leaves. Raises TooMany."""
         shares.enter(listener.entry.user)
-        hub = cls.here()
+        hub = cls.current()
         hub._listeners.add(listener)
         return hub
 
     async def follow(self, listener: Listener, topic: Followed) -> Followed:
         """Deliver the topic's messages to a client from now on. Returns the topic shared by all of its followers."""
         listener.topic = held = self.tailer.follow(topic)
-        await self.follow_again(listener)
+        await self.rejoin(listener)
         return held
 
-    async def follow_again(self, listener: Listener) -> None:
+    async def rejoin(self, listener: Listener) -> None:
         """Join the group again: a channel layer forgets a channel that was not read for long."""
         if listener.topic:
             await self.layer.group_add(listener.topic.group, listener.channel)
@@ -120,15 +120,15 @@ class Hub:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._published.put_nowait, (group, message))
 
-    async def _hand_on(self) -> None:
+    async def _forward(self) -> None:
         while True:
             group, message = await self._published.get()
             try:
                 await self.layer.group_send(group, message)
             except Exception:  # the next number or pulse shows that one is missing
-                logger.exception("a message was not handed on", extra={"topic": group})
+                logger.exception("could not forward a message", extra={"topic": group})
 
-    async def _look_after(self) -> None:
+    async def _supervise(self) -> None:
         pulses = 0
         while True:
             await asyncio.sleep(PULSE_SECONDS)
@@ -141,27 +141,27 @@ class Hub:
     async def _pulse(self, listener: Listener) -> None:
         """Notify a client that still lacks what was published before the last pulse."""
         number = listener.topic.number if listener.topic else 0
-        if listener.seen < listener.lacked:
+        if listener.seen < listener.last_pulse:
             try:
                 await self.layer.send(listener.channel, {"type": "topic.pulse"})
             except ChannelFull:
                 pass  # it has enough to read; the next pulse tries again
             except Exception:
-                logger.exception("a client was not told that it lacks something; the next pulse tells it")
-        listener.lacked = number
+                logger.exception("could not notify a client that it lacks a message; the next pulse tries again")
+        listener.last_pulse = number
 
     async def _check(self) -> None:
         """End the clients that may not listen any more. If this fails, the next check does it."""
         listeners = list(self._listeners)
         try:
-            codes = await read(lapsed, {listener.entry for listener in listeners})
+            codes = await read(expired_passes, {listener.entry for listener in listeners})
             for listener in listeners:
                 if listener.entry in codes:
                     listener.end(codes[listener.entry])
         except Error:
-            logger.warning("who may listen cannot be checked now", exc_info=True)
+            logger.warning("cannot check who may listen: the database does not answer", exc_info=True)
         except Exception:
-            logger.exception("who may listen was not checked; trying again")
+            logger.exception("checking who may listen failed; trying again")
 
 
 _hubs: dict[asyncio.AbstractEventLoop, Hub] = {}

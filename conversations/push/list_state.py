@@ -28,15 +28,15 @@ class ListedConversation(NamedTuple):
     redaction: int
 
 
-def listed(conversations: QuerySet[Conversation]) -> QuerySet[Conversation, Any]:
+def annotate_listing(conversations: QuerySet[Conversation]) -> QuerySet[Conversation, Any]:
     """Annotate these with LISTED. The redactions of a conversation have ids in order: each is made under its lock."""
     last = Redaction.objects.filter(conversation=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     return conversations.annotate(redaction=Coalesce(Subquery(last), 0))
 
 
-def listed_now(conversation: int) -> ListedConversation | None:
+def current_listing(conversation: int) -> ListedConversation | None:
     """Return the current state of a conversation; None if it is gone."""
-    row = listed(Conversation.objects.filter(pk=conversation)).values_list(*LISTED).first()
+    row = annotate_listing(Conversation.objects.filter(pk=conversation)).values_list(*LISTED).first()
     return row and ListedConversation(*row)
 
 
@@ -52,7 +52,7 @@ class _Digest(Aggregate):
         return self.as_sql(compiler, connection, function="group_concat", **more)
 
 
-def owned_by(people: Collection[int]) -> dict[int, str]:
+def owned_digests(people: Collection[int]) -> dict[int, str]:
     """Return a digest of the state of all conversations, recorded or not, by user who has any, in one query."""
     columns = ("pk", "seq", "seen_seq", "archived_at", "title")
     texts = [text for name in columns for text in (name, Value(" "))]
@@ -61,7 +61,7 @@ def owned_by(people: Collection[int]) -> dict[int, str]:
     return dict(found.values_list("owner", "stand"))
 
 
-class ListStanding(NamedTuple):
+class ListState(NamedTuple):
     """The state at which a user's list was read."""
 
     owned: str
@@ -71,13 +71,13 @@ class ListStanding(NamedTuple):
     """Whether the approvals that are counted are everybody's: the user decides for others."""
 
 
-def notices_now() -> Notices:
+def current_notices() -> Notices:
     """Return the current notices to everybody."""
     switch = standing()
     return switch.pk if switch else 0, is_short()
 
 
-def waiting_now() -> int:
+def count_waiting() -> int:
     """Return how many approvals of everybody wait, up to the number that is counted."""
     from conversations.pages.sidebar import COUNT_MOST
 

@@ -22,14 +22,14 @@ class Shares:
         self._open: Counter[int] = Counter()
         self._refreshed: dict[int, deque[float]] = {}
 
-    def expect_room(self, person: int) -> None:
+    def raise_if_full(self, person: int) -> None:
         """Raise TooMany if the user already has AGENTSITE_STREAMS of them open."""
         if self._open[person] >= settings.AGENTSITE_STREAMS:
             raise TooMany
 
     def enter(self, person: int) -> None:
         """Count one more. Raises TooMany."""
-        self.expect_room(person)
+        self.raise_if_full(person)
         self._open[person] += 1
 
     def leave(self, person: int) -> None:

@@ -19,20 +19,20 @@ from conversations.push.list_state import (
     LISTED,
     ListedConversation,
     Notices,
-    listed,
-    notices_now,
-    owned_by,
-    waiting_now,
+    annotate_listing,
+    count_waiting,
+    current_notices,
+    owned_digests,
 )
 from conversations.push.topics import (
+    ApprovalsTopic,
     Body,
-    Events,
+    ChangedConversation,
+    ConversationTopic,
+    EventsTopic,
+    ListTopic,
     Look,
-    Moved,
-    OfConversation,
-    OfPerson,
-    PersonalApprovals,
-    PersonalList,
+    PersonTopic,
     Topic,
 )
 from conversations.push.watch import ChangeNotice, Watch, open_watch
@@ -70,7 +70,7 @@ class Tailer(threading.Thread):
         self._seqs: dict[int, int] = {}
         self._growth = Growth()
         self._notices: Notices = (0, False)
-        self._noticed_at = -math.inf
+        self._notices_read_at = -math.inf
 
     def follow(self, topic: Followed) -> Followed:
         """Follow a topic: this one, or the one of the same group that is followed already."""
@@ -79,7 +79,7 @@ class Tailer(threading.Thread):
             held.followers += 1
             return held
 
-    def begin(self, topic: OfConversation, seq: int) -> int:
+    def begin(self, topic: ConversationTopic, seq: int) -> int:
         """Begin a topic after the step `seq`, unless it has begun. Returns the step after which it begins."""
         with self._lock:
             self._new.add(topic.conversation)
@@ -123,17 +123,17 @@ class Tailer(threading.Thread):
             with self._lock:
                 topics = [topic for topic in self._topics.values() if topic.begun]
                 new, self._new = frozenset(self._new), set()
-            look = self._looked(topics, change, new)
+            look = self._read(topics, change, new)
             for topic in topics:
-                self._show(topic, look)
+                self._update(topic, look)
 
-    def _looked(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
+    def _read(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
         """Read what these topics need, and nothing that none of them needs."""
-        followed = {topic.conversation for topic in topics if isinstance(topic, OfConversation)}
-        told = {topic.conversation for topic in topics if isinstance(topic, Events)}
-        self._growth.keep(told)
-        people = {topic.person for topic in topics if isinstance(topic, OfPerson)}
-        approvals = any(isinstance(topic, PersonalApprovals) for topic in topics)
+        followed = {topic.conversation for topic in topics if isinstance(topic, ConversationTopic)}
+        streamed = {topic.conversation for topic in topics if isinstance(topic, EventsTopic)}
+        self._growth.keep(streamed)
+        people = {topic.person for topic in topics if isinstance(topic, PersonTopic)}
+        approvals = any(isinstance(topic, ApprovalsTopic) for topic in topics)
         of_people = Q() if approvals else Q(owner__in=people)
         if change.everything:
             wanted = Q(pk__in=followed)
@@ -144,31 +144,32 @@ class Tailer(threading.Thread):
                 wanted |= Q(pk__in=change.conversations) & of_people
         if not (followed or people):
             return Look({}, everything=change.everything, relisted=change.relisted)
-        rows = listed(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
+        rows = annotate_listing(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
         columns = rows.values_list("pk", "owner", "seq", "drafted", *LISTED)
         found = {
-            pk: Moved(owner, seq, drafted, ListedConversation(*said)) for pk, owner, seq, drafted, *said in columns
+            pk: ChangedConversation(owner, seq, drafted, ListedConversation(*said))
+            for pk, owner, seq, drafted, *said in columns
         }
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
-        told &= found.keys()
-        grown = self._growth.read(told) if told else {}
-        lists = [topic for topic in topics if isinstance(topic, PersonalList)]
-        owned = owned_by({each.person for each in lists}) if change.everything and lists else {}
-        waiting = self._noticed(change, lists) if people else None
+        streamed &= found.keys()
+        grown = self._growth.read(streamed) if streamed else {}
+        lists = [topic for topic in topics if isinstance(topic, ListTopic)]
+        owned = owned_digests({each.person for each in lists}) if change.everything and lists else {}
+        waiting = self._read_notices(change, lists) if people else None
         return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
-    def _noticed(self, change: ChangeNotice, lists: Iterable[PersonalList]) -> int | None:
+    def _read_notices(self, change: ChangeNotice, lists: Iterable[ListTopic]) -> int | None:
         """Read the notices once for all users: if anything may have changed, and every NOTICES_SECONDS.
 
         Returns how many approvals wait; None if that was not read, or if nobody follows it.
         """
-        if not change.everything and time.monotonic() - self._noticed_at < NOTICES_SECONDS:
+        if not change.everything and time.monotonic() - self._notices_read_at < NOTICES_SECONDS:
             return None
-        self._notices, self._noticed_at = notices_now(), time.monotonic()
-        return waiting_now() if any(each.counts for each in lists) else None
+        self._notices, self._notices_read_at = current_notices(), time.monotonic()
+        return count_waiting() if any(each.counts for each in lists) else None
 
-    def _remember(self, found: Mapping[int, Moved]) -> None:
+    def _remember(self, found: Mapping[int, ChangedConversation]) -> None:
         """Remember the seq of these conversations. The ones unchanged for the longest time are forgotten first."""
         for pk, moved in found.items():
             self._seqs.pop(pk, None)
@@ -176,14 +177,14 @@ class Tailer(threading.Thread):
         for pk in list(self._seqs)[:-SEQS_MOST]:
             del self._seqs[pk]
 
-    def _show(self, topic: Topic, look: Look) -> None:
+    def _update(self, topic: Topic, look: Look) -> None:
         try:
             body = topic.look(look)
         except Error:
             topic.number += 1
             raise
         except Exception:
-            logger.exception("what changed cannot be shown", extra={"topic": topic.group})
+            logger.exception("could not update a topic", extra={"topic": topic.group})
             topic.number += 1
             return
         if body is not None:

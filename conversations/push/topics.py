@@ -19,16 +19,16 @@ from django.template.loader import render_to_string
 from conversations.approvals.permissions import shown_to
 from conversations.models import GateState, Output, Redaction
 from conversations.models import Step as StepRow
+from conversations.push.event_reader import EventReader, SentEvent
 from conversations.push.growth import Delta
 from conversations.push.list_state import (
     ListedConversation,
-    ListStanding,
+    ListState,
     Notices,
+    current_notices,
     decides_for_others,
-    notices_now,
-    owned_by,
+    owned_digests,
 )
-from conversations.push.telling import SentEvent, Telling
 
 if TYPE_CHECKING:
     from conversations.pages.chat.live import LivePage
@@ -44,7 +44,7 @@ conversation with new steps.
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedConversation:
     """A conversation that may have changed. `drafted`: it has streaming text."""
 
     owner: int
@@ -57,7 +57,7 @@ class Moved:
 class Look:
     """What the tailer read in one go."""
 
-    conversations: Mapping[int, Moved]
+    conversations: Mapping[int, ChangedConversation]
     appended: frozenset[int] = frozenset()
     """The conversations with steps since the last read."""
     everything: bool = False
@@ -93,7 +93,7 @@ class Topic:
         raise NotImplementedError
 
 
-class OfConversation(Topic):
+class ConversationTopic(Topic):
     """A topic of a conversation, from some step on. It starts when `begin` names the step."""
 
     def __init__(self, group: str, conversation: int) -> None:
@@ -121,7 +121,7 @@ class OfConversation(Topic):
         raise NotImplementedError
 
 
-class Events(OfConversation):
+class EventsTopic(ConversationTopic):
     """The events of a conversation, for programs."""
 
     def __init__(self, conversation: int) -> None:
@@ -129,23 +129,23 @@ class Events(OfConversation):
 
     def start(self, seq: int) -> None:
         """Send only the events after `seq`."""
-        self._telling = Telling(self.conversation, seq)
+        self._reader = EventReader(self.conversation, seq)
 
     def look(self, look: Look) -> Body | None:
         """Return new events, and what was added to drafts."""
         moved = look.conversations.get(self.conversation)
         if moved is None:
             return None
-        told: list[SentEvent] = []
+        events: list[SentEvent] = []
         deltas = look.grown.get(self.conversation, [])
         until = deltas[0].seq if deltas else moved.seq  # a later step may end a draft: it is sent later
-        self._telling.more = until > self._telling.at
-        while self._telling.more:
-            told += self._telling.read(until)
-        return {"told": told, "deltas": deltas, "seq": self._telling.at} if told or deltas else None
+        self._reader.more = until > self._reader.at
+        while self._reader.more:
+            events += self._reader.read(until)
+        return {"events": events, "deltas": deltas, "seq": self._reader.at} if events or deltas else None
 
 
-class PageTopic(OfConversation):
+class PageTopic(ConversationTopic):
     """A conversation's page, as HTML for browsers."""
 
     def __init__(self, conversation: int) -> None:
@@ -157,7 +157,7 @@ class PageTopic(OfConversation):
         """Send only what changed after the step `seq`."""
         self._seq = seq
 
-    def begun_at(self, listed: ListedConversation | None) -> bool:
+    def begin_with(self, listed: ListedConversation | None) -> bool:
         """Begin with this state, which a follower read before all else. Only the first call sets it.
 
         Returns whether this is the topic's state. A follower that read another state must read on.
@@ -198,7 +198,7 @@ class PageTopic(OfConversation):
         return frozenset(steps.values_list("prompt", flat=True))
 
 
-class OfPerson(Topic):
+class PersonTopic(Topic):
     """A topic of one user. A message is not repeated, unless a follower has caught up since it was sent."""
 
     def __init__(self, group: str, person: int) -> None:
@@ -221,21 +221,21 @@ class OfPerson(Topic):
 
     def look(self, look: Look) -> Body | None:
         """Return what changed since the last message, if something was recorded and HOLD_SECONDS have passed."""
-        self._due = self._concerned(look) or self._due
+        self._due = self._is_affected(look) or self._due
         if not self._due or time.monotonic() - self._looked_at < HOLD_SECONDS:
             return None
         readers = self._readers  # before reading: a client that begins now is served by the next update
         self._due, self._looked_at = False, time.monotonic()
-        return self._changed(readers)
+        return self._message(readers)
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         raise NotImplementedError
 
-    def _changed(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> Body | None:
         raise NotImplementedError
 
 
-class PersonalList(OfPerson):
+class ListTopic(PersonTopic):
     """A user's list of conversations, and the notices to everybody, as HTML."""
 
     def __init__(self, person: int) -> None:
@@ -244,36 +244,36 @@ class PersonalList(OfPerson):
         self._counted: tuple[int, int] | None = (
             None  # to how many readers, and how many; None: a list has said it since
         )
-        self._standing: ListStanding | None = None
+        self._state: ListState | None = None
 
     @property
     def counts(self) -> bool:
         """Whether its count of approvals is everybody's: it may change though no conversation of this list does."""
-        return self._standing is not None and self._standing.everybody
+        return self._state is not None and self._state.everybody
 
-    def begun_at(self, standing: ListStanding) -> None:
+    def begin_with(self, state: ListState) -> None:
         """Begin with this state: what a follower has read is of this state or newer."""
-        if self._standing is None:
-            self._standing = standing
+        if self._state is None:
+            self._state = state
 
     def look(self, look: Look) -> Body | None:
         """Return the list if it changed, or only the number of everybody's approvals if nothing else did."""
         return super().look(look) or self._count(look)
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
         relisted = any(owner == self.person for _, owner in look.relisted)
         if any(theirs) or relisted:
             return True
-        if self._standing is None:
+        if self._state is None:
             return look.everything
-        if self._standing.notices != look.notices:
+        if self._state.notices != look.notices:
             return True
-        return look.everything and self._standing.owned != look.owned.get(self.person, "")
+        return look.everything and self._state.owned != look.owned.get(self.person, "")
 
-    def _changed(self, readers: int) -> Body | None:
-        before, self._standing = self._said, None  # if reading fails: unknown until a follower has caught up
-        self._standing, html = list_now(self.person)
+    def _message(self, readers: int) -> Body | None:
+        before, self._state = self._said, None  # if reading fails: unknown until a follower has caught up
+        self._state, html = read_list(self.person)
         self._said, self._counted = (readers, html), None
         return {"html": html} if self._said != before else None
 
@@ -282,20 +282,20 @@ class PersonalList(OfPerson):
         if look.waiting is None or not self.counts or self._counted == (readers, look.waiting):
             return None
         self._counted = readers, look.waiting
-        told = {"sidebar": {"approvals": look.waiting}, "oob": True}
-        return {"html": render_to_string("conversations/approvals.html", told)}
+        context = {"sidebar": {"approvals": look.waiting}, "oob": True}
+        return {"html": render_to_string("conversations/approvals.html", context)}
 
 
-def list_now(person: int) -> tuple[ListStanding, str]:
+def read_list(person: int) -> tuple[ListState, str]:
     """Return the state at which a user's list was read, and its HTML, which is as new or newer."""
     from conversations.pages.chat.live import list_html
 
-    notices = notices_now()
-    standing = ListStanding(owned_by([person]).get(person, ""), notices, decides_for_others(person))
-    return standing, list_html(person, notices[1])  # by a single check: the disk may be full for a moment
+    notices = current_notices()
+    state = ListState(owned_digests([person]).get(person, ""), notices, decides_for_others(person))
+    return state, list_html(person, notices[1])  # by a single check: the disk may be full for a moment
 
 
-class PersonalApprovals(OfPerson):
+class ApprovalsTopic(PersonTopic):
     """The gates shown to a user who decides: each that was opened or decided, and how many wait."""
 
     def __init__(self, person: int) -> None:
@@ -305,7 +305,7 @@ class PersonalApprovals(OfPerson):
         self._all_at = 0.0
         self._said_to = 0
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         if look.everything or time.monotonic() - self._all_at >= ALL_SECONDS:
             self._moved = None
             return True
@@ -314,7 +314,7 @@ class PersonalApprovals(OfPerson):
             self._moved |= look.appended | relisted
         return bool(look.appended or relisted) or not self._said_to
 
-    def _changed(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> Body | None:
         moved, self._moved = self._moved, set()
         if moved is None:
             self._all_at = time.monotonic()
@@ -350,6 +350,6 @@ def approval_changed(pk: int | None, state: str, waiting: int) -> str:
     return json.dumps({"type": "approval.changed", "id": pk, "state": state, "waiting": waiting})
 
 
-def anything_changed(person: int) -> str:
+def any_approval_changed(person: int) -> str:
     """Return the message that any approval may have changed."""
     return approval_changed(None, "", _gates_shown_to(person).filter(gate=GateState.PENDING).count())

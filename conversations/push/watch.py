@@ -65,11 +65,11 @@ class Watch:
         """
         try:
             if self._connection is None:
-                self._connection = self._connected()
+                self._connection = self._connect()
                 return ChangeNotice(everything=True)
             return self._next(self._connection, time.monotonic() + seconds)
         except Error:
-            logger.warning("the database does not answer the watch; connecting again", exc_info=True)
+            logger.warning("the database does not answer the watch; reconnecting", exc_info=True)
             self.close()
             time.sleep(min(seconds, AGAIN_SECONDS))
             return None
@@ -81,7 +81,7 @@ class Watch:
             with suppress(Error):
                 gone.close()
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         raise NotImplementedError
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
@@ -94,7 +94,7 @@ class PostgresWatch(Watch):
     Returns `everything` every ALL_SECONDS, and after an empty notification.
     """
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
         with new.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
@@ -119,40 +119,40 @@ class SQLiteWatch(Watch):
 
     def __init__(self) -> None:
         super().__init__()
-        self._heard: deque[tuple[int, int]] = deque()
-        relisted.connect(self._hear)  # a weak reference: it ends with this watch
+        self._relisted: deque[tuple[int, int]] = deque()
+        relisted.connect(self._on_relisted)  # a weak reference: it ends with this watch
 
-    def _hear(self, conversation: int, owner: int, **more: object) -> None:
-        self._heard.append((conversation, owner))  # in the thread that made the change
+    def _on_relisted(self, conversation: int, owner: int, **more: object) -> None:
+        self._relisted.append((conversation, owner))  # in the thread that made the change
 
-    def _told(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._heard.popleft() for _ in range(len(self._heard)))
+    def _take_relisted(self) -> frozenset[tuple[int, int]]:
+        return frozenset(self._relisted.popleft() for _ in range(len(self._relisted)))
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
-        self._version = _number(new, "PRAGMA data_version")
-        self._step = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
-        self._redaction = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
+        self._version = _scalar(new, "PRAGMA data_version")
+        self._step = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
+        self._redaction = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
         self._drafts: frozenset[tuple[int, ...]] = frozenset()
-        self._whole = _number(new, SWITCH), _number(new, ERASED)
-        self._looked(new)
+        self._whole = _scalar(new, SWITCH), _scalar(new, ERASED)
+        self._changed_conversations(new)
         return new
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         while True:
-            if (version := _number(connection, "PRAGMA data_version")) != self._version:
+            if (version := _scalar(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before reading: a commit meanwhile changes the counter again
-                whole, self._whole = self._whole, (_number(connection, SWITCH), _number(connection, ERASED))
-                changed, everything = self._looked(connection), whole != self._whole
+                whole, self._whole = self._whole, (_scalar(connection, SWITCH), _scalar(connection, ERASED))
+                changed, everything = self._changed_conversations(connection), whole != self._whole
                 if changed or everything:
-                    return ChangeNotice(changed, everything, self._told())
-            if told := self._told():
+                    return ChangeNotice(changed, everything, self._take_relisted())
+            if told := self._take_relisted():
                 return ChangeNotice(relisted=told)
             if (left := until - time.monotonic()) <= 0:
                 return None
             time.sleep(min(POLL_SECONDS, left))
 
-    def _looked(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
+    def _changed_conversations(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
         """Return the conversations with steps that are new since the last call, or with changed drafts."""
         with connection.cursor() as cursor:
             cursor.execute(
@@ -173,14 +173,14 @@ class SQLiteWatch(Watch):
                 owner,
             ) in cursor.fetchall():  # redacted by `manage.py redact`, a process that cannot send a signal
                 self._redaction = max(self._redaction, pk)
-                self._heard.append((conversation, owner))
+                self._relisted.append((conversation, owner))
         self._step = max([self._step, *steps.values()])
         drafted = {conversation for conversation, *_ in drafts ^ self._drafts}
         self._drafts = drafts
         return frozenset(steps.keys() | drafted)
 
 
-def _number(connection: BaseDatabaseWrapper, sql: str) -> int:
+def _scalar(connection: BaseDatabaseWrapper, sql: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         number: int = cursor.fetchall()[0][0]  # all of them: a statement that is not read to its end keeps its snapshot

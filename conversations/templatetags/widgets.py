@@ -6,19 +6,19 @@ from typing import Any
 
 from django import template
 
-from conversations.pages.drawing.chart import Drawing
-from conversations.pages.drawing.table import Sheet
+from conversations.pages.drawing.chart import DrawnChart
+from conversations.pages.drawing.table import DrawnTable
 
 register = template.Library()
 
 
 @register.filter
-def as_chart(data: dict[str, Any]) -> Drawing:
+def as_chart(data: dict[str, Any]) -> DrawnChart:
     """Return a tool's data as a chart to draw."""
-    return Drawing(data)
+    return DrawnChart(data)
 
 
 @register.filter
-def as_table(data: dict[str, Any]) -> Sheet:
+def as_table(data: dict[str, Any]) -> DrawnTable:
     """Return a tool's data as a table to draw."""
-    return Sheet(data)
+    return DrawnTable(data)

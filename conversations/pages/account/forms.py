@@ -49,12 +49,12 @@ class Styled:
 class Details(Styled, UserForm):
     """A user's name and e-mail address, and whether they want e-mails. Changing the address requires the password."""
 
-    mail = forms.BooleanField(required=False, label="E-mail me when a turn waits for me and I do not look")
+    mail = forms.BooleanField(required=False, label="E-mail me when a turn waits for me and I am not online")
     password = forms.CharField(
         required=False,
         strip=False,
         label="Current password",
-        help_text="Only for another e-mail address: whoever reads its mail can reset your password.",
+        help_text="Needed only to change your e-mail address: whoever reads its e-mail can reset your password.",
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
@@ -77,7 +77,7 @@ class Details(Styled, UserForm):
         moved = "email" in cleaned and cleaned["email"] != self.old_address
         password = cleaned.get("password", "")
         if moved and not (password and knows_password(self.request, password)):
-            self.add_error("password", "For another e-mail address your current password is needed.")
+            self.add_error("password", "Enter your current password to change your e-mail address.")
         return cleaned
 
     def save(self, commit: bool = True) -> User:
@@ -105,9 +105,9 @@ class NewKey(Styled, forms.Form):
         required=False,
         choices=[(scope.value, scope.label) for scope in Scope if scope != Scope.READ],
         widget=forms.CheckboxSelectMultiple,
-        label="Besides reading it may",
+        label="Besides reading, it may",
     )
-    days = forms.ChoiceField(required=False, choices=LASTS, initial="90", label="It works for")
+    days = forms.ChoiceField(required=False, choices=LASTS, initial="90", label="Valid for")
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="key")
@@ -119,14 +119,14 @@ class NewKey(Styled, forms.Form):
         return int(self.cleaned_data["days"]) if self.cleaned_data["days"] else None
 
 
-class Chosen(Styled):
+class NewPasswordFields(Styled):
     """The two fields of a new password. Errors are shown at the first one."""
 
-    def word(self) -> None:
+    def set_labels(self) -> None:
         """Set labels, and a help text of one line."""
         first, second = self.fields["new_password1"], self.fields["new_password2"]
-        first.label, second.label = "New password", "The same again"
-        first.help_text = "At least 8 characters; no common one, not only digits, and nothing like your name."
+        first.label, second.label = "New password", "Confirm password"
+        first.help_text = "At least 8 characters. Not a common password, not only digits, and not similar to your name."
         second.help_text = ""
         self.style()
 
@@ -141,14 +141,14 @@ class Chosen(Styled):
         return user
 
 
-class ChangePassword(Chosen, PasswordChange):
+class ChangePassword(NewPasswordFields, PasswordChange):
     """The current password, and a new one typed twice."""
 
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
         self.request = request
         self.fields["old_password"].label = "Current password"
-        self.word()
+        self.set_labels()
 
     def clean_old_password(self) -> str:
         """Refuse a wrong password; it counts as a failed sign-in."""
@@ -158,12 +158,12 @@ class ChangePassword(Chosen, PasswordChange):
         return password
 
 
-class NewPassword(Chosen, SetPassword):
+class NewPassword(NewPasswordFields, SetPassword):
     """A new password, typed twice, for a user who followed a reset link."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.word()
+        self.set_labels()
 
 
 class ForgottenPassword(Styled, PasswordResetForm):

@@ -31,7 +31,7 @@ from conversations.usage.totals import DAY, MONTH, of_person
 CONSOLE = "django.core.mail.backends.console.EmailBackend"
 
 
-def can_send() -> bool:
+def can_send_mail() -> bool:
     """Whether e-mail of this site is actually delivered."""
     return settings.EMAIL_BACKEND != CONSOLE
 
@@ -53,7 +53,7 @@ def account(request: PersonRequest) -> HttpResponse:
 
 @require_POST
 @login_required
-def make(request: PersonRequest) -> HttpResponse:
+def create_key(request: PersonRequest) -> HttpResponse:
     """Create an API key, which is shown only this once. 400 with the errors at their fields."""
     form = NewKey(request.POST)
     if not form.is_valid():
@@ -70,13 +70,13 @@ def make(request: PersonRequest) -> HttpResponse:
 
 @require_POST
 @login_required
-def revoke(request: PersonRequest, key: str) -> HttpResponse:
+def revoke_key(request: PersonRequest, key: str) -> HttpResponse:
     """Revoke one of the user's own API keys, at once."""
     found = by_public_id(_keys(request.user), key)
     if found is None:
         raise Http404
     found.delete()
-    messages.success(request, f"The key {found} is revoked: it does not work any more.")
+    messages.success(request, f"The key {found} was revoked and no longer works.")
     return redirect(f"{reverse('account')}#keys")
 
 
@@ -86,7 +86,7 @@ def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     """End every other session of the user. This one gets a new key, so that its old one is useless to anybody."""
     ended = end_sessions(request.user, but=request.session)
     request.session.cycle_key()
-    said = f"Signed out in {ended} other place{pluralize(ended)}." if ended else "You were signed in nowhere else."
+    said = f"Signed out in {ended} other place{pluralize(ended)}." if ended else "You were not signed in anywhere else."
     messages.success(request, said)
     return redirect(f"{reverse('account')}#sessions")
 
@@ -123,28 +123,28 @@ class ChangeOwnPassword(views.PasswordChangeView):
         """Change the password, and notify the user by e-mail in case it was somebody else."""
         response = super().form_valid(form)
         end_sessions(form.user, but=self.request.session)
-        _tell_of_new_password(form.user)
-        messages.success(
-            self.request, "The password is changed. Everybody else who was signed in as you is signed out."
-        )
+        _notify_of_new_password(form.user)
+        messages.success(self.request, "Your password was changed. All your other sessions were signed out.")
         return response
 
 
-class AskForLink(views.PasswordResetView):
+class RequestPasswordReset(views.PasswordResetView):
     """Request a link to reset a password. The answer is the same for an address that has no account."""
 
     form_class = ForgottenPassword
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Add whether e-mail can be sent at all."""
-        return super().get_context_data(**kwargs) | {"can_send": can_send()}
+        return super().get_context_data(**kwargs) | {"can_send": can_send_mail()}
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Send the link, if the site has a mail server."""
-        return super().form_valid(form) if can_send() else self.render_to_response(self.get_context_data(form=form))
+        return (
+            super().form_valid(form) if can_send_mail() else self.render_to_response(self.get_context_data(form=form))
+        )
 
 
-class UseLink(views.PasswordResetConfirmView):
+class ResetPassword(views.PasswordResetConfirmView):
     """Set a new password after following a reset link. All sessions end."""
 
     form_class = NewPassword
@@ -154,11 +154,11 @@ class UseLink(views.PasswordResetConfirmView):
         response = super().form_valid(form)
         end_sessions(form.user)
         throttle.forget_failures(form.user.get_username())
-        _tell_of_new_password(form.user)
+        _notify_of_new_password(form.user)
         return response
 
 
-def _tell_of_new_password(user: User) -> None:
+def _notify_of_new_password(user: User) -> None:
     if user.email:
         send_soon(written(user.email, "Your password was changed", "mail/password.txt", {"user": user}))
 
@@ -183,7 +183,7 @@ def _page(
         "keys": [(public_id(key), key, _may(key)) for key in _keys(request.user)],
         "made": made,
         "text": text,
-        "can_send": can_send(),
+        "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
         "elsewhere": True,  # neither a conversation nor a new one

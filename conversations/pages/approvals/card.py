@@ -15,10 +15,10 @@ from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.decision_form import decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
-from conversations.pages.chat.live import fragment, stands_at
-from conversations.pages.posting import posted
+from conversations.pages.chat.live import fragment, page_seq
+from conversations.pages.posting import form_view
 from conversations.pages.timeline.blocks import Block
-from conversations.pages.timeline.turns import turns
+from conversations.pages.timeline.turns import build_turns
 
 
 @require_GET
@@ -30,7 +30,7 @@ def card(request: PersonRequest, pk: int) -> HttpResponse:
     return _answer(request, block)
 
 
-@posted
+@form_view
 def decide(request: PersonRequest, pk: int) -> HttpResponse:
     """Decide the gate of an output, by the digest that was shown.
 
@@ -45,7 +45,7 @@ def decide(request: PersonRequest, pk: int) -> HttpResponse:
     except DecisionRefused as refused:
         return _refused(request, pk, shown.opened, refused)
     if request.htmx:
-        html = fragment(request.user, output.conversation, stands_at(request))
+        html = fragment(request.user, output.conversation, page_seq(request))
         return HttpResponse(html, headers={"HX-Reswap": "none"})
     return redirect(f"{output.conversation.get_absolute_url()}#{_next(output)}")
 
@@ -64,7 +64,7 @@ def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionR
 def _block(request: PersonRequest, pk: int) -> tuple[Block, Card]:
     """Return the block of this output's gate, and its card. Raises Http404."""
     mine = Output.objects.visible_to(request.user).gates().filter(pk=pk).select_related("prompt__asked_by").first()
-    for turn in turns([mine.prompt], request.user) if mine else []:
+    for turn in build_turns([mine.prompt], request.user) if mine else []:
         for block in turn.blocks:
             if block.card and block.card.row.pk == pk:
                 return block, block.card

@@ -61,7 +61,7 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
     """Return the cards that the sheet showed, as they are now. Raises BadRequest for ids that no sheet sends."""
     keys = row_ids(request.POST.getlist("id"))
     if len(keys) > TOGETHER_MOST:
-        raise BadRequest(f"at most {TOGETHER_MOST} are decided together")
+        raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
     found = conversation.outputs.gates().filter(pk__in=keys).select_related("conversation__owner")
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 

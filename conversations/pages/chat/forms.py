@@ -21,7 +21,7 @@ class Message(forms.Form):
         strip=False,
         max_length=INPUT_MOST,
         error_messages={
-            "max_length": f"A message takes {INPUT_MOST:,} characters, and this has more. Send it in parts.",
+            "max_length": f"A message may have at most {INPUT_MOST:,} characters. Send this one in parts.",
         },
     )
     model = forms.ChoiceField(choices=TIERS, initial="normal", required=False)

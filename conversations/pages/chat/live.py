@@ -20,16 +20,16 @@ from conversations.models import Conversation, Draft, Output, Prompt, Redaction,
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, slug, standing
+from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose, slug
 from conversations.pages.timeline.turns import (
     TURNS_MOST,
     ShownOutput,
     TimelineTurn,
-    read,
+    build_turn,
+    build_turns,
+    read_outputs,
     shown_prompts,
     spent_by,
-    turn,
-    turns,
 )
 from conversations.usage.totals import Spent
 
@@ -38,7 +38,7 @@ PATHS_MOST = 200
 
 
 @dataclass
-class KeptTurn:
+class CachedTurn:
     """A turn that is still changing: its outputs by position, up to the step `seq`."""
 
     seq: int
@@ -51,11 +51,11 @@ class LivePage:
     def __init__(self, conversation_id: int) -> None:
         self._id = conversation_id
         self._seq: int | None = None
-        self._kept: dict[int, KeptTurn] = {}
+        self._cache: dict[int, CachedTurn] = {}
         self._has: dict[int, dict[str, str]] = {}  # the versions sent, by prompt and id; those of the dock are under 0
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
-        self._shapeless: set[tuple[int, str]] = set()  # drafts that have no place on the page
+        self._unplaced: set[tuple[int, str]] = set()  # drafts that have no place on the page
         self._collapsed: set[int | None] = (
             set()
         )  # turns that were sent collapsed, because another turn repeats their message
@@ -65,19 +65,19 @@ class LivePage:
         conversation = _conversation(self._id)
         if conversation is None:
             return ""
-        self._shapeless.clear()
+        self._unplaced.clear()
         return self._frame(conversation, set(prompts))
 
     def drafted(self) -> str:
         """Render what was added to drafts since the last call; "" if nothing was."""
         drafts = list(Draft.objects.filter(conversation=self._id).order_by("pk"))
-        grown = [(draft, self._grown(draft)) for draft in drafts]
+        grown = [(draft, self._growth_html(draft)) for draft in drafts]
         new = [draft for draft, html in grown if html is None]
         conversation = _conversation(self._id) if new else None
         if conversation is None:
             return "".join(html or "" for _, html in grown)
         frame = self._frame(conversation, {draft.prompt_id for draft in new})
-        self._shapeless |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
+        self._unplaced |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
         return "".join([*(html or "" for _, html in grown), frame])
 
     def _placed(self, draft: Draft) -> bool:
@@ -85,10 +85,10 @@ class LivePage:
         name, number = f"d-{draft.prompt_id}-{slug(draft.path)}", draft.prompt_id
         return name in self._slots.get(number, {}) or name in self._has.get(number, {})
 
-    def _grown(self, draft: Draft) -> str | None:
+    def _growth_html(self, draft: Draft) -> str | None:
         """Render what was added to one draft; None if it has no place on the page yet."""
         if not self._placed(draft):
-            return "" if (draft.prompt_id, draft.path) in self._shapeless else None
+            return "" if (draft.prompt_id, draft.path) in self._unplaced else None
         name, has = f"d-{draft.prompt_id}-{slug(draft.path)}", self._has.get(draft.prompt_id, {})
         slots = self._slots.get(draft.prompt_id, {})
         if name in slots:
@@ -97,7 +97,7 @@ class LivePage:
                 return ""
             slots[name] = running.version
             return render_to_string("conversations/timeline/running.html", {"running": running, "oob": True})
-        text = prose(draft, self._prose)
+        text = grow_prose(draft, self._prose)
         first, pieces = text.since(has)
         if not pieces:
             return ""
@@ -115,7 +115,7 @@ class LivePage:
             self._collapsed |= collapsed
             wanted = wanted | collapsed
             prompts = _prompts(conversation, shown | collapsed)
-        drafts, spent = standing(prompts), spent_by(prompts)
+        drafts, spent = drafts_of(prompts), spent_by(prompts)
         made = {
             prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))
             for prompt in prompts
@@ -123,36 +123,36 @@ class LivePage:
         sent = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
         dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
         has = {name: version for parts in self._has.values() for name, version in parts.items()}
-        html = _html(conversation, sent, dock, has, after=self._seq)
+        html = _render(conversation, sent, dock, has, after=self._seq)
         self._seq = conversation.seq
         self._has[0] = {part.id: part.version for part in dock.parts.values()}
         for one in sent:
-            self._sent(one)
+            self._remember(one)
         return html
 
     def _turn(
         self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
     ) -> TimelineTurn:
-        kept = self._kept.get(prompt.pk)
+        kept = self._cache.get(prompt.pk)
         rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
         if kept is not None:
             steps = list(Step.objects.filter(prompt=prompt, seq__gt=kept.seq).values_list("seq", "path"))
             seq = max([kept.seq, *(seq for seq, _ in steps)])
             paths = {path for _, path in steps} | {parent(path) for _, path in steps if path}
             rows = rows.filter(path__in=paths) if len(paths) <= PATHS_MOST else rows
-        found = read(list(rows), conversation.owner)
-        kept = self._kept.setdefault(prompt.pk, KeptTurn(seq))
+        found = read_outputs(list(rows), conversation.owner)
+        kept = self._cache.setdefault(prompt.pk, CachedTurn(seq))
         kept.seq = seq  # only now: if reading failed, the next call reads it again
         kept.shown |= {one.entry.position: one for one in found}
-        return turn(prompt, kept.shown.values(), drafts, self._prose, spent)
+        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent)
 
-    def _sent(self, turn: TimelineTurn) -> None:
+    def _remember(self, turn: TimelineTurn) -> None:
         """Remember what pages now have; forget it for a turn that has ended."""
         number = turn.prompt.pk
         if not turn.prompt.ended:
             self._has[number], self._slots[number] = turn.parts, turn.slots
             return
-        for kept in (self._kept, self._has, self._slots):
+        for kept in (self._cache, self._has, self._slots):
             kept.pop(number, None)
         for name in [name for name in self._prose if name.startswith(f"d-{number}-")]:
             del self._prose[name]
@@ -167,7 +167,7 @@ def catch_up(conversation_id: int, after: int) -> tuple[str, int]:
     conversation = _conversation(conversation_id)
     if conversation is None:
         return "", after
-    return _since(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
+    return _render_turns(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
 
 
 def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
@@ -176,7 +176,7 @@ def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
     Redactions are not included; the page gets them through its socket, at once or when it reconnects.
     """
     current = _conversation(conversation.pk)
-    return (_since(current, _changed(current, after)) if current else "") + list_html(user.pk)
+    return (_render_turns(current, _changed(current, after)) if current else "") + list_html(user.pk)
 
 
 def list_html(user_id: int, disk_full: bool | None = None) -> str:
@@ -190,10 +190,10 @@ def list_html(user_id: int, disk_full: bool | None = None) -> str:
     return render_to_string("conversations/list.html", context)
 
 
-def stands_at(request: HttpRequest) -> int:
+def page_seq(request: HttpRequest) -> int:
     """Return the step that the posting page is at, from its X-Seq header; 0 if it does not say."""
-    said = request.headers.get("X-Seq", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+    given = request.headers.get("X-Seq", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
 
 
 def answer_html(composer: Composer, *, fresh: bool) -> str:
@@ -201,15 +201,15 @@ def answer_html(composer: Composer, *, fresh: bool) -> str:
     return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
 
 
-def _since(conversation: Conversation, changed: set[int]) -> str:
+def _render_turns(conversation: Conversation, changed: set[int]) -> str:
     """Render these turns whole, the turns they repeat, and those parts of the active turn that no step records."""
     active = conversation.active_prompt_id
     changed = changed | _repeated(changed)
     wanted = changed | ({active} if active else set())
-    shown = turns(_prompts(conversation, wanted), conversation.owner)
+    shown = build_turns(_prompts(conversation, wanted), conversation.owner)
     has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
     dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
-    return _html(conversation, shown, dock, has)
+    return _render(conversation, shown, dock, has)
 
 
 def _conversation(pk: int) -> Conversation | None:
@@ -257,7 +257,7 @@ def _recorded(turn: TimelineTurn) -> dict[str, str]:
     return {name: version for name, version in turn.parts.items() if name not in drafts}
 
 
-def _html(
+def _render(
     conversation: Conversation,
     shown: Sequence[TimelineTurn],
     dock: Dock,

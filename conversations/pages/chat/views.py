@@ -20,12 +20,12 @@ from conversations.display.decision_form import open_asked
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
 from conversations.pages.chat.composer import Composer
+from conversations.pages.chat.deleted import deleted_page, own_erasure
 from conversations.pages.chat.dock import Dock
-from conversations.pages.chat.done import done
+from conversations.pages.chat.flash import take_flash
 from conversations.pages.chat.forms import Message
-from conversations.pages.chat.gone import erased_by, gone
-from conversations.pages.chat.live import answer_html, fragment, list_html, stands_at
-from conversations.pages.posting import posted
+from conversations.pages.chat.live import answer_html, fragment, list_html, page_seq
+from conversations.pages.posting import form_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
 from conversations.prompts.idempotency import KeyReused
@@ -43,7 +43,7 @@ from conversations.prompts.start import (
 )
 from conversations.usage.quotas import OverQuota
 
-NOT_NOW: dict[type[Exception], int] = {
+REFUSAL_STATUS: dict[type[Exception], int] = {
     Deactivated: 403,
     TurnInProgress: 409,
     SiteStopped: 409,
@@ -51,12 +51,14 @@ NOT_NOW: dict[type[Exception], int] = {
     DiskFull: 507,
 }
 """Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
-REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *NOT_NOW)
+REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *REFUSAL_STATUS)
 """All reasons why no turn starts."""
-STARTS_NOTHING: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
+NOT_STARTED: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
 """The same for the first message of a new conversation."""
-DELETED = "This conversation was deleted: begin a new one."
-ARRIVED = "A message that this page sent before has arrived after all, see its conversation. This one was not sent."
+DELETED = "This conversation was deleted: start a new one."
+ALREADY_SENT = (
+    "The message that this page sent before has arrived after all: see its conversation. This one was not sent."
+)
 
 
 @login_required
@@ -68,9 +70,9 @@ def home(request: PersonRequest) -> HttpResponse:
 
 @login_required
 @require_GET
-def listed(request: PersonRequest) -> HttpResponse:
+def conversation_list(request: PersonRequest) -> HttpResponse:
     """Return only the list, for the search field."""
-    return render(request, "conversations/list.html", _frame(request))
+    return render(request, "conversations/list.html", _sidebar_context(request))
 
 
 @login_required
@@ -80,7 +82,7 @@ def new(request: PersonRequest) -> HttpResponse:
     return _empty(request, Composer(reverse("start")), one_pane="thread")
 
 
-@posted
+@form_view
 def start(request: PersonRequest) -> HttpResponse:
     """Create a conversation with its first message. If the message is refused: 400, with the text kept."""
     message = Message(request.POST, request.FILES)
@@ -88,9 +90,9 @@ def start(request: PersonRequest) -> HttpResponse:
         prompt = begin_conversation(
             request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
-    except STARTS_NOTHING as error:
-        kept = _kept(reverse("start"), message, ARRIVED if isinstance(error, KeyReused) else error)
-        status = NOT_NOW.get(type(error), 400)
+    except NOT_STARTED as error:
+        kept = _refused_composer(reverse("start"), message, ALREADY_SENT if isinstance(error, KeyReused) else error)
+        status = REFUSAL_STATUS.get(type(error), 400)
         if request.htmx:
             return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=status)
         return _empty(request, kept, one_pane="thread", status=status)
@@ -105,12 +107,12 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
     try:
         found = _conversation(request, pk)
     except Http404:
-        return gone(request, request.user, pk)
+        return deleted_page(request, request.user, pk)
     return _thread(request, found)
 
 
-@posted
-def say(request: PersonRequest, pk: int) -> HttpResponse:
+@form_view
+def send(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409 or 429 if it cannot be
     accepted now, 410 if the reader deleted the conversation.
     """
@@ -121,16 +123,18 @@ def say(request: PersonRequest, pk: int) -> HttpResponse:
             found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
-        return _gone(request, pk, message)
+        return _answer_deleted(request, pk, message)
     except KeyReused:
-        kept = _kept(_action(found), message, ARRIVED)
+        kept = _refused_composer(_message_url(found), message, ALREADY_SENT)
         return _answer(request, found, kept, 409, fresh=True)
     except REFUSED as error:
-        return _answer(request, found, _kept(_action(found), message, error), NOT_NOW.get(type(error), 400))
+        return _answer(
+            request, found, _refused_composer(_message_url(found), message, error), REFUSAL_STATUS.get(type(error), 400)
+        )
     return _answer(request, found)
 
 
-@posted
+@form_view
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. Text that was typed meanwhile stays in the field."""
     prompt, message = _prompt(request, pk), Message(request.POST, request.FILES)
@@ -138,37 +142,39 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
         cancel_prompt(prompt.pk, request.user)
         found = _conversation(request, prompt.conversation_id)
     except (Http404, ObjectDoesNotExist):
-        return _gone(request, prompt.conversation_id, message)
-    typed = Composer(_action(found), message.text, message.tier) if message.text.strip() else None
+        return _answer_deleted(request, prompt.conversation_id, message)
+    typed = Composer(_message_url(found), message.text, message.tier) if message.text.strip() else None
     return _answer(request, found, typed)
 
 
-@posted
-def go_on(request: PersonRequest, pk: int) -> HttpResponse:
+@form_view
+def continue_turn(request: PersonRequest, pk: int) -> HttpResponse:
     """Continue a turn that failed or was stopped: a new turn without input (R5). 409 if that is not possible."""
-    return _anew(request, pk, continue_prompt)
+    return _start_after(request, pk, continue_prompt)
 
 
-@posted
-def again(request: PersonRequest, pk: int) -> HttpResponse:
+@form_view
+def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
     """Repeat the message of a turn: a new turn, with the old one collapsed above it. 409 if that is not possible."""
-    return _anew(request, pk, again_prompt)
+    return _start_after(request, pk, again_prompt)
 
 
-def _anew(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
+def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
     prompt = _prompt(request, pk)
     try:
         found = _conversation(request, prompt.conversation_id)
         start(prompt.pk, request.user)
     except (Http404, ObjectDoesNotExist):
-        return _gone(request, prompt.conversation_id, Message(request.POST))
+        return _answer_deleted(request, prompt.conversation_id, Message(request.POST))
     except REFUSED as error:
-        return _answer(request, found, Composer(_action(found), problem=str(error)), NOT_NOW.get(type(error), 409))
+        return _answer(
+            request, found, Composer(_message_url(found), problem=str(error)), REFUSAL_STATUS.get(type(error), 409)
+        )
     return _answer(request, found)
 
 
-@posted
-def name(request: PersonRequest, pk: int) -> HttpResponse:
+@form_view
+def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Rename a conversation. If the title is refused: 400, with the title as it was typed."""
     found, title = _conversation(request, pk), request.POST.get("title", "")
     try:
@@ -180,7 +186,7 @@ def name(request: PersonRequest, pk: int) -> HttpResponse:
         context = {"conversation": found, "renaming": renaming, "oob": True}
         return render(request, "conversations/dock/menu.html", context, status=400)
     if request.htmx:
-        return HttpResponse(fragment(request.user, found, stands_at(request)))
+        return HttpResponse(fragment(request.user, found, page_seq(request)))
     return redirect(found)
 
 
@@ -195,23 +201,23 @@ def _prompt(request: PersonRequest, pk: int) -> Prompt:
     return get_object_or_404(Prompt.objects.visible_to(request.user), pk=pk)
 
 
-def _gone(request: PersonRequest, pk: int, message: Message) -> HttpResponse:
+def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpResponse:
     """Answer the form of whoever deleted this conversation: 410, with the text kept for a new one.
 
     Raises Http404 for everybody else.
     """
-    erased_by(request.user, pk)
-    kept = _kept(reverse("start"), message, DELETED)
+    own_erasure(request.user, pk)
+    kept = _refused_composer(reverse("start"), message, DELETED)
     if request.htmx:
         return HttpResponse(list_html(request.user.pk) + answer_html(kept, fresh=False), status=410)
     return _empty(request, kept, one_pane="thread", status=410)
 
 
-def _kept(action: str, message: Message, problem: Exception | str) -> Composer:
+def _refused_composer(action: str, message: Message, problem: Exception | str) -> Composer:
     return Composer(action, message.text, message.tier, str(problem), message.brought)
 
 
-def _action(conversation: Conversation) -> str:
+def _message_url(conversation: Conversation) -> str:
     return reverse("say", args=[conversation.pk])
 
 
@@ -228,8 +234,8 @@ def _answer(
     `composer`: what should stay in it; `fresh`: give it a new key, because the page's key belongs to another message.
     """
     if request.htmx:
-        shown = composer or Composer(_action(conversation))
-        html = fragment(request.user, conversation, stands_at(request))
+        shown = composer or Composer(_message_url(conversation))
+        html = fragment(request.user, conversation, page_seq(request))
         return HttpResponse(html + answer_html(shown, fresh=fresh or composer is None), status=status)
     if composer is None:
         return redirect(f"{conversation.get_absolute_url()}#now")
@@ -237,7 +243,7 @@ def _answer(
 
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
-    context = {"composer": composer, "done": done(request)} | _frame(request)
+    context = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
@@ -262,10 +268,10 @@ def _thread(
         "earlier": bool(turns) and _any_before(turns[0].prompt),
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
-        "composer": composer or Composer(_action(conversation)),
+        "composer": composer or Composer(_message_url(conversation)),
         "renaming": renaming or {},
     }
-    return render(request, "conversations/thread.html", context | _frame(request), status=status)
+    return render(request, "conversations/thread.html", context | _sidebar_context(request), status=status)
 
 
 def _any_before(prompt: Prompt) -> bool:
@@ -279,7 +285,7 @@ def _turns_wanted(request: HttpRequest) -> int:
     return max(int(wanted), 1) if wanted.isascii() and wanted.isdigit() and len(wanted) < 7 else TURNS_MOST
 
 
-def _frame(request: PersonRequest) -> dict[str, Any]:
+def _sidebar_context(request: PersonRequest) -> dict[str, Any]:
     """Return the context of the sidebar."""
     searched, archived = request.GET.get("q", "").strip(), "archived" in request.GET
     return {"sidebar": sidebar(request.user, searched, archived=archived)}

@@ -11,7 +11,7 @@ from agents.plugins.show.figures import Chart
 from conversations.display.faithful import plain
 from conversations.pages.drawing.labels import Label, labels
 from conversations.pages.drawing.numerals import figures, tick_labels
-from conversations.pages.drawing.scale import Scale, reach, ticks
+from conversations.pages.drawing.scale import Scale, axis_of, ticks
 
 ROWS_MOST = 12
 """The maximum number of horizontal bars, which have their figures next to them; more become vertical bars."""
@@ -61,7 +61,7 @@ class Band:
     title: str
 
 
-class Drawing:
+class DrawnChart:
     """A chart drawn from a tool's data. Raises pydantic's ValidationError if the data is not a chart."""
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -81,17 +81,17 @@ class Drawing:
         return named if len(named) > 1 else []
 
     @cached_property
-    def _reach(self) -> Scale:
-        return reach(self.values, from_zero=self.chart.kind == "bar")
+    def _axis(self) -> Scale:
+        return axis_of(self.values, from_zero=self.chart.kind == "bar")
 
     @cached_property
     def _ticks(self) -> list[float]:
-        return ticks(self._reach)
+        return ticks(self._axis)
 
     @cached_property
     def scale(self) -> Scale:
         """The axis of the values: for horizontal bars just their range, otherwise from tick to tick."""
-        return self._reach if self.lying else Scale(self._ticks[0], self._ticks[-1])
+        return self._axis if self.lying else Scale(self._ticks[0], self._ticks[-1])
 
     @property
     def zero(self) -> str:
@@ -104,12 +104,12 @@ class Drawing:
     @property
     def rows(self) -> Iterator[tuple[str, list[BarRow]]]:
         """Each label with its bars."""
-        told = figures(self.values, unit=self.chart.unit)
+        texts = figures(self.values, unit=self.chart.unit)
         for at, label in enumerate(self.chart.labels):
             yield (
                 label,
                 [
-                    BarRow(self._lying(number, one.values[at]), one.name, told[(number - 1) * self.count + at])
+                    BarRow(self._lying(number, one.values[at]), one.name, texts[(number - 1) * self.count + at])
                     for number, one in enumerate(self.chart.series, 1)
                 ],
             )
@@ -123,8 +123,8 @@ class Drawing:
     @property
     def marks(self) -> list[tuple[str, str]]:
         """The ticks of the axis from the top down, each with its text."""
-        told = zip(self._ticks, tick_labels(self._ticks), strict=True)
-        return [(_percent(100 - self.scale.at(tick)), text) for tick, text in told][::-1]
+        texts = zip(self._ticks, tick_labels(self._ticks), strict=True)
+        return [(_percent(100 - self.scale.at(tick)), text) for tick, text in texts][::-1]
 
     @property
     def labels(self) -> list[Label]:
@@ -157,9 +157,9 @@ class Drawing:
     @property
     def bands(self) -> Iterator[Band]:
         """The tooltips of the chart, one for each label."""
-        for at, (label, *told) in enumerate(self.table):
-            named = zip((one.name for one in self.chart.series), told, strict=True)
-            said = ", ".join(f"{name} {figure}" for name, figure in named) if self.legend else told[0]
+        for at, (label, *texts) in enumerate(self.table):
+            named = zip((one.name for one in self.chart.series), texts, strict=True)
+            said = ", ".join(f"{name} {figure}" for name, figure in named) if self.legend else texts[0]
             title = f"{label}: {said} {self.chart.unit}".rstrip()
             yield Band(_percent(at * self._band), _percent(self._band), plain(title))
 

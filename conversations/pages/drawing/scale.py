@@ -30,7 +30,7 @@ class Scale:
         return min(100.0, max(0.0, (value - self.low) / (self.high - self.low) * 100))
 
 
-def reach(values: Iterable[float], *, from_zero: bool) -> Scale:
+def axis_of(values: Iterable[float], *, from_zero: bool) -> Scale:
     """Return the axis for these values. It includes zero if asked to, if zero is near, or if all values are equal."""
     plain = [0.0 if abs(value) < TINY else value for value in values]
     low, high = min(plain), max(plain)

@@ -34,7 +34,7 @@ class TableColumn:
         return all(len(cell) <= WORD_MOST and " " not in cell for cell in self.cells if cell)
 
 
-class Sheet:
+class DrawnTable:
     """A table drawn from a tool's data. Raises pydantic's ValidationError if the data is not a table."""
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -52,8 +52,8 @@ class Sheet:
 def _column(name: str, cells: list[Any]) -> TableColumn:
     there = [cell for cell in cells if cell is not None and cell != ""]
     if there and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in there):
-        told = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
-        return TableColumn(name, True, [None if cell in (None, "") else next(told) for cell in cells])
+        formatted = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
+        return TableColumn(name, True, [None if cell in (None, "") else next(formatted) for cell in cells])
     texts = [_text(cell) for cell in cells]
     return TableColumn(name, _are_numbers([text for text in texts if text is not None]), texts)
 

@@ -22,7 +22,7 @@ def slug(path: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", "-", path)
 
 
-def standing(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
+def drafts_of(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
     """Return the drafts of these prompts, by prompt and path."""
     found: dict[int, dict[str, Draft]] = {}
     for draft in Draft.objects.filter(prompt__in=[prompt.pk for prompt in prompts]).order_by("pk"):
@@ -94,7 +94,7 @@ class Prose:
         return first, [(self.piece(n), pieces[n]) for n in range(first, len(pieces))]
 
 
-def prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
+def grow_prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
     """Return a draft as prose. Prose in `kept` is extended, so that its finished pieces are not rendered again."""
     name, era = f"d-{draft.prompt_id}-{slug(draft.path)}", (draft.fence, draft.attempt)
     if name not in kept or kept[name].era != era:

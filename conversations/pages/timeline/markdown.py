@@ -34,7 +34,7 @@ class Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Return the image's text, marked as not shown."""
         words = self.renderInlineAsText(tokens[idx].children or [], options, env)
-        said = f"Picture, not shown: {words}" if words else "Picture, not shown"
+        said = f"Image not shown: {words}" if words else "Image not shown"
         return f'<span class="not-shown">[{_escaped(said)}]</span>'
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:

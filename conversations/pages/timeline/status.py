@@ -11,20 +11,20 @@ from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent
 
 FAILURES = {
-    "max_rounds": "It used all the rounds it was given.",
-    "timeout": "It ran as long as it was allowed to.",
-    "quota": "The tokens of the last 24 hours are used up.",
+    "max_rounds": "It used all of its rounds.",
+    "timeout": "It reached its time limit.",
+    "quota": "The token limit for 24 hours is used up.",
     "parse_failures": "The model's answers could not be read.",
     "model_error": "The model did not answer.",
-    "internal_error": "Something in this site went wrong.",
-    "crash_loop": "The worker was lost again and again at the same place.",
+    "internal_error": "An internal error occurred.",
+    "crash_loop": "The worker crashed repeatedly at the same place.",
 }
 """Why a turn failed, if its own record does not say."""
 ADVICE = {
-    "max_rounds": "Going on gives it as many rounds again.",
-    "timeout": "Going on gives it as much time again.",
-    "quota": "It can go on once fewer were used in 24 hours; your account says how many there are.",
-    "parse_failures": "Asking again may help; so may the other model tier.",
+    "max_rounds": "Continuing gives it as many rounds again.",
+    "timeout": "Continuing gives it as much time again.",
+    "quota": "It can continue once your usage in 24 hours is below the limit. Your account page shows both.",
+    "parse_failures": "Trying again may help, and so may the other model tier.",
 }
 """What the reader can do about it, if the buttons do not make that clear."""
 GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
@@ -57,7 +57,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
     return Status(
         prompt.state,
         prompt.ended_at or prompt.created_at,
-        because=(because or FAILURES.get(why, "It ended before it was done.")) if failed else "",
+        because=(because or FAILURES.get(why, "It ended before it was finished.")) if failed else "",
         advice=ADVICE.get(why, "") if failed else "",
         kept=kept,
         rounds=prompt.rounds,

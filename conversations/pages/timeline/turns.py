@@ -25,7 +25,7 @@ from conversations.models import Conversation, Draft, File, Output, Prompt, Reda
 from conversations.models.erasure import message_gone
 from conversations.pages.timeline.activity import Activity, ActivityEntry
 from conversations.pages.timeline.blocks import Block, Status
-from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, standing
+from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
@@ -141,7 +141,7 @@ class TimelineTurn:
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
     """Return the last turns of a conversation, oldest first, as this reader sees them."""
-    return turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
+    return build_turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
 
 
 def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
@@ -159,15 +159,16 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     return known.annotate(before=before, repeated=repeated, gone=message_gone())
 
 
-def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
+def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """Return these prompts as turns, with their blocks."""
     rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
-    for shown in read(list(rows), reader):
+    for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
-    drafts, spent = standing(prompts), spent_by(prompts)
+    drafts, spent = drafts_of(prompts), spent_by(prompts)
     return [
-        turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}, spent.get(prompt.pk)) for prompt in prompts
+        build_turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}, spent.get(prompt.pk))
+        for prompt in prompts
     ]
 
 
@@ -176,7 +177,7 @@ def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
     return of_prompts([prompt.pk for prompt in prompts if prompt.ended and prompt.rounds])
 
 
-def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
+def read_outputs(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
     """Return these outputs as this reader sees them. Names and files are looked up once for all."""
     gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
     entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
@@ -206,7 +207,7 @@ def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, Fil
     return ShownOutput(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
 
 
-def turn(
+def build_turn(
     prompt: Prompt,
     shown: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
@@ -219,29 +220,29 @@ def turn(
     """
     at = {one.entry.position: one for one in shown}
     entries = reading_order(one.entry for one in at.values())
-    last = _last_words(entries) if prompt.state == State.FAILED else None
+    last = _failure_message(entries) if prompt.state == State.FAILED else None
     blocks = list(_blocks(prompt, [at[entry.position] for entry in entries if entry is not last], drafts))
     if not prompt.visible:
         blocks = [block for block in blocks if block.card]
         waits = any(block.card.pending for block in blocks if block.card)
         return TimelineTurn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
-    if prompt.stop_reason == "terminate" and (came := _came(prompt, entries)):
+    if prompt.stop_reason == "terminate" and (came := _final_result(prompt, entries)):
         blocks.append(came)
     if not prompt.ended:
         calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
-        blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
+        blocks += [_prose(grow_prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.activity is not None and (activity := blocks[status.activity].activity):
         blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
     return TimelineTurn(prompt, blocks, status)
 
 
-def _last_words(entries: Sequence[Entry]) -> TextOutput | None:
+def _failure_message(entries: Sequence[Entry]) -> TextOutput | None:
     """Return the system's message about a failure. It is shown in the status only."""
     return next((e for e in reversed(entries) if isinstance(e, TextOutput) and e.role_hint == "system"), None)
 
 
-def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
+def _final_result(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
     """Return the result of the last call as a block, if that is the answer: nothing else shows it."""
     last = next((e for e in reversed(entries) if isinstance(e, ToolOutput) and e.result.type == "success"), None)
     words = result_text(last) if last else ""
@@ -252,7 +253,7 @@ def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
 
 def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
     """Yield the blocks: a gate, text or file on its own; neighbouring calls and reasoning as one activity."""
-    places, tries = _places(shown), _tries(shown)
+    places, tries = _numbers_in_batch(shown), _retry_numbers(shown)
     collapsed: list[ShownOutput] = []
     for one in shown:
         if one.card is None and one.entry.type in COLLAPSED:
@@ -266,7 +267,7 @@ def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, D
         yield _collapsed(prompt, collapsed, drafts, tries)
 
 
-def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
+def _numbers_in_batch(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
     """Return the number of each gate among those of the same answer, and how many these are."""
     batches: dict[str, list[int]] = {}
     for one in shown:
@@ -275,7 +276,7 @@ def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
     return {at: (n, len(batch)) for batch in batches.values() for n, at in enumerate(batch, 1)}
 
 
-def _tries(shown: Iterable[ShownOutput]) -> dict[int, int]:
+def _retry_numbers(shown: Iterable[ShownOutput]) -> dict[int, int]:
     """Return the number of each unreadable answer in a row of such answers, from 1."""
     found: dict[int, int] = {}
     row = 0

@@ -39,7 +39,7 @@ class SentEvent(NamedTuple):
         return self  # it is immutable, and a channel layer copies what it sends
 
 
-class Telling:
+class EventReader:
     """Reads the recorded events of a conversation that come after the step `after`."""
 
     def __init__(self, conversation: int, after: int) -> None:
@@ -56,18 +56,18 @@ class Telling:
         rows = StepRow.objects.filter(conversation=self.conversation, seq__gt=self.at).order_by("seq")
         steps, more = _some(rows if until is None else rows.filter(seq__lte=until))
         try:
-            told = self._told(steps)
+            sent = self._read_events(steps)
         except BaseException:
             self._folds.clear()  # they may be ahead of `at`
             raise
         self.at = steps[-1][1].id if steps else min(self.at, _present(self.conversation))
         self.more = more
-        return told
+        return sent
 
-    def _told(self, steps: Sequence[Numbered]) -> list[SentEvent]:
+    def _read_events(self, steps: Sequence[Numbered]) -> list[SentEvent]:
         by_step = [self._events(prompt, step) for prompt, step in steps]
         details = _Details([event for events in by_step for event in events])
-        return [told for events in by_step for told in details.tell(events)]
+        return [sent for events in by_step for sent in details.tell(events)]
 
     def _events(self, prompt: int, step: Step) -> list[Event]:
         if prompt not in self._folds:
@@ -119,7 +119,8 @@ class _Details:
         known = [(event, self._public(event)) for event in events]
         shown = [(event, public) for event, public in known if public is not None]
         return [
-            _told(event, public, last=number == len(shown)) for number, (event, public) in enumerate(shown, start=1)
+            _sent_event(event, public, last=number == len(shown))
+            for number, (event, public) in enumerate(shown, start=1)
         ]
 
     def _public(self, event: Event) -> dict[str, JSON] | None:
@@ -148,7 +149,7 @@ def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     return {(prompt, position): pk for prompt, position, pk in rows}
 
 
-def _told(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
+def _sent_event(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
     if last:
         public["id"] = event.seq
     return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))

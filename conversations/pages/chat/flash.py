@@ -14,24 +14,24 @@ KINDS = ARCHIVED, DELETED = "archived", "deleted"
 
 
 @dataclass(frozen=True)
-class Done:
+class Flash:
     """`archived` is the id of the archived conversation, which can be undone; otherwise `deleted` is a title."""
 
     archived: int = 0
     deleted: str = ""
 
 
-def say_archived(request: HttpRequest, conversation: Conversation) -> None:
+def flash_archived(request: HttpRequest, conversation: Conversation) -> None:
     """Let the next list say that this conversation was archived, with a button to undo it."""
     messages.info(request, str(conversation.pk), extra_tags=ARCHIVED)
 
 
-def say_deleted(request: HttpRequest, title: str) -> None:
+def flash_deleted(request: HttpRequest, title: str) -> None:
     """Let the next list say that the conversation with this title was deleted."""
     messages.info(request, title, extra_tags=DELETED)
 
 
-def done(request: HttpRequest) -> Done | None:
+def take_flash(request: HttpRequest) -> Flash | None:
     """Return the last message that was not shown yet, and discard it. Messages of other pages are kept for them."""
     said = list(messages.get_messages(request))
     for message in said:
@@ -41,4 +41,4 @@ def done(request: HttpRequest) -> Done | None:
     if not told:
         return None
     kind, what = told[-1]
-    return Done(archived=int(what)) if kind == ARCHIVED else Done(deleted=what)
+    return Flash(archived=int(what)) if kind == ARCHIVED else Flash(deleted=what)
