@@ -1,1 +1,1 @@
-"""The HTTP API: everything a page can do, a program can."""
+"""The REST API: a program can do everything a page can."""

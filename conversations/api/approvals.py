@@ -10,9 +10,9 @@ from agents.engine import decisions
 from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
-from conversations.api.describe import APPROVALS, described
+from conversations.api.describe import APPROVALS, operation
 from conversations.api.errors import Invalid, RequestRefused, error_json, refusal
-from conversations.api.paging import page_of
+from conversations.api.paging import paginate
 from conversations.api.views import ApiView
 from conversations.approvals.many import DecisionOutcome, WantedDecision, decide_many
 from conversations.approvals.permissions import shown_to
@@ -23,67 +23,67 @@ ALL = "all"
 
 
 class Approvals(ApiView):
-    """The list."""
+    """The list of approvals."""
 
-    @described("List approvals", shapes.ApprovalPage, parameters=APPROVALS)
+    @operation("List approvals", shapes.ApprovalPage, parameters=APPROVALS)
     def get(self, request: Request) -> Response:
-        """What people were asked: your own turns' approvals; all, if you may decide for others.
+        """List what people were asked about: in your own turns, or in all turns if you may decide for others.
 
-        `state` is `pending` unless it is given; those that wait are listed oldest first, others newest first.
+        `state` defaults to `pending`. Pending approvals are listed oldest first, all others newest first.
         """
         state = request.query_params.get("state", GateState.PENDING)
         if state not in (*GateState.values, ALL):
-            raise Invalid({"state": [f"Choose one of {', '.join((*GateState.values, ALL))}."]})
+            raise Invalid({"state": [f"Choose one of: {', '.join((*GateState.values, ALL))}."]})
         found = _gates(request) if state == ALL else _gates(request).filter(gate=state)
         order = ("asked_at", "pk") if state == GateState.PENDING else ("-asked_at", "-pk")
-        return page_of(request, found.order_by(*order), gate_json, "data")
+        return paginate(request, found.order_by(*order), gate_json, "data")
 
 
 class OneApproval(ApiView):
     """One approval."""
 
-    @described("Get an approval", shapes.Approval)
+    @operation("Get an approval", shapes.Approval)
     def get(self, request: Request, pk: int) -> Response:
-        """One call that a person was asked about, as it stands now."""
+        """Return one call that a person was asked about, in its current state."""
         return Response(gate_json(_gates(request).get(pk=pk)))
 
 
 class ApproveOne(ApiView):
-    """Yes."""
+    """Approving one call."""
 
     scope = Scope.DECIDE
 
-    @described("Approve a call", shapes.Approval, request=Approve)
+    @operation("Approve a call", shapes.Approval, request=Approve)
     def post(self, request: Request, pk: int) -> Response:
-        """Approve a call, as it was shown or with an input of your own. 409 with its present state if it changed."""
+        """Approve a call, as it was shown or with your own input. 409 with its current state if it changed."""
         body = read(request, Approve)
         if body.remember:
-            raise Invalid({"remember": ["Nothing can be remembered yet: approve each call."]})
-        return _decided(request, WantedDecision(pk, decisions.Decision.APPROVE, body.digest, body.note, body.input))
+            raise Invalid({"remember": ["Remembering is not supported yet: approve each call."]})
+        return _decide_one(request, WantedDecision(pk, decisions.Decision.APPROVE, body.digest, body.note, body.input))
 
 
 class RejectOne(ApiView):
-    """No."""
+    """Rejecting one call."""
 
     scope = Scope.DECIDE
 
-    @described("Reject a call", shapes.Approval, request=Reject)
+    @operation("Reject a call", shapes.Approval, request=Reject)
     def post(self, request: Request, pk: int) -> Response:
         """Reject a call. It never runs; the agent is told the reason and goes on."""
         body = read(request, Reject)
-        return _decided(request, WantedDecision(pk, decisions.Decision.REJECT, body.digest, body.reason))
+        return _decide_one(request, WantedDecision(pk, decisions.Decision.REJECT, body.digest, body.reason))
 
 
 class DecideTogether(ApiView):
-    """Several at once."""
+    """Deciding several approvals."""
 
     scope = Scope.DECIDE
 
-    @described("Decide several", shapes.Verdicts, request=Decisions)
+    @operation("Decide several", shapes.Verdicts, request=Decisions)
     def post(self, request: Request) -> Response:
-        """Decide at most 20 approvals, each for itself: the answer is 200, with a verdict for each in their order.
+        """Decide at most 20 approvals, each on its own. The answer is 200, with a verdict for each, in the same order.
 
-        Those that are approved must be of one risk: otherwise nothing is decided (400 `mixed_risk`).
+        All that are approved must have the same risk; otherwise nothing is decided (400 `mixed_risk`).
         """
         wanted = read(request, Decisions).root
         shown = set(_gates(request).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
@@ -91,16 +91,16 @@ class DecideTogether(ApiView):
             WantedDecision(d.id, d.decision, d.digest, d.reason, d.input, d.answer) for d in wanted if d.id in shown
         ]
         verdicts = iter(decide_many(asked, request.user, "api"))
-        return Response({"results": [_verdict(d, next(verdicts) if d.id in shown else None) for d in wanted]})
+        return Response({"results": [_verdict_json(d, next(verdicts) if d.id in shown else None) for d in wanted]})
 
 
 def _gates(request: Request) -> QuerySet[Output]:
-    """What this person may see of all that people were asked."""
+    """Return the gates that this user may see."""
     return shown_to(request.user, Output.objects.gates()).select_related("conversation__owner")
 
 
-def _decided(request: Request, wanted: WantedDecision) -> Response:
-    """The approval after its decision. Raises DecisionRefused, and DoesNotExist where it is not theirs to see."""
+def _decide_one(request: Request, wanted: WantedDecision) -> Response:
+    """Decide, and return the approval. Raises DecisionRefused, and DoesNotExist if the user may not see it."""
     _gates(request).get(pk=wanted.output_id)
     (verdict,) = decide_many([wanted], request.user, "api")
     if verdict.refused:
@@ -108,11 +108,11 @@ def _decided(request: Request, wanted: WantedDecision) -> Response:
     return Response(gate_json(_gates(request).get(pk=wanted.output_id)))
 
 
-def _verdict(wanted: Decision, verdict: DecisionOutcome | None) -> dict[str, JSON]:
-    """What one decision came to: `approval` as it stands now, or `error`. None: there is no such approval for them."""
+def _verdict_json(wanted: Decision, verdict: DecisionOutcome | None) -> dict[str, JSON]:
+    """Return one verdict: the current `approval`, or an `error`. None means that the user may see no such approval."""
     if verdict and verdict.output:
         return {"id": wanted.id, "status": 200, "approval": gate_json(verdict.output)}
     refused = refusal(verdict.refused) if verdict and verdict.refused else None
     refused = refused or RequestRefused(404, "not_found", "There is no such approval, or it is not yours to see.")
-    told = error_json(refused.code, str(refused.detail), **refused.details)
-    return {"id": wanted.id, "status": refused.status_code, **told}
+    error_body = error_json(refused.code, str(refused.detail), **refused.details)
+    return {"id": wanted.id, "status": refused.status_code, **error_body}

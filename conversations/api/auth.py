@@ -1,4 +1,4 @@
-"""Who asks: a key, or somebody's session; and what the key may be used for."""
+"""Authentication by API key or session, and what a key may be used for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rest_framework.request import Request
 from conversations.accounts.keys import SCHEME, allows, key_from_header
 from conversations.models import ApiKey, Scope
 
-BAD_KEY = "This key is not known, or it was revoked or has expired: make a new one on your account page."
+BAD_KEY = "This key is unknown, revoked or expired: create a new one on your account page."
 
 
 class KeyAuthentication(BaseAuthentication):  # type: ignore[misc]
-    """`Authorization: Bearer <key>`. Where the header is there, no cookie counts."""
+    """`Authorization: Bearer <key>`. If the header is present, cookies are ignored."""
 
     def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
-        """The key's user and the key; None where the header speaks of no key. Raises AuthenticationFailed."""
+        """Return the user of the key, and the key; None if the header has no key. Raises AuthenticationFailed."""
         header = get_authorization_header(request).decode("latin-1")
         if header.partition(" ")[0].lower() != SCHEME:
             return None
@@ -29,19 +29,19 @@ class KeyAuthentication(BaseAuthentication):  # type: ignore[misc]
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:
-        """What a 401 asks for."""
+        """Return the WWW-Authenticate header of a 401."""
         return SCHEME.title()
 
 
-class Allowed(BasePermission):  # type: ignore[misc]
-    """Somebody who is known, with a key that may be used for this. To read is part of every key."""
+class HasScope(BasePermission):  # type: ignore[misc]
+    """Allows users who are signed in, and keys with the scope that the request needs. Every key may read."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the request may go on; a session may do what its person may."""
+        """Whether the request is allowed. A session may do whatever its user may."""
         if not (request.user and request.user.is_authenticated):
             return False
         if not isinstance(request.auth, ApiKey):
             return True
         wanted: Scope = Scope.READ if request.method in SAFE_METHODS else view.scope
-        self.message = f"This key has no scope {wanted.value!r}: make one that has it on your account page."
+        self.message = f"This key lacks the scope {wanted.value!r}: create one that has it on your account page."
         return allows(request.auth, wanted)

@@ -1,7 +1,7 @@
-"""What clients send: JSON with nothing in it that cannot be kept, or a form with files; and the shape of each body.
+"""Request bodies: strict JSON, or a form with files, and the model of each body.
 
-Values of JSON are taken as they are: "true" is no boolean and 1 no text. A field that is not known is refused, because
-a name that was mistyped must not be taken for one that was left out.
+JSON values are not converted: "true" is not a boolean and 1 is not a string. Unknown fields are refused, so that a
+misspelled name is not taken for one that was left out.
 """
 
 from __future__ import annotations
@@ -28,49 +28,49 @@ from conversations.prompts.listing import TITLE_MOST
 
 B = TypeVar("B", bound=BaseModel)
 FILES = "files"
-"""The field of a form that holds files."""
+"""The name of the form field that holds files."""
 DEPTH_MOST = 50
-"""Levels of lists and objects in a body. Tools take no deeper input."""
+"""The maximum nesting of lists and objects in a body. Tools accept no deeper input."""
 
 
 class StrictJSON(BaseParser):  # type: ignore[misc]
-    """A body of JSON, of DATA_UPLOAD_MAX_MEMORY_SIZE bytes at most."""
+    """A JSON body of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes."""
 
     media_type = "application/json"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
-        """The value. Raises ParseError, TooLarge."""
+        """Return the parsed value. Raises ParseError, TooLarge."""
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         content = stream.read(most + 1)
         if len(content) > most:
-            raise TooLarge(f"A body has {most:,} bytes at most.")
+            raise TooLarge(f"The body may have at most {most:,} bytes.")
         try:
             value = json.loads(content.decode(), parse_constant=_refuse)
         except RecursionError as error:
             raise ParseError(f"The body is nested deeper than {DEPTH_MOST} levels.") from error
         except ValueError as error:
-            raise ParseError(f"The body is no valid JSON: {error}.") from error
+            raise ParseError(f"The body is not valid JSON: {error}.") from error
         _check(value)
         return value
 
 
 class MultipartBody(MultiPartParser):  # type: ignore[misc]
-    """A body of multipart/form-data: fields of text, and files."""
+    """A body of multipart/form-data: text fields and files."""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
-        """Fields and files. Raises ParseError."""
+        """Return fields and files. Raises ParseError."""
         try:
             return super().parse(stream, media_type, context)
         except ParseError as error:
-            raise ParseError("The body is no form: its parts cannot be told apart.") from error
+            raise ParseError("The body is not a valid form: its parts cannot be read.") from error
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _check(value: Any) -> None:
-    """Raise ParseError for what is nested too deep, or no text that a database takes."""
+    """Raise ParseError if the value is nested too deep, or contains text that a database does not store."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -91,25 +91,25 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ParseError("The body has half of a surrogate pair in it, which is no character.") from error
+        raise ParseError("The body contains half of a surrogate pair, which is not a character.") from error
 
 
 def read(request: Request, shape: type[B]) -> B:
-    """The body of a request as `shape`. Raises Invalid, naming each field that is wrong, and what the parser raises.
+    """Return the request's body as a `shape`. Raises Invalid with each wrong field, and what the parser raises.
 
-    A request without a body sends the empty object. Of a form the fields are read; its files are `files_of` it.
+    A request without a body counts as an empty object. Of a form only the fields are read: see `uploaded_files`.
     """
     form = isinstance(request.data, QueryDict)
     try:
         return shape.model_validate(_form(request) if form else request.data, strict=not form)
     except ValidationError as error:
-        raise Invalid(_fields(error)) from None
+        raise Invalid(_errors_by_field(error)) from None
 
 
 def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, all of which are text. Raises Invalid for one that is sent twice, or is no place for it."""
+    """Return the fields of a form, as text. Raises Invalid if one is sent twice, or if files and text are mixed up."""
     wrong = {name: ["Send it once."] for name, values in request.POST.lists() if len(values) > 1}
-    wrong |= {name: ["There is no such file field."] for name in request.FILES if name != FILES}
+    wrong |= {name: ["There is no such field for files."] for name in request.FILES if name != FILES}
     if FILES in request.POST:
         wrong[FILES] = ["Send files here, not text."]
     if wrong:
@@ -117,84 +117,86 @@ def _form(request: Request) -> dict[str, str]:
     return {name: str(value) for name, value in request.POST.items()}
 
 
-def files_of(request: Request) -> list[Upload]:
-    """The files of a form; none where the body is none. Raises BadFile."""
+def uploaded_files(request: Request) -> list[Upload]:
+    """Return the files of a form; an empty list for any other body. Raises BadFile."""
     return read_uploads(request.FILES.getlist(FILES))
 
 
-def _fields(error: ValidationError) -> dict[str, list[str]]:
-    """What is wrong, by the place of the field: "digest", "2.decision"; "" for the whole."""
+def _errors_by_field(error: ValidationError) -> dict[str, list[str]]:
+    """Return the errors by location of the field, e.g. "digest" or "2.decision"; "" for the whole body."""
     fields: dict[str, list[str]] = {}
     for each in error.errors(include_url=False, include_input=False):
-        fields.setdefault(".".join(map(str, each["loc"])), []).append(_SAID.get(each["type"]) or f"{each['msg']}.")
+        fields.setdefault(".".join(map(str, each["loc"])), []).append(_MESSAGES.get(each["type"]) or f"{each['msg']}.")
     return fields
 
 
-_SAID = {
+_MESSAGES = {
     "extra_forbidden": "There is no such field.",
-    "missing": "This is needed.",
-    "model_type": "Send an object.",
-    "nul": "The character NUL cannot be kept.",
+    "missing": "This field is required.",
+    "model_type": "Send a JSON object.",
+    "nul": "The NUL character is not allowed.",
 }
 
 
-def request_key(request: Request) -> str:
-    """The sender's name for this request (`Idempotency-Key`); "" where none was given. Raises Invalid."""
+def idempotency_key(request: Request) -> str:
+    """Return the Idempotency-Key of the request; "" if there is none. Raises Invalid."""
     key: str | None = request.headers.get("Idempotency-Key")
     if key is None:
         return ""
     if not (key.isascii() and key.isprintable() and 1 <= len(key) <= KEY_MOST):
-        raise Invalid({"Idempotency-Key": [f"A key has 1 to {KEY_MOST} visible ASCII characters."]})
+        raise Invalid({"Idempotency-Key": [f"Use 1 to {KEY_MOST} visible ASCII characters."]})
     return key
 
 
 def _no_nul(text: str) -> str:
     if "\x00" in text:
-        raise PydanticCustomError("nul", "The character NUL cannot be kept.")
+        raise PydanticCustomError("nul", "The NUL character is not allowed.")
     return text
 
 
 Text = Annotated[str, AfterValidator(_no_nul)]
 Tier = Literal["normal", "high"]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Of the call as it was shown: `approval.digest`.")]
+Digest = Annotated[
+    str, Field(pattern="^[0-9a-f]{64}$", description="The digest of the call as it was shown: `approval.digest`.")
+]
 
 
 if TYPE_CHECKING:
     PeopleMay = str
-else:  # the words of the table, as the API's description lists them
+else:  # the decisions of the table, listed in the OpenAPI document
     PeopleMay = Literal[tuple(decision.value for decision in PEOPLE_MAY)]
 
 
 class Body(BaseModel):
-    """The base of what a client sends."""
+    """The base of all request bodies."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class NewConversation(Body):
-    """A conversation to be. `system_prompt`: the id or the name of one; left out, the site's default."""
+    """A new conversation. `system_prompt`: the id or name of a system prompt; the site's default if left out."""
 
     title: Annotated[Text, Field(max_length=200)] = ""
     system_prompt: int | Text | None = None
 
 
 class ChangedConversation(Body):
-    """What is to change of a conversation: its title, and whether it is archived. What is left out stays."""
+    """Changes to a conversation: its title, and whether it is archived. Fields that are left out stay unchanged."""
 
     title: Annotated[Text, Field(max_length=TITLE_MOST)] | None = None
     archived: bool | None = None
 
 
 class Erase(Body):
-    """Why the conversation is deleted; it stays on record."""
+    """Why the conversation is deleted. The reason stays on record."""
 
     reason: Annotated[Text, Field(max_length=REASON_MOST)] = ""
 
 
 class NewPrompt(Body):
-    """What is said, and the tier of the model that answers.
+    """A message, and the tier of the model that should answer it.
 
-    Staff may leave the input out: then the system starts the turn, and it queues; and have the turn not shown.
+    Staff may leave out the input: the system then starts the turn, in a queue. Staff may also hide the turn.
     """
 
     input: Text | None = None
@@ -203,7 +205,7 @@ class NewPrompt(Body):
 
 
 class NewPromptWithFiles(NewPrompt):
-    """The same as a form, with files; the input may then be left out. They lie in the workspace when the turn runs."""
+    """The same as a form, with files. The input may be left out. The files are in the workspace when the turn runs."""
 
     files: list[bytes] = Field(default=[], max_length=FILES_MOST)
 
@@ -215,17 +217,17 @@ class Stop(Body):
 
 
 class NoFields(Body):
-    """Nothing is to be said: the empty object, or no body."""
+    """An empty object, or no body."""
 
 
 class GoOn(Body):
-    """The tier for the rest; left out, that of the turn."""
+    """The model tier for the rest of the turn; if left out, the tier of the turn so far."""
 
     model: Tier | None = None
 
 
 class Approve(Body):
-    """Approve a call. `input`: with this in the place of the agent's input."""
+    """Approve a call. `input` replaces the agent's input."""
 
     digest: Digest
     input: dict[str, Any] | None = None
@@ -234,14 +236,14 @@ class Approve(Body):
 
 
 class Reject(Body):
-    """Reject a call. The agent is told why."""
+    """Reject a call. The agent is told the reason."""
 
     digest: Digest
     reason: Annotated[Text, Field(max_length=2000)] = ""
 
 
 class Decision(Body):
-    """One decision of several. Which are possible depends on `approval.ask`."""
+    """One of several decisions. `approval.ask` determines which ones are possible."""
 
     id: Annotated[int, Field(ge=1, lt=2**63)]
     digest: Digest
@@ -252,4 +254,4 @@ class Decision(Body):
 
 
 class Decisions(RootModel[Annotated[list[Decision], Field(min_length=1, max_length=TOGETHER_MOST)]]):
-    """Several decisions: more than these are signed without being read."""
+    """Several decisions. Their number is limited, because nobody reads a longer list."""

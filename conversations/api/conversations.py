@@ -1,4 +1,4 @@
-"""Conversations: those of whoever asks."""
+"""Conversations of the user who makes the request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rest_framework.response import Response
 from agents.models import SystemPrompt
 from conversations.api import shapes
 from conversations.api.bodies import ChangedConversation, Erase, NewConversation, read
-from conversations.api.describe import CONVERSATIONS, described
+from conversations.api.describe import CONVERSATIONS, operation
 from conversations.api.errors import Invalid, RequestRefused
-from conversations.api.paging import page_together
+from conversations.api.paging import paginate_together
 from conversations.api.views import ApiView
 from conversations.display.json import conversation_json, conversations_json
 from conversations.display.search import search
@@ -21,40 +21,40 @@ from conversations.models import Conversation
 from conversations.prompts.listing import archive, put_back, rename
 from conversations.prompts.start import start_conversation
 
-NO_KEY = "A conversation alone takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
+NO_KEY = "Creating a conversation takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
 FOUND_MOST = 200
-"""Conversations that a search finds."""
+"""The maximum number of conversations that a search returns."""
 
 
 class Conversations(ApiView):
-    """The list, and new ones."""
+    """The list of conversations; creating one."""
 
-    @described("List conversations", shapes.ConversationPage, parameters=CONVERSATIONS)
+    @operation("List conversations", shapes.ConversationPage, parameters=CONVERSATIONS)
     def get(self, request: Request) -> Response:
-        """The conversations you own, those that something was last said in first."""
-        return page_together(request, _listed(request).order_by("-updated_at", "-pk"), conversations_json)
+        """List the conversations you own, most recently updated first."""
+        return paginate_together(request, _requested(request).order_by("-updated_at", "-pk"), conversations_json)
 
-    @described("Start a conversation", {201: shapes.Conversation}, request=NewConversation)
+    @operation("Start a conversation", {201: shapes.Conversation}, request=NewConversation)
     def post(self, request: Request) -> Response:
-        """A new conversation, in which nothing was said yet."""
+        """Create a conversation without any messages."""
         if "Idempotency-Key" in request.headers:
             raise RequestRefused(400, "key_not_taken", NO_KEY)
         body = read(request, NewConversation)
-        made = start_conversation(request.user, body.title.strip(), _chosen(body.system_prompt))
+        made = start_conversation(request.user, body.title.strip(), _system_prompt(body.system_prompt))
         return Response(conversation_json(made), status=201)
 
 
 class OneConversation(ApiView):
     """One conversation."""
 
-    @described("Get a conversation", shapes.Conversation)
+    @operation("Get a conversation", shapes.Conversation)
     def get(self, request: Request, pk: int) -> Response:
-        """One of the conversations you own."""
+        """Return one of the conversations you own."""
         return Response(conversation_json(_mine(request).get(pk=pk)))
 
-    @described("Change a conversation", shapes.Conversation, request=ChangedConversation)
+    @operation("Change a conversation", shapes.Conversation, request=ChangedConversation)
     def patch(self, request: Request, pk: int) -> Response:
-        """Rename it, put it away, or put it back. A new message in it puts it back too."""
+        """Rename, archive or unarchive a conversation. A new message also unarchives it."""
         found, body = _mine(request).get(pk=pk), read(request, ChangedConversation)
         with transaction.atomic():
             if body.title is not None:
@@ -63,11 +63,11 @@ class OneConversation(ApiView):
                 (archive if body.archived else put_back)(found)
         return Response(conversation_json(found))
 
-    @described("Delete a conversation", {204: None}, request=Erase)
+    @operation("Delete a conversation", {204: None}, request=Erase)
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete it, for good, with all that was said and done in it. Who did it, when and why stays on record.
+        """Permanently delete a conversation and everything in it. Who did it, when and why stays on record.
 
-        409 `turn_in_progress` while a worker is at a turn of it: stop that first.
+        409 `turn_in_progress` while a worker runs a turn of it: stop the turn first.
         """
         found = _mine(request).get(pk=pk)
         try:
@@ -77,16 +77,16 @@ class OneConversation(ApiView):
         return Response(status=204)
 
 
-def _listed(request: Request) -> QuerySet[Conversation]:
-    """Those that are asked for. Raises Invalid."""
-    mine, text, archived = _mine(request), request.query_params.get("search", "").strip(), _flag(request, "archived")
+def _requested(request: Request) -> QuerySet[Conversation]:
+    """Return the conversations that the query asks for. Raises Invalid."""
+    mine, text, archived = _mine(request), request.query_params.get("search", "").strip(), _boolean(request, "archived")
     if archived is not None or not text:
         mine = mine.filter(archived_at__isnull=not archived)
     return mine.filter(pk__in=search(mine, text, FOUND_MOST)) if text else mine
 
 
-def _flag(request: Request, name: str) -> bool | None:
-    """A yes or no of the query; None where it is left out. Raises Invalid."""
+def _boolean(request: Request, name: str) -> bool | None:
+    """Return a boolean of the query; None if it is left out. Raises Invalid."""
     given = request.query_params.get(name)
     if given not in (None, "true", "false"):
         raise Invalid({name: ["Write true or false."]})
@@ -97,11 +97,11 @@ def _mine(request: Request) -> QuerySet[Conversation]:
     return Conversation.objects.visible_to(request.user).select_related("system_prompt")
 
 
-def _chosen(named: int | str | None) -> SystemPrompt | None:
-    """The system prompt of this id or name. Raises Invalid where there is none."""
+def _system_prompt(named: int | str | None) -> SystemPrompt | None:
+    """Return the system prompt with this id or name. Raises Invalid if there is none."""
     if named is None:
         return None
     found = SystemPrompt.objects.filter(**({"pk": named} if isinstance(named, int) else {"name": named})).first()
     if found is None:
-        raise Invalid({"system_prompt": ["There is no system prompt of this id or name."]})
+        raise Invalid({"system_prompt": ["There is no system prompt with this id or name."]})
     return found

@@ -1,4 +1,4 @@
-"""How views describe themselves, for the API's OpenAPI description."""
+"""Describing views in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 SIZE = OpenApiParameter(
     "page_size",
     int,
-    description="How many on a page: 50 unless given, 1 to 200; fewer where they are long. Follow `next`.",
+    description="Results per page, 1 to 200; default 50. A page has fewer if they are long. Follow `next`.",
 )
-LIST = (OpenApiParameter("page", int, description="Which page; 1 is the first."), SIZE)
+LIST = (OpenApiParameter("page", int, description="The number of the page, from 1."), SIZE)
 CONVERSATIONS = (
     OpenApiParameter(
-        "archived", bool, description="Those that were put away, or those that were not; the latter unless you search."
+        "archived",
+        bool,
+        description="Only archived conversations, or only others. By default only others, or both if you search.",
     ),
     OpenApiParameter(
         "search",
         str,
-        description="Words, all of which stand in one title, one message or one text of the agent: the 200 newest.",
+        description="Words that all occur in one title, one message or one text of the agent. Finds the 200 newest.",
     ),
     *LIST,
 )
-STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 for none."), SIZE)
-MOMENT = (OpenApiParameter("at", int, description="The seq of a step; the last one unless given."),)
+STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 if you have none."), SIZE)
+MOMENT = (OpenApiParameter("at", int, description="The seq of a step; by default the last one."),)
 APPROVALS = (
-    OpenApiParameter("state", str, enum=[*GateState.values, "all"], default="pending", description="Where they stand."),
+    OpenApiParameter(
+        "state", str, enum=[*GateState.values, "all"], default="pending", description="The state of the approvals."
+    ),
     *LIST,
 )
 IDEMPOTENCY = (
@@ -41,29 +45,29 @@ IDEMPOTENCY = (
         "Idempotency-Key",
         str,
         OpenApiParameter.HEADER,
-        description="A name of your own for this request, such as a UUID: sent again, it starts nothing twice.",
+        description="Your own identifier for this request, e.g. a UUID. Sending it again starts nothing twice.",
     ),
 )
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 
 ERRORS = {
-    400: "The request cannot be taken: `invalid`, with `fields`, or `malformed`.",
-    401: "Nobody is logged in and no key was sent (`not_authenticated`), or the key is not good (`bad_key`).",
+    400: "The request is not valid: `invalid`, with `fields`, or `malformed`.",
+    401: "You are not signed in and sent no key (`not_authenticated`), or the key is not valid (`bad_key`).",
     403: "You, or your key, may not do this: `forbidden`, `csrf_failed`.",
-    404: "`not_found`: it is not there, or it is not yours.",
-    409: "It is not as you think it is; the error says how it stands.",
-    429: "`throttled`: wait for `retry_after` seconds, as the header Retry-After says too.",
+    404: "`not_found`: it does not exist, or it is not yours.",
+    409: "Conflict with the current state, which the error describes.",
+    429: "`throttled`: wait `retry_after` seconds. The Retry-After header has the same number.",
 }
 
 
-def described(
+def operation(
     title: str,
     answer: Any,
     *,
     request: Any = None,
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[F], F]:
-    """Say what a view takes and answers. `answer`: a shape, or shapes by status; every error has the one shape."""
+    """Document what a view accepts and returns. `answer`: a shape, or shapes by status. Errors share one shape."""
     good: Mapping[Any, Any] = answer if isinstance(answer, dict) else {200: answer}
     errors = {status: OpenApiResponse(shapes.Error, why) for status, why in ERRORS.items() if request or status != 409}
     decorate: Callable[[F], F] = extend_schema(

@@ -1,6 +1,6 @@
-"""The one shape of everything that goes wrong under /api/: `{"error": {"code", "message", ...}}`.
+"""Errors under /api/: all have the shape `{"error": {"code", "message", ...}}`.
 
-Codes are for programs and never change; a message says what to do.
+Codes are for programs and never change; messages say what to do.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from agents.engine.ledger import JSON
 
 ROOT = "/api/"
-NOT_FOUND = "There is nothing at this address, or it is not yours."
-CSRF_MISSING = f"A session's request needs the header X-CSRFToken, with the cookie {settings.CSRF_COOKIE_NAME}."
-FAILED = "Something in the site itself failed. It is in the log."
+NOT_FOUND = "There is nothing at this address, or it is not yours to see."
+CSRF_MISSING = (
+    f"Requests with a session need the X-CSRFToken header, with the value of the cookie {settings.CSRF_COOKIE_NAME}."
+)
+FAILED = "Something went wrong on the server. The details are in its log."
 
 
 class RequestRefused(exceptions.APIException):  # type: ignore[misc]
-    """A request that is not done. `details` stand beside code and message."""
+    """A request that is refused. `details` are returned next to code and message."""
 
     def __init__(self, status: int, code: str, message: str, **details: JSON) -> None:
         super().__init__(message, code)
@@ -47,32 +49,32 @@ class RequestRefused(exceptions.APIException):  # type: ignore[misc]
 
 
 class Invalid(RequestRefused):
-    """Fields of the request that cannot be taken, and why; "" names the whole body."""
+    """A request with invalid fields, and why; "" stands for the whole body."""
 
     def __init__(self, fields: Mapping[str, list[str]]) -> None:
-        told = "; ".join(f"{name or 'body'}: {' '.join(why)}" for name, why in fields.items())
-        super().__init__(400, "invalid", told, fields=dict(fields))
+        error_body = "; ".join(f"{name or 'body'}: {' '.join(why)}" for name, why in fields.items())
+        super().__init__(400, "invalid", error_body, fields=dict(fields))
 
 
 class TooLarge(RequestRefused):
-    """A body that is longer than any that makes sense."""
+    """A body that is longer than the limit."""
 
     def __init__(self, message: str) -> None:
         super().__init__(413, "too_large", message)
 
 
 def error_json(code: str, message: str, **details: JSON) -> dict[str, JSON]:
-    """An error as clients get it."""
+    """Return an error as clients receive it."""
     return {"error": {"code": code, "message": message, **details}}
 
 
 def error_response(status: int, code: str, message: str, **details: JSON) -> JsonResponse:
-    """An error from outside of the REST framework: from an async view, or where no view was found."""
+    """Return an error from outside the REST framework: from an async view, or if no view was found."""
     return JsonResponse(error_json(code, message, **details), status=status)
 
 
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to an exception of a view. None where nobody expected it: it is logged, and `server_error` answers."""
+    """Return the answer to an exception of a view; None for an unexpected one, which is logged, and answered below."""
     refused = refusal(error)
     if refused is None:
         return None
@@ -82,17 +84,17 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
         headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
     if isinstance(error, exceptions.Throttled) and error.wait:
         headers["Retry-After"] = str(int(error.wait) + 1)
-    told = error_json(refused.code, str(refused.detail), **refused.details)
-    return Response(told, refused.status_code, headers=headers)
+    error_body = error_json(refused.code, str(refused.detail), **refused.details)
+    return Response(error_body, refused.status_code, headers=headers)
 
 
 def refusal(error: Exception) -> RequestRefused | None:
-    """What an exception means to a client; None where it is a fault of ours."""
+    """Return what an exception means to a client; None if it is our own fault."""
     return next((mean(error) for kind, mean in _MEANINGS.items() if isinstance(error, kind)), None)
 
 
 def _decision(error: DecisionRefused) -> RequestRefused:
-    """A decision that was not taken. Conflicts tell how the approval stands now."""
+    """Return the error of a refused decision. Conflicts include the current state of the approval."""
     if isinstance(error, Conflict):
         code = "already_decided" if error.code in GateState.values else error.code
         if error.code == "cancelled" and error.output.gate == GateState.PENDING:
@@ -109,7 +111,7 @@ _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
     exceptions.ParseError: ("malformed", ""),
     exceptions.NotAuthenticated: (
         "not_authenticated",
-        "Log in, or send an API key as `Authorization: Bearer <key>`.",
+        "Sign in, or send an API key as `Authorization: Bearer <key>`.",
     ),
     exceptions.AuthenticationFailed: ("bad_key", ""),
     exceptions.PermissionDenied: ("forbidden", ""),
@@ -118,7 +120,7 @@ _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
     exceptions.UnsupportedMediaType: ("unsupported_media_type", "Send JSON, as `Content-Type: application/json`."),
     exceptions.Throttled: ("throttled", ""),
 }
-"""Code, and words in the place of the framework's own."""
+"""The code of each framework exception, and a message that replaces the framework's own."""
 
 
 def _of_framework(error: exceptions.APIException) -> RequestRefused:
@@ -146,18 +148,18 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
     DecisionRefused: _decision,
     Http404: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     ObjectDoesNotExist: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
-    DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You may not do this."),
+    DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You do not have permission to do this."),
     RequestDataTooBig: lambda error: TooLarge("The body is too long."),
     exceptions.APIException: _of_framework,
 }
-"""What each exception becomes; the first kind that fits."""
+"""The error of each exception; the first matching class wins."""
 
 
-# Where the URLconf sends what no view answered.
+# The URLconf's handlers, for requests that no view answered.
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """A request that Django itself refused."""
+    """Answer a request that Django itself refused."""
     if not request.path.startswith(ROOT):
         return defaults.bad_request(request, exception)
     refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
@@ -165,28 +167,28 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """What somebody may not do."""
+    """Answer a request that is not allowed."""
     if not request.path.startswith(ROOT):
         return defaults.permission_denied(request, exception)
-    return error_response(HTTPStatus.FORBIDDEN, "forbidden", "You may not do this.")
+    return error_response(HTTPStatus.FORBIDDEN, "forbidden", "You do not have permission to do this.")
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form, or a session's request, without the token that says it comes from a page of ours."""
+    """Answer a form post, or a request with a session, that lacks the CSRF token."""
     if not request.path.startswith(ROOT):
         return render(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
     return error_response(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """An address where nothing is."""
+    """Answer a request for an address that does not exist."""
     if not request.path.startswith(ROOT):
         return defaults.page_not_found(request, exception)
     return error_response(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """A fault of ours. What it was stands in the log alone."""
+    """Answer after an internal error. The details are only in the log."""
     if not request.path.startswith(ROOT):
         return defaults.server_error(request)
     return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED)

@@ -1,4 +1,4 @@
-"""Server-sent events: a conversation's or a prompt's, from any step in the past on, and then as they happen."""
+"""Server-sent events of a conversation or a prompt, from any past step on, and then live."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from conversations.api.errors import Invalid, error_response, refusal
 from conversations.api.views import ApiView
 from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
-from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, by_session, to_conversation
+from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, pass_by_session, pass_to_conversation
+from conversations.push.event_reader import TERMINAL, SentEvent
 from conversations.push.feed import EventFeed, text_of
 from conversations.push.growth import Delta
 from conversations.push.hub import Hub, Listener
 from conversations.push.share import TooMany, shares
-from conversations.push.telling import TERMINAL, SentEvent
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 15.0
-"""Silence after which a comment is sent, so that proxies keep the stream and a client that has gone is noticed."""
+"""Silence after which a comment is sent: proxies keep the stream open, and a lost client is noticed."""
 HEARTBEAT = b":\n\n"
 RETRY_MS = 2000
-"""How long a client waits before it comes back."""
-FULL, FULL_SECONDS = "You have as many streams and sockets open as one person may: close some.", 30
-"""What is said to whom there is no room for, and when they may try again."""
+"""How long a client waits before it reconnects."""
+FULL, FULL_SECONDS = "You have too many streams and sockets open: close some.", 30
+"""The message when a user has too many streams open, and when to try again."""
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 async def conversation_events(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """`GET /api/conversations/<id>/events/?after=<seq>`: all events of a conversation, without an end."""
+    """`GET /api/conversations/<id>/events/?after=<seq>`: all events of a conversation, without end."""
     return await _answer(request, lambda: (pk, None))
 
 
 async def prompt_events(request: HttpRequest, pk: int) -> HttpResponseBase:
     """`GET /api/prompts/<id>/events/?after=<seq>`: the events of one prompt, up to its end.
 
-    Who has its end already is answered with 204, which tells a browser not to come back.
+    204 if the client already has the last event: this tells a browser not to reconnect.
     """
     return await _answer(request, lambda: (_conversation_of(pk), pk))
 
@@ -67,22 +67,22 @@ async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | Non
     try:
         if request.method != "GET":
             raise exceptions.MethodNotAllowed(str(request.method))
-        admitted = await read(_admitted, request, place)
-        shares.expect_room(admitted.entry.user)
+        subscription = await read(_subscribe, request, place)
+        shares.raise_if_full(subscription.entry.user)
     except TooMany:
         return _refusal(exceptions.Throttled(FULL_SECONDS, FULL))
     except exceptions.APIException as error:
         return _refusal(error)
-    if admitted.had_end:
+    if subscription.had_end:
         return HttpResponse(status=204)
-    stream = _stream(admitted)
+    stream = _stream(subscription)
     return StreamingHttpResponse(stream, content_type="text/event-stream", headers=HEADERS)
 
 
 def _after(request: HttpRequest) -> int:
     text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid({"after": ["This is the number of a step, and so is Last-Event-ID."]})
+        raise Invalid({"after": ["Send the number of a step, here or as Last-Event-ID."]})
     return int(text)
 
 
@@ -99,8 +99,8 @@ def _refusal(error: exceptions.APIException) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class _Admitted:
-    """Who asks, for what, and what they have. `had_end`: the end of the prompt they ask for is behind them."""
+class _Subscription:
+    """Who listens, to what, and from where on. `had_end`: the client already has the end of the prompt."""
 
     entry: Pass
     conversation: int
@@ -109,63 +109,63 @@ class _Admitted:
     had_end: bool
 
     def wants(self, frame: SentEvent | Delta) -> bool:
-        """Whether a frame of the conversation is of the prompt that is asked for, if one is."""
+        """Whether a frame of the conversation belongs to the requested prompt, if there is one."""
         return self.prompt in (None, frame.prompt)
 
 
-def _admitted(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> _Admitted:
-    """Raises an APIException. Who asks, and whether they ask too often, is found as for the rest of the API."""
+def _subscribe(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> _Subscription:
+    """Authenticate and rate-limit the request like the rest of the API. Raises an APIException."""
     view = ApiView()
     asked = view.initialize_request(request)
     view.initial(asked)
     after = _after(request)
     try:
         conversation, prompt = place()
-        entry = to_conversation(_entry(asked), conversation)
+        entry = pass_to_conversation(_entry(asked), conversation)
     except ListeningRefused as refused:
         raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
     if prompt is None:
-        return _Admitted(entry, conversation, None, after, had_end=False)
+        return _Subscription(entry, conversation, None, after, had_end=False)
     steps = Step.objects.filter(prompt=prompt)
     ends = steps.filter(path="", type="action_result", seq__lte=after)
     first: int = steps.aggregate(first=Min("seq"))["first"] or 1
-    return _Admitted(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
+    return _Subscription(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
 
 
 def _entry(asked: Request) -> Pass:
     if isinstance(asked.auth, ApiKey):
         return Pass(asked.user.pk, key=asked.auth.pk)
-    return by_session(asked.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    return pass_by_session(asked.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
 
 
-async def _stream(admitted: _Admitted) -> AsyncIterator[bytes]:
-    """The events, until the prompt's end or until whoever asked may not listen any more."""
-    _let_thread_go()
+async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
+    """Yield the events until the prompt ends or the client may not listen any more."""
+    _release_thread()
     over = asyncio.Event()
     channel = await get_channel_layer().new_channel()
-    listener = Listener(admitted.entry, channel, lambda code: over.set())
+    listener = Listener(subscription.entry, channel, lambda code: over.set())
     try:
         hub = Hub.enter(listener)
     except TooMany:
-        return  # others came first after room was found for this one; the client comes back
+        return  # others came first after room was found for this one; the client reconnects
     try:
         yield f"retry: {RETRY_MS}\n\n".encode()
-        feed = EventFeed(hub, listener, admitted.conversation, admitted.after)
+        feed = EventFeed(hub, listener, subscription.conversation, subscription.after)
         async with aclosing(_frames(feed, channel, over)) as frames:
             async for frame in frames:
                 if listener.ended:
                     return
-                yield _line(frame) if frame and admitted.wants(frame) else HEARTBEAT
-                if frame and admitted.wants(frame) and admitted.prompt and frame.type in TERMINAL:
+                yield _encode(frame) if frame and subscription.wants(frame) else HEARTBEAT
+                if frame and subscription.wants(frame) and subscription.prompt and frame.type in TERMINAL:
                     return
     except Error:
-        logger.warning("a stream ends because the database does not answer", exc_info=True)
+        logger.warning("a stream was closed because the database does not answer", exc_info=True)
     finally:
         await hub.leave(listener)
 
 
-def _let_thread_go() -> None:
-    """End the thread that Django keeps for each request's synchronous code until its end: a stream's may be far."""
+def _release_thread() -> None:
+    """End the thread that Django keeps for a request's synchronous code to its end: that of a stream may be far off."""
     request = SyncToAsync.thread_sensitive_context.get(None)
     thread = SyncToAsync.context_to_thread_executor.pop(request, None) if request else None
     if isinstance(thread, ThreadPoolExecutor):
@@ -173,7 +173,7 @@ def _let_thread_go() -> None:
 
 
 async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGenerator[SentEvent | Delta | None, None]:
-    """What the feed brings; None after each HEARTBEAT_SECONDS without. Ends when it is over."""
+    """Yield the frames of the feed, and None after each HEARTBEAT_SECONDS of silence, until `over` is set."""
     async for frame in feed.open():
         yield frame
     ended = asyncio.ensure_future(over.wait())
@@ -193,7 +193,7 @@ async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGe
         received.cancel()
 
 
-def _line(frame: SentEvent | Delta) -> bytes:
-    """An event on the wire. Of several of one step only the last carries the id: a client comes back to whole steps."""
+def _encode(frame: SentEvent | Delta) -> bytes:
+    """Encode an event. Only the last event of a step carries the id, so that clients resume between steps."""
     numbered = f"id: {frame.seq}\n" if isinstance(frame, SentEvent) and frame.last else ""
     return f"{numbered}event: {frame.type}\ndata: {text_of(frame)}\n\n".encode()

@@ -1,7 +1,7 @@
-"""How often one person may ask, with all their keys and pages together, or one address at which nobody is known.
+"""Rate limits: for one user, with all their keys and pages together, or for one address of unknown clients.
 
-Counted in Django's cache: by default in each web process for itself, so that several of them let through as many times
-as much. A shared cache in the settings makes the limits exact.
+Requests are counted in Django's cache. By default each web process has its own, so that several processes let
+through several times as much. A shared cache in the settings makes the limits exact.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from conversations.accounts.throttle import client_address
 
 
 class Requests(SimpleRateThrottle):  # type: ignore[misc]
-    """All requests, by AGENTSITE_API_REQUESTS a minute."""
+    """All requests: AGENTSITE_API_REQUESTS a minute."""
 
     scope = "requests"
     setting = "AGENTSITE_API_REQUESTS"
 
     def get_rate(self) -> str:
-        """The limit."""
+        """Return the limit."""
         return f"{getattr(settings, self.setting)}/min"
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        """One count for each person, who may make many keys, and for each address that nobody is known at."""
+        """Return one key for each user, who may have many API keys, and for each address of unknown clients."""
         known = request.user and request.user.is_authenticated
         who = f"user-{request.user.pk}" if known else f"address-{client_address(request)}"
         key: str = self.cache_format % {"scope": self.scope, "ident": who}
@@ -34,7 +34,7 @@ class Requests(SimpleRateThrottle):  # type: ignore[misc]
 
 
 class Starts(Requests):
-    """Requests that start turns, by AGENTSITE_API_STARTS a minute."""
+    """Requests that start turns: AGENTSITE_API_STARTS a minute."""
 
     scope = "starts"
     setting = "AGENTSITE_API_STARTS"

@@ -1,4 +1,4 @@
-"""The API's description and its docs page, from our own address."""
+"""The OpenAPI document and its page, served by this site alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.models import Conversation, Prompt
 
 UNKNOWN = "/api/"
 REF = "#/components/schemas/{model}"
-# Swagger UI writes styles into its page and shows small pictures that it carries itself. Nothing comes from elsewhere.
+# Swagger UI writes inline styles and contains small images of its own. Nothing is loaded from another origin.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
     " connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -29,30 +29,30 @@ POLICY = (
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How a key is sent."""
+    """How an API key is sent."""
 
     target_class = "conversations.api.auth.KeyAuthentication"
     name = "key"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """As OpenAPI says it."""
+        """Return the security scheme."""
         return {"type": "http", "scheme": "bearer", "description": "An API key, made on your account page."}
 
 
 class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Pydantic models as components: what is sent may leave out what has a default, what is answered does not."""
+    """Pydantic models as components. Fields with a default are optional in requests and always present in responses."""
 
     target_class = "pydantic.BaseModel"
     match_subclasses = True
     priority = 1
 
     def get_name(self, auto_schema: Any, direction: str) -> str:
-        """The name of the component."""
-        set_override(self.target, "suppress_collision_warning", True)  # of a model with itself, inside another
+        """Return the name of the component."""
+        set_override(self.target, "suppress_collision_warning", True)  # of a model that contains itself
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
-        """The model's JSON Schema; the models in it are components of their own."""
+        """Return the model's JSON Schema; nested models become components of their own."""
         mode: JsonSchemaMode = "validation" if direction == "request" else "serialization"
         schema: dict[str, Any] = self.target.model_json_schema(ref_template=REF, mode=mode)
         for name, inner in schema.pop("$defs", {}).items():
@@ -62,12 +62,12 @@ class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
 
 def described_paths(endpoints: list[tuple[Any, ...]], **kwargs: Any) -> list[tuple[Any, ...]]:
-    """The addresses that are described: all but the one for those that are none."""
+    """Return the paths to document: all but the catch-all for unknown addresses."""
     return [each for each in endpoints if each[0] != UNKNOWN]
 
 
 def with_events(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """The description with the addresses that stream: they are no views of the REST framework."""
+    """Add the streaming endpoints to the document, as they are not views of the REST framework."""
     _, found = models_json_schema([(shapes.Event, "serialization")], ref_template=REF)
     components = result["components"]["schemas"]
     for name, schema in found["$defs"].items():
@@ -78,12 +78,12 @@ def with_events(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
 
 
 def _stream(whole: str, of: str) -> dict[str, Any]:
-    """One address that streams."""
+    """Return the operation of one streaming endpoint."""
     ends = " The stream ends after the prompt's last event." if whole == "prompt" else ""
     return {
         "operationId": f"follow_a_{whole}",
         "summary": f"Follow a {whole}",
-        "description": f"What happened after a step, and what happens from now on, as server-sent events.{ends}",
+        "description": f"Stream what happened after a step, and then what happens, as server-sent events.{ends}",
         "tags": [f"{whole}s"],
         "parameters": [
             {"in": "path", "name": "id", "required": True, "schema": {"type": "integer"}, "description": f"{of}."},
@@ -91,19 +91,19 @@ def _stream(whole: str, of: str) -> dict[str, Any]:
                 "in": "query",
                 "name": "after",
                 "schema": {"type": "integer"},
-                "description": "The seq of the last event you have; 0 for none.",
+                "description": "The seq of the last event you have; 0 if you have none.",
             },
             {
                 "in": "header",
                 "name": "Last-Event-ID",
                 "schema": {"type": "string"},
-                "description": "The same, as browsers send it when they connect again.",
+                "description": "The same number, as browsers send it when they reconnect.",
             },
         ],
         "security": [{"key": []}, {"cookieAuth": []}],
         "responses": {
             "200": {
-                "description": "Each event's `id:` is its seq, its `data:` an Event.",
+                "description": "A stream of events: `id:` is the seq, `data:` an Event.",
                 "content": {"text/event-stream": {"schema": {"$ref": REF.format(model="Event")}}},
             },
             **{
@@ -111,14 +111,17 @@ def _stream(whole: str, of: str) -> dict[str, Any]:
                     "description": said,
                     "content": {"application/json": {"schema": {"$ref": REF.format(model="Error")}}},
                 }
-                for status, said in (("401", "Nobody is known."), ("404", "It is not there, or it is not yours."))
+                for status, said in (
+                    ("401", "You are not signed in."),
+                    ("404", "It does not exist, or it is not yours."),
+                )
             },
         },
     }
 
 
 class Schema(ApiView, SpectacularAPIView):
-    """The API's description as OpenAPI 3, for those who may use it."""
+    """The OpenAPI 3 document, for those who may use the API."""
 
     renderer_classes = [OpenApiJsonRenderer2]
     permission_classes = ApiView.permission_classes
@@ -127,12 +130,12 @@ class Schema(ApiView, SpectacularAPIView):
 
 @method_decorator(login_required, name="dispatch")
 class Docs(SpectacularSwaggerSplitView):
-    """The description as a page on which requests can be tried out, as whoever is logged in."""
+    """The document as a page on which you can try out requests, as the user who is signed in."""
 
     url_name = "api-schema"
     title = "Agentsite API"
 
     def finalize_response(self, request: HttpRequest, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """With a policy of its own."""
+        """Set a Content-Security-Policy of its own."""
         response["Content-Security-Policy"] = POLICY
         return super().finalize_response(request, response, *args, **kwargs)

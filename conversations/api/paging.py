@@ -1,4 +1,4 @@
-"""Lists are pages: `{"count", "next", "previous", "results"}`."""
+"""Pagination: lists are pages of the form `{"count", "next", "previous", "results"}`."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ M = TypeVar("M", bound=Model)
 SIZE = 50
 SIZE_MOST = 200
 TEXT_MOST = 4 * 2**20
-"""Characters of the texts on one page, unless one row alone has more: two hundred results may have 2 MB each."""
+"""The maximum number of characters on one page, unless a single row has more: 200 results may have 2 MB each."""
 READ_AT_ONCE = 10
-"""Rows whose lengths are looked up at once: how long a text is, SQLite knows only when it has read it."""
+"""How many rows' text lengths are queried at once: SQLite must read a text to know its length."""
 
 
-def page_of(request: Request, rows: QuerySet[M], shown: Callable[[M], dict[str, JSON]], text: str = "") -> Response:
-    """A page of these rows, which have an order, each as `shown` tells it. `text`: see page_together."""
-    return page_together(request, rows, lambda found: [shown(row) for row in found], text)
+def paginate(request: Request, rows: QuerySet[M], to_json: Callable[[M], dict[str, JSON]], text: str = "") -> Response:
+    """Return a page of these ordered rows, each converted by `to_json`. `text`: see paginate_together."""
+    return paginate_together(request, rows, lambda found: [to_json(row) for row in found], text)
 
 
-def page_together(
-    request: Request, rows: QuerySet[M], shown: Callable[[Sequence[M]], list[dict[str, JSON]]], text: str = ""
+def paginate_together(
+    request: Request, rows: QuerySet[M], to_json: Callable[[Sequence[M]], list[dict[str, JSON]]], text: str = ""
 ) -> Response:
-    """A page by number, `?page=2`, where `shown` tells all its rows at once. Raises Http404 where there is none.
+    """Return a page by number, `?page=2`, with all rows converted by one call. Raises Http404 if there is no such page.
 
-    `text` is a column that may be long. Where a page would be too long it has fewer rows, and its neighbours as many:
-    a part of those that were asked for, so that pages of the new size begin where it begins.
+    `text` names a column that may be long. If a page would be too long, it has fewer rows, and so have its neighbours:
+    a divisor of the requested size, so that a page of the new size begins at the same row.
     """
     page, size, count = _page(request), _size(request), rows.count()
     start = (page - 1) * size
@@ -51,13 +51,13 @@ def page_together(
         links["next"] = _link(request, page=page + 1, page_size=size)
     if start:
         links["previous"] = _link(request, page=page - 1, page_size=size)
-    return Response({"count": count, **links, "results": shown(list(rows[start : start + size]))})
+    return Response({"count": count, **links, "results": to_json(list(rows[start : start + size]))})
 
 
-def steps_page(request: Request, steps: QuerySet[Step], shown: Callable[[Step], dict[str, JSON]]) -> Response:
-    """A page of steps by seq: those after `?after=`, so that a page stays what it is while the ledger grows.
+def paginate_steps(request: Request, steps: QuerySet[Step], to_json: Callable[[Step], dict[str, JSON]]) -> Response:
+    """Return a page of steps by seq, beginning after `?after=`, so that a page stays the same while the ledger grows.
 
-    It ends where it would be too long.
+    A page that would be too long ends early.
     """
     after, size = number(request, "after", 0), _size(request)
     later, before = steps.filter(seq__gt=after).order_by("seq"), steps.filter(seq__lte=after).order_by("-seq")
@@ -70,18 +70,18 @@ def steps_page(request: Request, steps: QuerySet[Step], shown: Callable[[Step], 
         fit = _fitting(before[:size], "payload")
         first = before[fit : fit + 1].values_list("seq", flat=True)
         links["previous"] = _link(request, after=first.first() or 0)
-    return Response({"count": steps.count(), **links, "results": [shown(step) for step in found]})
+    return Response({"count": steps.count(), **links, "results": [to_json(step) for step in found]})
 
 
 def _fitting(rows: QuerySet[Any], text: str) -> int:
-    """How many of these rows one page holds, the first in any case, by the length of this column."""
+    """Return how many of these rows fit on one page by the length of this column; at least one."""
     lengths = rows.values_list(Length(text), flat=True).iterator(chunk_size=READ_AT_ONCE)
     sums = accumulate(length or 0 for length in lengths)
     return max(1, sum(1 for _ in takewhile(lambda total: total <= TEXT_MOST, sums)))
 
 
 def _size(request: Request) -> int:
-    """How many on a page. Raises Invalid, for none too: a page without rows has no end that a next one begins after."""
+    """Return the size of a page. Raises Invalid, also for 0: after an empty page there would be no next one."""
     size = number(request, "page_size", SIZE, SIZE_MOST)
     if not size:
         raise Invalid({"page_size": ["Write a whole number, 1 or more."]})
@@ -89,7 +89,7 @@ def _size(request: Request) -> int:
 
 
 def _page(request: Request) -> int:
-    """Which page. Raises Http404 for what is no number: there is no such page."""
+    """Return the number of the page. Raises Http404 if it is not a number."""
     try:
         return number(request, "page", 1)
     except Invalid as error:
@@ -97,7 +97,7 @@ def _page(request: Request) -> int:
 
 
 def _link(request: Request, **changed: int) -> str:
-    """The address of this request with other numbers."""
+    """Return this request's URL with other numbers."""
     link: str = request.build_absolute_uri()
     for name, value in changed.items():
         link = replace_query_param(link, name, value)
@@ -105,7 +105,7 @@ def _link(request: Request, **changed: int) -> str:
 
 
 def number(request: Request, name: str, default: int, most: int = 2**63 - 1) -> int:
-    """A whole number of the query; one above `most` counts as `most`. Raises Invalid for what is no number."""
+    """Return a whole number of the query, at most `most`. Raises Invalid if it is not a number."""
     given = request.query_params.get(name)
     if given is None:
         return default

@@ -1,4 +1,4 @@
-"""Prompts: started, read, stopped and gone on with."""
+"""Prompts (turns): starting, reading, stopping and continuing them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from conversations.api.bodies import (
     NoFields,
     Stop,
     StrictJSON,
-    files_of,
+    idempotency_key,
     read,
-    request_key,
+    uploaded_files,
 )
-from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, described
+from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, operation
 from conversations.api.errors import RequestRefused
-from conversations.api.paging import number, page_of, steps_page
+from conversations.api.paging import number, paginate, paginate_steps
 from conversations.api.views import ApiView, StartingView
 from conversations.display.json import prompt_head, prompt_json, rounds_granted, step_json
 from conversations.display.moments import TurnMoment, moment_json
@@ -44,14 +44,14 @@ class Prompts(StartingView):
 
     parser_classes = [StrictJSON, MultipartBody]
 
-    @described("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
+    @operation("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
     def get(self, request: Request, pk: int) -> Response:
-        """Its prompts in the order in which they were started, without what came of them."""
+        """List the conversation's prompts in the order they were started, without their outputs."""
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
         prompts = conversation.prompts.order_by("number").prefetch_related("files")
-        return page_of(request, prompts, prompt_head, "input")
+        return paginate(request, prompts, prompt_head, "input")
 
-    @described(
+    @operation(
         "Send a message",
         {201: shapes.Prompt},
         request={StrictJSON.media_type: NewPrompt, MultipartBody.media_type: NewPromptWithFiles},
@@ -60,97 +60,97 @@ class Prompts(StartingView):
     def post(self, request: Request, pk: int) -> Response:
         """Start a turn. 409 `turn_in_progress` while another one runs or waits; `prompt` is its id.
 
-        429 `over_quota` where your turns at a time or your tokens of the day are used up, 503 `stopped` while an
-        administrator has stopped all work; nothing was taken then.
+        429 `over_quota` if you have too many turns at a time or have used up your tokens for the day. 503 `stopped`
+        while an administrator has stopped all work. In both cases, nothing was started.
 
-        With an Idempotency-Key the same request again, also at the same moment, gives the same prompt with the same
-        status; the key with another request is 409 `idempotency_conflict`. Files are a part of the request.
+        With an Idempotency-Key, the same request sent again, even at the same moment, returns the same prompt with the
+        same status. The same key with a different request is 409 `idempotency_conflict`. Files are part of the request.
         """
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        body, files, key, by = read(request, NewPrompt), files_of(request), request_key(request), request.user
+        body, files, key, by = read(request, NewPrompt), uploaded_files(request), idempotency_key(request), request.user
         if not by.is_staff and not body.visible:
-            raise RequestRefused(403, "forbidden", "Only staff may start a turn that is not shown.")
+            raise RequestRefused(403, "forbidden", "Only staff may start a hidden turn.")
         if body.input is None and not files:
             if not by.is_staff:
-                raise BadInput("Write something first: only staff may have the system start a turn.")
-            return _started(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
+                raise BadInput("The message is empty: only staff may have the system start a turn.")
+            return _created_response(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
         more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
-        return _started(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
+        return _created_response(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 
 
 class OnePrompt(ApiView):
     """One prompt."""
 
-    @described("Get a prompt", shapes.Prompt)
+    @operation("Get a prompt", shapes.Prompt)
     def get(self, request: Request, pk: int) -> Response:
-        """A prompt with what came of it so far, in reading order."""
-        return _shown(_mine(request).get(pk=pk))
+        """Return a prompt with its outputs so far, in reading order."""
+        return _prompt_response(_mine(request).get(pk=pk))
 
 
 class PromptSteps(ApiView):
     """The ledger of a prompt."""
 
-    @described("List a prompt's steps", shapes.StepPage, parameters=STEPS)
+    @operation("List a prompt's steps", shapes.StepPage, parameters=STEPS)
     def get(self, request: Request, pk: int) -> Response:
-        """Everything that happened in a turn, step by step, as it is recorded."""
-        return steps_page(request, _mine(request).get(pk=pk).steps.all(), step_json)
+        """List everything that happened in a turn, step by step, as recorded."""
+        return paginate_steps(request, _mine(request).get(pk=pk).steps.all(), step_json)
 
 
 class PromptOutputs(ApiView):
-    """What came of a prompt, at any moment of it."""
+    """The outputs of a prompt at a moment."""
 
-    @described("Get a prompt's outputs at a moment", shapes.Moment, parameters=MOMENT)
+    @operation("Get a prompt's outputs at a moment", shapes.Moment, parameters=MOMENT)
     def get(self, request: Request, pk: int) -> Response:
-        """What had come of a turn after its last step up to `at`, in reading order, and how it stood then."""
+        """Return the outputs of a turn after its last step up to `at`, in reading order, and its state at that time."""
         at = number(request, "at", 0) if "at" in request.query_params else None
         return Response(moment_json(TurnMoment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
 
 
 class Cancel(ApiView):
-    """The end of a turn by hand."""
+    """Stopping a turn."""
 
-    @described("Stop a turn", shapes.Prompt, request=Stop)
+    @operation("Stop a turn", shapes.Prompt, request=Stop)
     def post(self, request: Request, pk: int) -> Response:
-        """Stop a turn. What runs is ended within seconds; a turn that has ended stays as it is."""
+        """Stop a turn. Whatever runs is ended within seconds. A turn that has already ended does not change."""
         prompt = _mine(request).get(pk=pk)
-        return _shown(cancel_prompt(prompt.pk, request.user, read(request, Stop).reason))
+        return _prompt_response(cancel_prompt(prompt.pk, request.user, read(request, Stop).reason))
 
 
 class Continue(StartingView):
-    """A turn after the turn."""
+    """Continuing a turn."""
 
-    @described("Continue a turn", {201: shapes.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
+    @operation("Continue a turn", {201: shapes.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
-        """Go on with a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
+        """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
         prompt = _mine(request).get(pk=pk)
-        body, key = read(request, GoOn), request_key(request)
-        return _started(continue_prompt(prompt.pk, request.user, body.model, origin=Origin.API, key=key))
+        body, key = read(request, GoOn), idempotency_key(request)
+        return _created_response(continue_prompt(prompt.pk, request.user, body.model, origin=Origin.API, key=key))
 
 
 class Again(StartingView):
-    """The turn once more."""
+    """Repeating a turn."""
 
-    @described("Ask a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
+    @operation("Ask a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
-        """Ask a turn that has ended again: a new prompt with the same message, files and tier, which `repeats` it.
+        """Repeat a turn that has ended: a new prompt with the same message, files and tier. `repeats` is the old id.
 
-        A turn that completed is asked again while it is the conversation's last.
+        A completed turn can be repeated only while it is the last one of its conversation.
         """
         prompt = _mine(request).get(pk=pk)
         read(request, NoFields)
-        return _started(again_prompt(prompt.pk, request.user, origin=Origin.API, key=request_key(request)))
+        return _created_response(again_prompt(prompt.pk, request.user, origin=Origin.API, key=idempotency_key(request)))
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:
     return Prompt.objects.visible_to(request.user)
 
 
-def _shown(prompt: Prompt, status: int = 200) -> Response:
+def _prompt_response(prompt: Prompt, status: int = 200) -> Response:
     return Response(prompt_json(prompt, rounds_granted(prompt)), status=status)
 
 
-def _started(prompt: Prompt) -> Response:
-    """A new prompt, or the one that the same request started before: it may have gone on since."""
-    response = _shown(prompt, 201)
+def _created_response(prompt: Prompt) -> Response:
+    """Return a new prompt, or the one started by the same request before, which may have changed since."""
+    response = _prompt_response(prompt, 201)
     response["Location"] = reverse("api-prompt", args=[prompt.pk])
     return response

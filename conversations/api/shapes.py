@@ -1,4 +1,4 @@
-"""What clients get, as types: the components of the API's description.
+"""Response types: the components of the OpenAPI document.
 
 `conversations.display.json` makes the values.
 """
@@ -16,25 +16,25 @@ from conversations.models import State
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
 WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
-"""Of the engine's types: what has a default there is always told."""
+"""For the engine's types: fields with a default are always present."""
 
 
 if TYPE_CHECKING:
     ApprovalState = str
     PromptState = str
-else:  # the states of the tables, as the API's description lists them
+else:  # the states of the tables, listed in the OpenAPI document
     ApprovalState = Literal[("pending", *STATES)]
     PromptState = Literal[tuple(State.values)]
 
 
 class Shape(BaseModel):
-    """The base: nothing is there that is not described."""
+    """The base of all response types: only documented fields are allowed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ListPage(Shape, Generic[T]):
-    """One page of a list; `next` and `previous` are the addresses of its neighbours."""
+    """One page of a list; `next` and `previous` are the URLs of the neighbouring pages."""
 
     count: int
     next: str | None
@@ -46,7 +46,7 @@ class ListPage(Shape, Generic[T]):
 
 
 class File(Shape):
-    """A file to download from `url`."""
+    """A file; download it from `url`."""
 
     id: Id
     name: str
@@ -57,7 +57,7 @@ class File(Shape):
 
 
 class Change(Shape):
-    """A text before and after a call; `before` is null where there is none yet."""
+    """A text before and after a call; `before` is null if the text does not exist yet."""
 
     path: str
     before: str | None
@@ -65,27 +65,31 @@ class Change(Shape):
 
 
 class Gate(Shape):
-    """What a person was asked about a call, and what they decided. `digest` goes with the decision."""
+    """What a person was asked about a call, and what they decided. Send `digest` with the decision."""
 
     state: ApprovalState
-    ask: Annotated[str, Field(description="`approve`, `question` or `interrupted`: which decisions there are.")]
+    ask: Annotated[
+        str, Field(description="`approve`, `question` or `interrupted`: determines which decisions are possible.")
+    ]
     reason: str
     risk: str
     digest: str
-    who: Annotated[str, Field(description="`another`: somebody else than who asked for the turn must approve it.")]
-    facts: Annotated[list[str], Field(description="What else holds of the call and should be known.")]
+    who: Annotated[
+        str, Field(description="`another`: somebody other than the person who asked for the turn must approve it.")
+    ]
+    facts: Annotated[list[str], Field(description="What else one should know about the call.")]
     requested_at: str
     expires_at: str
-    decided_by: Annotated[str, Field(description="`user:<id>`, `system`; empty while it waits.")]
+    decided_by: Annotated[str, Field(description="`user:<id>` or `system`; empty while it waits.")]
     decided_at: str
     via: Annotated[str, Field(description="`page`, `admin`, `api` or `system`.")]
     note: str
-    change: Annotated[Change | None, Field(description="What the call would make of a text.")]
+    change: Annotated[Change | None, Field(description="How the call would change a text.")]
     by_rule: str | None = None
 
 
 class TextOutput(kinds.TextOutput):
-    """Something said by the model, or by the system about the turn (`role_hint` is "system")."""
+    """A text from the model, or from the system about the turn (`role_hint` is "system")."""
 
     model_config = WHOLE
 
@@ -93,7 +97,7 @@ class TextOutput(kinds.TextOutput):
 
 
 class ToolOutput(kinds.ToolOutput):
-    """A call and what became of it. `proposed` is what the agent asked for, if a person edited `input`."""
+    """A call and its result. `proposed` is the agent's input if a person edited `input`."""
 
     model_config = WHOLE
 
@@ -102,7 +106,7 @@ class ToolOutput(kinds.ToolOutput):
 
 
 class FileOutput(kinds.Output):
-    """A file that a tool made; null where it was lost."""
+    """A file that a tool made; null if it was lost."""
 
     model_config = WHOLE
 
@@ -113,7 +117,7 @@ class FileOutput(kinds.Output):
 
 
 class WidgetOutput(kinds.WidgetOutput):
-    """Something to look at; `fallback` says it in words."""
+    """Something to look at; `fallback` describes it in words."""
 
     model_config = WHOLE
 
@@ -137,7 +141,7 @@ class RetryOutput(kinds.RetryOutput):
 
 
 class OtherOutput(kinds.Output):
-    """A kind that the site's own apps add, with fields of its own."""
+    """A kind of output added by the site's own apps, with its own fields."""
 
     model_config = WHOLE | ConfigDict(extra="allow")
 
@@ -150,16 +154,16 @@ AnyOutput = Union[  # noqa: UP007 - pydantic reads it
 
 
 class Approval(ToolOutput):
-    """A call that a person was asked about: its output, and whose it is."""
+    """A call that a person was asked about: its output, and where it belongs."""
 
     approval: Gate
     conversation: int
     prompt: int
-    owner: Annotated[str, Field(description="The name of the user whose conversation it is.")]
+    owner: Annotated[str, Field(description="The name of the user who owns the conversation.")]
 
 
 class Problem(Shape):
-    """What went wrong: a code for programs, which never changes, and what to do."""
+    """What went wrong: a code for programs, which never changes, and a message that says what to do."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -168,16 +172,16 @@ class Problem(Shape):
 
 
 class Error(Shape):
-    """Every error. Some say more: `fields`, `prompt`, `approval`, `retry_after`."""
+    """Every error. Some have more fields: `fields`, `prompt`, `approval`, `retry_after`."""
 
     error: Problem
 
 
 class Verdict(Shape):
-    """What one decision of several came to: `approval` where it was taken, `error` where it was not."""
+    """The outcome of one of several decisions: `approval` if it was accepted, `error` if not."""
 
     id: int
-    status: Annotated[int, Field(description="What it would have been answered with alone.")]
+    status: Annotated[int, Field(description="The HTTP status that a single decision would have returned.")]
     approval: Approval | None = None
     error: Problem | None = None
 
@@ -199,7 +203,7 @@ class ChosenPrompt(Shape):
 
 
 class Usage(Shape):
-    """Tokens, and the models that answered. `cost_usd` is null where no price is known."""
+    """Tokens, and the models that answered. `cost_usd` is null if no price is known."""
 
     input_tokens: int
     cached_tokens: int
@@ -211,48 +215,48 @@ class Usage(Shape):
 
 
 class Conversation(Shape):
-    """A conversation. `active_prompt` is the turn that runs or waits, `seq` its last step, `page` is for people."""
+    """A conversation. `active_prompt` is the turn that runs or waits, `seq` the last step, `page` a URL for people."""
 
     id: Id
     title: str
     system_prompt: ChosenPrompt | None
     active_prompt: int | None
-    archived: Annotated[bool, Field(description="Whether it was put away: it is not in the list.")]
+    archived: Annotated[bool, Field(description="Archived conversations are not in the list.")]
     seq: int
     created_at: str
     updated_at: str
-    usage: Annotated[Usage, Field(description="All its turns together.")]
+    usage: Annotated[Usage, Field(description="The total of all its turns.")]
     page: str
 
 
 class PromptHead(Shape):
-    """A turn, without what came of it. It was asked by the system where `input` is null and it continues none."""
+    """A turn without its outputs. If `input` is null and it continues no turn, the system started it."""
 
     id: Id
     conversation: int
-    number: Annotated[int, Field(description="Counts from 1 in its conversation.")]
+    number: Annotated[int, Field(description="The number of the turn in its conversation, from 1.")]
     state: PromptState
     stop_reason: str
     input: str | None
-    files: Annotated[list[File], Field(description="What was given with the input.")]
+    files: Annotated[list[File], Field(description="The files sent with the input.")]
     model: str
     origin: Literal["user", "trigger", "workflow", "api"]
     visible: bool
     continues: int | None
-    repeats: Annotated[int | None, Field(description="The turn whose message this one asks again.")]
+    repeats: Annotated[int | None, Field(description="The id of the turn whose message this one repeats.")]
     created_at: str
     ended_at: str | None
 
 
 class Rounds(Shape):
-    """Answers of the model: how many there were, and how many there may be."""
+    """Answers of the model: how many there were, and how many are allowed."""
 
     used: int
     granted: int
 
 
 class Prompt(PromptHead):
-    """A turn, with its outputs in reading order. Events after `seq` tell what is new."""
+    """A turn, with its outputs in reading order. Events after `seq` report what is new."""
 
     rounds: Rounds
     outputs: list[AnyOutput]
@@ -261,31 +265,31 @@ class Prompt(PromptHead):
 
 
 class Spending(Usage):
-    """Usage over a span of time. `unpriced` counts the answers whose price is not known."""
+    """Usage over a period. `unpriced` counts the answers whose price is not known."""
 
     answers: int
     unpriced: int
-    known_usd: Annotated[float, Field(description="The cost of the answers with a price.")]
+    known_usd: Annotated[float, Field(description="The cost of the answers whose price is known.")]
 
 
 class Quota(Shape):
-    """How much you may ask; null: no limit."""
+    """Your limits; null means no limit."""
 
-    running_prompts: Annotated[int | None, Field(description="Turns that run or queue at a time.")]
-    tokens_a_day: Annotated[int | None, Field(description="Tokens of the last 24 hours, input and output.")]
+    running_prompts: Annotated[int | None, Field(description="Turns that may run or be queued at the same time.")]
+    tokens_a_day: Annotated[int | None, Field(description="Input and output tokens within 24 hours.")]
 
 
 class OwnUsage(Shape):
-    """What your conversations used, deleted ones too, and how much they may."""
+    """The usage of your conversations, including deleted ones, and your limits."""
 
     last_24_hours: Spending
     last_30_days: Spending
-    running_prompts: Annotated[int, Field(description="Turns that run or queue now.")]
+    running_prompts: Annotated[int, Field(description="Turns that are running or queued now.")]
     quota: Quota
 
 
 class Moment(Shape):
-    """A turn as it stood after its step `at`; `previous` and `next` are the steps around that one."""
+    """A turn as it was after its step `at`; `previous` and `next` are the steps before and after that one."""
 
     prompt: int
     at: int
@@ -293,13 +297,13 @@ class Moment(Shape):
     next: int | None
     state: PromptState
     stop_reason: str
-    rounds: Annotated[int, Field(description="Answers of the model asked for until then.")]
+    rounds: Annotated[int, Field(description="Answers requested from the model until then.")]
     usage: Usage
     outputs: list[AnyOutput]
 
 
 class Step(Shape):
-    """One thing that happened, as it is recorded. `digest` chains it to the step before."""
+    """One thing that happened, as recorded. `digest` chains it to the step before."""
 
     seq: int
     path: str
@@ -311,19 +315,19 @@ class Step(Shape):
 
 
 class ConversationPage(ListPage[Conversation]):
-    """Conversations."""
+    """A page of conversations."""
 
 
 class PromptHeadPage(ListPage[PromptHead]):
-    """Prompts."""
+    """A page of prompts."""
 
 
 class StepPage(ListPage[Step]):
-    """Steps by seq."""
+    """A page of steps, by seq."""
 
 
 class ApprovalPage(ListPage[Approval]):
-    """Approvals."""
+    """A page of approvals."""
 
 
 # Events
@@ -338,7 +342,7 @@ class OutputCreated(events.OutputCreated):
 
 
 class OutputUpdated(events.OutputUpdated):
-    """An output changed: its call began, waits, or has its result."""
+    """An output changed: its call started, waits, or has a result."""
 
     model_config = WHOLE
 
@@ -354,7 +358,7 @@ class ApprovalRequested(events.ApprovalRequested):
 
 
 class ApprovalDecided(events.ApprovalDecided):
-    """A person, a rule, or time decided."""
+    """An approval was decided: by a person, by a rule, or because it expired."""
 
     model_config = WHOLE
 
@@ -370,5 +374,5 @@ AnyEvent = Union[  # noqa: UP007 - pydantic reads it
 class Event(RootModel[Annotated[AnyEvent, Field(discriminator="type")]]):
     """One event: the `data` of a server-sent event, or one message of the WebSocket.
 
-    Several may come of one step. The last of them carries its number as `id` too: come back with that one.
+    A step may produce several events. The last of them has the step's number as its `id`: resume from there.
     """

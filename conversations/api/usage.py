@@ -1,4 +1,4 @@
-"""What was spent: tokens and money, of whoever asks."""
+"""Usage: tokens and cost of the user who makes the request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from agents.engine.ledger import JSON
 from conversations.api import shapes
-from conversations.api.describe import described
+from conversations.api.describe import operation
 from conversations.api.views import ApiView
 from conversations.usage import quotas
 from conversations.usage.totals import DAY, MONTH, Spent, of_person, spent_json
@@ -16,9 +16,9 @@ from conversations.usage.totals import DAY, MONTH, Spent, of_person, spent_json
 class UsageView(ApiView):
     """Your own usage."""
 
-    @described("Get your usage", shapes.OwnUsage)
+    @operation("Get your usage", shapes.OwnUsage)
     def get(self, request: Request) -> Response:
-        """Tokens and cost of the last 24 hours and the last 30 days, and the quota that stands."""
+        """Return the tokens and cost of the last 24 hours and the last 30 days, and your quota."""
         person = request.user.pk
         limits = quotas.limits(person)
         return Response(

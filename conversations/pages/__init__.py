@@ -1,1 +1,1 @@
-"""The pages of the chat: rendered on the server, and every control a plain link or form."""
+"""The site's own pages: rendered on the server, with plain links and forms as controls."""

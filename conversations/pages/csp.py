@@ -1,4 +1,4 @@
-"""CSP: what a browser may do with a page of ours, which is nothing that a model could have written into it."""
+"""The Content-Security-Policy: pages run no script, style or form that a model could have written into them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGES = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
 )
-# The admin's own scripts stand partly in the page and are evaluated (Alpine); nothing comes from elsewhere.
+# The admin has inline scripts and evaluates expressions (Alpine). Nothing is loaded from another origin.
 ADMIN = (
     "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
@@ -19,13 +19,13 @@ ADMIN = (
 
 
 class CspMiddleware:
-    """Middleware that gives every response its Content-Security-Policy, where the view did not give one."""
+    """Middleware that sets the Content-Security-Policy of every response whose view did not set one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """The response, with its CSP."""
+        """Return the response with its Content-Security-Policy."""
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", ADMIN if request.path.startswith("/admin/") else PAGES)
         return response

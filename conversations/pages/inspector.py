@@ -1,4 +1,4 @@
-"""The inspector: the ledger of one turn, step by step, and what stood on the page after each."""
+"""The inspector: the ledger of one turn, step by step, and how the page looked after each step."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.blocks import Block
-from conversations.pages.timeline.turns import read, turn
+from conversations.pages.timeline.turns import build_turn, read_outputs
 
 STEPS_MOST = 100
-"""Steps that are listed at a time, about the one that is looked at."""
+"""How many steps are listed at a time, around the selected one."""
 PAYLOAD_MOST = 12_000
-"""Characters of a payload on the page; of a longer one head and tail are shown."""
+"""Characters of a payload that are shown. Of a longer payload, the beginning and the end are shown."""
 
 
 @dataclass(frozen=True)
 class InspectorRow:
-    """One step in the list. `chosen`: the one after which the turn is shown."""
+    """One step in the list. `chosen`: the turn is shown as it was after this step."""
 
     step: Step
     chosen: bool
@@ -39,34 +39,34 @@ class InspectorRow:
 
     @property
     def time(self) -> datetime:
-        """When it happened."""
+        """When the step was recorded."""
         return datetime.fromisoformat(self.step.time)
 
     @property
     def path(self) -> str:
-        """The call it belongs to; "." for the turn itself."""
+        """The path of the call that the step belongs to; "." for the turn itself."""
         return self.step.path or "."
 
     @property
     def what(self) -> str:
-        """What was called, where it is a call."""
+        """The policy that was called, if the step is a call."""
         return str(self.step.payload.get("policy", "")) if self.step.type == "action_call" else ""
 
     @property
     def redacted(self) -> bool:
-        """Whether its content was taken out."""
+        """Whether the content of the step was redacted."""
         return self.step.payload.get(MARK) is True
 
     @property
     def payload(self) -> str:
-        """What is recorded of it."""
+        """The recorded payload, shortened to PAYLOAD_MOST."""
         return shorten(spelled_out(self.step.payload), PAYLOAD_MOST)
 
 
 @login_required
 @require_GET
 def inspector(request: PersonRequest, pk: int) -> HttpResponse:
-    """The steps of a turn of one's own, and what had come of it after the step `?at=`; after the last one without."""
+    """Show the steps of one of the user's own turns, and its outputs after the step `?at=`, or after the last step."""
     mine = Prompt.objects.visible_to(request.user).select_related("conversation__owner")
     prompt = get_object_or_404(mine, pk=pk)
     known = TurnMoment.of(prompt)
@@ -90,13 +90,17 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
 
 
 def _at(request: HttpRequest, known: TurnMoment) -> int | None:
-    """The step that is asked for. Raises Http404 for one that is none."""
-    said = request.GET.get("at")
-    if said is None:
+    """Return the requested step. Raises Http404 if it does not exist."""
+    given = request.GET.get("at")
+    if given is None:
         return None
-    if not (said.isascii() and said.isdigit() and len(said) < 19) or not known.steps or int(said) < known.steps[0].id:
+    if (
+        not (given.isascii() and given.isdigit() and len(given) < 19)
+        or not known.steps
+        or int(given) < known.steps[0].id
+    ):
         raise Http404("There is no such step.")
-    return int(said)
+    return int(given)
 
 
 def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
@@ -111,7 +115,7 @@ def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
 
 
 def _blocks(prompt: Prompt, moment: TurnMoment) -> list[Block]:
-    """What stood on the page, as nobody in particular saw it: here nothing is decided."""
+    """Return the blocks as they looked to somebody who may not decide: nothing is decided in the inspector."""
     then = Prompt.objects.get(pk=prompt.pk)
     then.state, then.stop_reason, then.visible = moment.state, moment.stop_reason, True
-    return turn(then, read(moment.rows(), AnonymousUser()), {}, {}).blocks
+    return build_turn(then, read_outputs(moment.rows(), AnonymousUser()), {}, {}).blocks

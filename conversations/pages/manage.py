@@ -1,5 +1,4 @@
-"""What one does with a conversation as a whole: put it away and back, take it along as Markdown, see
-what it took, delete it."""
+"""Pages that manage a whole conversation: archive it, export it as Markdown, see its usage, delete it."""
 
 from __future__ import annotations
 
@@ -14,28 +13,28 @@ from conversations.accounts.http import PersonRequest
 from conversations.display.export import exported, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
-from conversations.pages.chat.done import say_archived, say_deleted
-from conversations.pages.chat.gone import gone
-from conversations.pages.posting import posted
+from conversations.pages.chat.deleted import deleted_page
+from conversations.pages.chat.flash import flash_archived, flash_deleted
+from conversations.pages.posting import form_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, put_back
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
 
-RUNS = "A turn runs here: stop it first. Nothing was deleted."
+RUNS = "A turn is still running: stop it first. Nothing was deleted."
 
 
-@posted
-def put_away(request: PersonRequest, pk: int) -> HttpResponse:
-    """Archive a conversation. The list says so, and offers to undo it."""
+@form_view
+def archive_view(request: PersonRequest, pk: int) -> HttpResponse:
+    """Archive a conversation. The list says so and offers to undo it."""
     found = _mine(request, pk)
     archive(found)
-    say_archived(request, found)
+    flash_archived(request, found)
     return redirect("home")
 
 
-@posted
-def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
-    """Put a conversation back into the list, and show it."""
+@form_view
+def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
+    """Unarchive a conversation, and show it."""
     found = _mine(request, pk)
     put_back(found)
     return redirect(found)
@@ -44,11 +43,11 @@ def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: PersonRequest, pk: int) -> HttpResponse:
-    """Say what goes and what stays; by POST, delete it. 409 while a worker is at a turn of it, 410 where it went."""
+    """Ask for confirmation; on POST, delete the conversation. 409 while a worker runs a turn of it, 410 if gone."""
     try:
         found, problem = _mine(request, pk), ""
     except Http404:
-        return gone(request, request.user, pk)
+        return deleted_page(request, request.user, pk)
     if request.method == "POST":
         title = str(found)
         try:
@@ -56,9 +55,9 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
         except TurnRuns:
             problem = RUNS
         except Conversation.DoesNotExist:
-            raise Http404 from None  # somebody deleted it at the same moment
+            raise Http404 from None  # somebody else deleted it at the same moment
         else:
-            say_deleted(request, title)
+            flash_deleted(request, title)
             return redirect("home")
     context = {
         "conversation": found,
@@ -74,7 +73,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def export(request: PersonRequest, pk: int) -> HttpResponse:
-    """A conversation as a Markdown file."""
+    """Download a conversation as a Markdown file."""
     found = _mine(request, pk)
     response = HttpResponse(exported(found), content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
@@ -85,7 +84,7 @@ def export(request: PersonRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def usage(request: PersonRequest, pk: int) -> HttpResponse:
-    """What a conversation took in tokens and money: in all, by model, and turn by turn."""
+    """Show the tokens and cost of a conversation: in total, by model, and turn by turn."""
     found = _mine(request, pk)
     prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
     newest = list(prompts[:TURNS_MOST])
@@ -101,6 +100,6 @@ def usage(request: PersonRequest, pk: int) -> HttpResponse:
 
 
 def _mine(request: PersonRequest, pk: int) -> Conversation:
-    """The conversation, for its owner. Raises Http404 where it is not theirs."""
+    """Return the conversation for its owner. Raises Http404 if it is not theirs."""
     mine = Conversation.objects.visible_to(request.user).select_related("owner", "active_prompt")
     return get_object_or_404(mine, pk=pk)

@@ -1,4 +1,4 @@
-"""Views that forms post to."""
+"""Views that accept form posts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from django.views.decorators.http import require_POST
 View = Callable[..., HttpResponse]
 
 
-def posted(view: View) -> View:
-    """A view for people who are signed in, by POST alone.
+def form_view(view: View) -> View:
+    """Decorator for a view that accepts only POST, from a user who is signed in.
 
-    Somebody whose session has ended signs in and comes back to the page of the form: here a GET finds nothing.
+    Somebody whose session has expired is sent to sign in, and then back to the page of the form: this view has no GET.
     """
 
     @require_POST
@@ -26,13 +26,13 @@ def posted(view: View) -> View:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
             return view(request, *args, **kwargs)
-        return redirect_to_login(page_of(request))
+        return redirect_to_login(referring_page(request))
 
     return guarded
 
 
-def page_of(request: HttpRequest) -> str:
-    """The page that the form stands on, as the browser tells; the first one where it does not, or tells of another."""
+def referring_page(request: HttpRequest) -> str:
+    """Return the path of the page that sent the form, from its Referer; "/" if that is missing or another site."""
     page = urlsplit(request.headers.get("Referer", ""))
     ours = page.netloc == request.get_host() and url_has_allowed_host_and_scheme(page.path, allowed_hosts=None)
     return page.path if ours else "/"

@@ -1,4 +1,4 @@
-"""The list of conversations beside every page."""
+"""The sidebar: the list of conversations next to every page."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from conversations.pages.versions import version
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""
 COUNT_MOST = 100
-"""Approvals are counted so far; "99+" says that there are more."""
+"""Approvals are counted up to this number; "99+" means that there are more."""
 
 
 class Waits(NamedTuple):
-    """How many actions of a conversation wait for whoever reads the list, and the newest: what is asked later is news.
+    """How many actions of a conversation wait for the reader, and when the newest was asked: later ones are news.
 
-    `newest`: when it was asked, in milliseconds. What asks last may stand in an old output.
-    `others`: none does, and all that wait are somebody else's to let run; there is no news in them.
+    `newest`: when it was asked, in milliseconds. The newest request may be in an old output.
+    `others`: all actions that wait are for somebody else to approve; they are no news to the reader.
     """
 
     number: int = 0
@@ -41,11 +41,11 @@ class Waits(NamedTuple):
 
 @dataclass(frozen=True)
 class SidebarRow:
-    """A conversation in the list: what of it waits, and whether it works or failed.
+    """A conversation in the list: how many actions wait, and whether it is working or has failed.
 
-    `state` is that of its turn that is not done, "" where there is none, or one that is not shown and asks nothing.
-    `unread`: its last turn ended, or began to wait, since its owner had it in view. `quote`: where a search found
-    something, if not in the title.
+    `state` is the state of the turn that has not ended; "" if there is none, or if it is hidden and asks nothing.
+    `unread`: the last turn ended, or began to wait, since its owner last looked. `quote`: the text in which a search
+    found a match, if it is not in the title.
     """
 
     conversation: Conversation
@@ -57,23 +57,23 @@ class SidebarRow:
 
     @property
     def marks(self) -> tuple[object, ...]:
-        """All that it shows beside the conversation's own."""
+        """Everything the row shows that is not a column of the conversation."""
         return self.waits, self.state, self.time, self.unread, self.failed, self.quote
 
     @property
     def since(self) -> datetime:
-        """What it is ordered by: when something was last said, and while its turn is not done, when that began."""
+        """The time the list is sorted by: the last message or, while a turn has not ended, the start of that turn."""
         active = self.conversation.active_prompt
         return active.created_at if active and self.state else self.conversation.updated_at
 
     @property
     def working(self) -> bool:
-        """Whether its turn runs."""
+        """Whether its turn is running."""
         return self.state in CLAIMABLE
 
     @property
     def time(self) -> str:
-        """When something was last said: the time today, else the date."""
+        """The time of the last message: the time of day if it was today, otherwise the date."""
         local = timezone.localtime(self.since)
         return date_format(local, "H:i" if local.date() == timezone.localdate() else "j M")
 
@@ -88,10 +88,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Sidebar:
-    """The list, as one person sees it. `query` is what was searched for; `more` says that not all are here.
+    """The sidebar as one user sees it. `query` is the search text; `more`: not all conversations are listed.
 
-    `archived`: it is the list of what was put away; `away` counts these. `waiting` counts the actions in this person's
-    conversations that wait for them, `approvals` those that the admin shows to staff, up to COUNT_MOST, else None.
+    `archived`: this is the list of archived conversations; `away` counts these. `waiting` counts the actions in this
+    user's conversations that wait for them. `approvals` counts those that the admin shows to staff, up to COUNT_MOST;
+    None for everybody else.
     """
 
     groups: list[Group]
@@ -104,7 +105,7 @@ class Sidebar:
 
     @property
     def version(self) -> str:
-        """That of the list."""
+        """The version of the list."""
         rows = [
             (row.conversation.pk, str(row.conversation), row.conversation.archived_at is None, *row.marks)
             for row in self.rows
@@ -113,24 +114,24 @@ class Sidebar:
 
     @property
     def stays(self) -> bool:
-        """Whether it is not the list that is pushed."""
+        """Whether the list is left as it is while pushes arrive: a search, or the archive."""
         return bool(self.query) or self.archived
 
     @property
     def rows(self) -> list[SidebarRow]:
-        """All of them."""
+        """All rows, of every group."""
         return [row for group in self.groups for row in group.rows]
 
 
 def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
-    """The conversations of this user, those that wait for them first, then for somebody else, then the newest.
+    """Return the sidebar of this user: first what waits for them, then what waits for somebody else, then the newest.
 
-    What was put away is there where it was searched for, where it waits, and where `archived` asks for it.
+    An archived conversation is included if a search found it, if it is waiting, or if `archived` asks for the archive.
     """
     mine = Conversation.objects.visible_to(user)
     quotes = search(mine, query, LIST_MOST + 1) if query else {}
-    newest = list(_with_last_turn(mine, _wanted(query, quotes, archived=archived))[: LIST_MOST + 1])
-    waits, looks = _waits(user, newest), _looks(user, newest)
+    newest = list(_with_last_turn(mine, _filter(query, quotes, archived=archived))[: LIST_MOST + 1])
+    waits, looks = _count_waiting(user, newest), _reports_presence(user, newest)
     rows = [_row(c, waits.get(c.pk, Waits()), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
     wait = [row for row in rows if row.state == State.WAITING]
@@ -150,7 +151,7 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     )
 
 
-def _wanted(query: str, found: Collection[int], *, archived: bool) -> Q:
+def _filter(query: str, found: Collection[int], *, archived: bool) -> Q:
     if query:
         return Q(pk__in=found)
     in_list = Q(archived_at=None)
@@ -158,7 +159,7 @@ def _wanted(query: str, found: Collection[int], *, archived: bool) -> Q:
 
 
 def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySet[Conversation]:
-    """These, the newest first, each with `last_state` of its last turn that is shown, and the seq of its last step."""
+    """Return these, newest first, with the state of the last visible turn and the seq of that turn's last step."""
     last = Prompt.objects.filter(conversation=OuterRef("pk"), visible=True).order_by("-number")
     steps = Step.objects.filter(prompt=OuterRef("last_prompt")).order_by("-seq")
     found = conversations.filter(wanted).select_related("active_prompt").order_by("-updated_at")
@@ -166,13 +167,13 @@ def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySe
     return found.annotate(last_seq=Subquery(steps.values("seq")[:1]))
 
 
-def _looks(user: User, conversations: Iterable[Conversation]) -> bool:
-    """Whether this person's pages say what was seen. Where none ever did, nothing is marked as unread."""
-    return any(_moved(c) for c in conversations) and was_ever_present(user.pk)
+def _reports_presence(user: User, conversations: Iterable[Conversation]) -> bool:
+    """Whether this user's pages report what was seen. If none ever did, nothing is marked as unread."""
+    return any(_has_news(c) for c in conversations) and was_ever_present(user.pk)
 
 
-def _moved(conversation: Any) -> bool:
-    """Whether its last turn did something since it was seen, and left it to its owner. Who stopped it knows that."""
+def _has_news(conversation: Any) -> bool:
+    """Whether the last turn ended or began to wait since its owner saw it. Whoever stopped a turn knows that."""
     left = conversation.last_state in (State.WAITING, State.COMPLETED, State.FAILED)
     return left and (conversation.last_seq or 0) > conversation.seen_seq
 
@@ -180,12 +181,12 @@ def _moved(conversation: Any) -> bool:
 def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> SidebarRow:
     active = conversation.active_prompt
     shown = active and (active.visible or active.state == State.WAITING)
-    state, unread = active.state if shown else "", looks and _moved(conversation)
+    state, unread = active.state if shown else "", looks and _has_news(conversation)
     return SidebarRow(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
 
 
-def _waits(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
-    """What of each waits. With four eyes its owner may say no, but it waits for somebody else."""
+def _count_waiting(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:
+    """Count the waiting actions of each. With four eyes the owner may reject, but somebody else must approve."""
     ids = [c.pk for c in conversations if c.active_prompt and c.active_prompt.state == State.WAITING]
     if not ids:
         return {}

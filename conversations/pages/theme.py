@@ -1,4 +1,4 @@
-"""Light, dark, or as the system has it: a cookie of the browser, so that a page comes in its colours at once."""
+"""The theme: light, dark, or as the system prefers. A cookie, so that a page has the right colours at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from conversations.pages.posting import page_of
+from conversations.pages.posting import referring_page
 
 COOKIE = "theme"
 THEMES = ("light", "dark")
@@ -16,14 +16,14 @@ YEAR_SECONDS = 365 * 86_400
 
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
-    """Choose one of THEMES for this browser, or "" for the system's; then back to the page of the form.
+    """Set one of THEMES for this browser, or "" for the system's preference, and return to the page of the form.
 
-    Whoever is there may choose, signed in or not. 400 for a theme that does not exist.
+    No sign-in is needed. 400 for a theme that does not exist.
     """
     theme = request.POST.get("theme", "")
     if theme not in ("", *THEMES):
         return HttpResponseBadRequest("There is no such theme.", content_type="text/plain")
-    response = redirect(page_of(request))
+    response = redirect(referring_page(request))
     if not theme:
         response.delete_cookie(COOKIE, samesite="Lax")
     else:
@@ -32,6 +32,6 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 
 def chosen(request: HttpRequest) -> str:
-    """The theme that was chosen in this browser; "" where none was, or one that does not exist."""
+    """Return the theme chosen in this browser; "" if none was, or if it does not exist."""
     theme = request.COOKIES.get(COOKIE, "")
     return theme if theme in THEMES else ""

@@ -1,5 +1,6 @@
 """Push: from a commit to every open page, socket and stream. The ledger is the mailbox; messages are only hints.
 
-`watch` says where something changed, `tailer` reads it once per process, `topics` what is followed, `hub` hands it on,
-`feed` is one client's way through it, `consumers` the sockets; `access` who may open one, and for how long.
+`watch` notices that something changed, `tailer` reads it once per process for the `topics` that are followed, `hub`
+distributes it, `feed` is what one client gets, `consumers` are the sockets. `access` decides who may open one, and
+for how long.
 """

@@ -1,8 +1,8 @@
-"""Who may listen: let in by a session from one of the site's own pages, or by an API key; asked again while it listens.
+"""Access to sockets and streams: by a session from one of the site's own pages, or by an API key. Rechecked while open.
 
-A request that comes from elsewhere, or with a key that is not good, is refused before the socket is accepted (HTTP
-403). What the site's own pages ask for in vain is accepted and closed at once with a code, because a browser tells no
-page why a socket was refused: 4401 sign in again, 4403 not for this person, 4404 no such conversation, or another's.
+A request from another origin, or with a bad key, is refused before the socket is accepted (HTTP 403). A refused
+request from one of the site's own pages is accepted and closed at once with a code, because browsers do not tell
+pages why a socket was refused: 4401 sign in again, 4403 forbidden, 4404 no such conversation, or not theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIGN_IN, FORBIDDEN, NOT_FOUND = 4401, 4403, 4404
 
 
 class ListeningRefused(Exception):
-    """Whoever asks may not listen. `code` is a close code; 0: it is not even told why."""
+    """The client may not listen. `code` is a close code; 0 means that it is not told why."""
 
     def __init__(self, code: int = 0) -> None:
         super().__init__(code)
@@ -42,7 +42,7 @@ class ListeningRefused(Exception):
 
 @dataclass(frozen=True)
 class Pass:
-    """By what somebody was let in, and to what: one conversation, or what only staff is shown."""
+    """What a client was admitted by, and what for: one conversation, or what only staff may see."""
 
     user: int
     session: str = ""
@@ -53,17 +53,17 @@ class Pass:
 
 
 def admit(request: HttpRequest) -> Pass:
-    """The pass of whoever opens a socket. Raises ListeningRefused."""
+    """Return the pass of a client that opens a socket. Raises ListeningRefused."""
     header = request.headers.get("Authorization", "")
     if carries_key(header):
-        return by_key(header)  # no page of another site can make a browser send it
+        return pass_by_key(header)  # a page of another site cannot make a browser send it
     if not from_own_page(request):
         raise ListeningRefused
-    return by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    return pass_by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
 
 
 def from_own_page(request: HttpRequest) -> bool:
-    """Whether the request names, as its origin, the host it came to or a trusted one: as Django asks of forms."""
+    """Whether the Origin header is the requested host or a trusted origin; the check that Django makes for forms."""
     origin = request.headers.get("Origin", "")
     try:
         own = f"{request.scheme}://{request.get_host()}"
@@ -85,20 +85,20 @@ def _trusts(trusted: str, origin: str, scheme: str, netloc: str) -> bool:
 
 
 def carries_key(header: str) -> bool:
-    """Whether an `Authorization` header speaks of an API key, good or not: then no cookie counts."""
+    """Whether an `Authorization` header has an API key, good or not: if so, cookies are ignored."""
     return header.partition(" ")[0].lower() == SCHEME
 
 
-def by_key(header: str) -> Pass:
-    """The pass of the API key in an `Authorization` header. Raises ListeningRefused; each key may read."""
+def pass_by_key(header: str) -> Pass:
+    """Return the pass of the API key in an `Authorization` header. Raises ListeningRefused. Every key may read."""
     key = key_from_header(header)
     if key is None:
         raise ListeningRefused
     return Pass(key.user_id, key=key.pk)
 
 
-def by_session(session_key: str) -> Pass:
-    """The pass of the person whose session this is. Raises ListeningRefused where nobody is signed in by it."""
+def pass_by_session(session_key: str) -> Pass:
+    """Return the pass of the user with this session. Raises ListeningRefused if nobody is signed in."""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
     data = store.load() if session_key else {}
     user = _user(data.get(SESSION_KEY))
@@ -118,34 +118,34 @@ def _user(pk: Any) -> User | None:
 
 
 def _signed_for(user: User, signed: str) -> bool:
-    """Whether a session was opened under the password that the user has now."""
+    """Whether the session was opened under the user's current password."""
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return any(constant_time_compare(signed, known) for known in hashes)
 
 
-def to_conversation(entry: Pass, pk: int) -> Pass:
-    """The pass to a conversation. Raises ListeningRefused where it is not theirs, or there is none."""
+def pass_to_conversation(entry: Pass, pk: int) -> Pass:
+    """Return the pass for a conversation. Raises ListeningRefused if it does not exist or is not theirs."""
     person = get_user_model().objects.get(pk=entry.user)
     if not Conversation.objects.visible_to(person).filter(pk=pk).exists():
         raise ListeningRefused(NOT_FOUND)
     return replace(entry, conversation=pk)
 
 
-def to_approvals(entry: Pass) -> Pass:
-    """The pass to what staff is shown of approvals. Raises ListeningRefused."""
+def pass_to_approvals(entry: Pass) -> Pass:
+    """Return the pass for what staff may see of approvals. Raises ListeningRefused."""
     if not get_user_model().objects.filter(pk=entry.user, is_staff=True).exists():
         raise ListeningRefused(FORBIDDEN)
     return replace(entry, staff=True)
 
 
-def lapsed(passes: Collection[Pass]) -> dict[Pass, int]:
-    """Those of the passes that are good no longer, each with the code to close with. Four queries for any number."""
+def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
+    """Return the passes that are no longer valid, with the code to close with. Four queries for any number."""
     present = _Present(passes)
     return {entry: code for entry in passes if (code := present.refuses(entry))}
 
 
 class _Present:
-    """What the database says now of the sessions, keys, people and conversations that passes name."""
+    """The current state of the sessions, keys, users and conversations named by passes."""
 
     def __init__(self, passes: Collection[Pass]) -> None:
         now = timezone.now()
@@ -158,7 +158,7 @@ class _Present:
         self._owned = set(conversations.values_list("pk", "owner"))
 
     def refuses(self, entry: Pass) -> int:
-        """The code to close with, 0 where the pass is good."""
+        """Return the code to close with, or 0 if the pass is valid."""
         user = self._users.get(entry.user)
         if user is None or not (self._in_session(user, entry) or entry.key in self._keys):
             return SIGN_IN

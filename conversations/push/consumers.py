@@ -1,4 +1,4 @@
-"""The sockets. What they send is a feed's; what they take from a client decides nothing."""
+"""WebSockets. What they send comes from a feed; what they receive decides nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from django.db import Error
 from conversations.accounts.presence import record_presence
 from conversations.database.threads import read, write
 from conversations.prompts.listing import saw
-from conversations.push.access import ListeningRefused, Pass, admit, to_approvals, to_conversation
+from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
 from conversations.push.share import TooMany, shares
@@ -29,24 +29,24 @@ from conversations.push.share import TooMany, shares
 logger = logging.getLogger(__name__)
 
 TRY_AGAIN, TOO_MUCH = 1013, 4429
-"""Close codes: the database does not answer; more sockets or messages than one person's pages need."""
+"""Close codes: the database does not answer; more sockets or messages than the pages of one user need."""
 LONGEST = 200
-"""Characters of a message from a client."""
+"""Maximum length of a message from a client, in characters."""
 MOST, MOST_SECONDS = 30, 10.0
-"""Messages that a client may send in so many seconds."""
+"""How many messages a client may send in how many seconds."""
 LOOKED_SECONDS = 10.0
-"""How exactly it is kept when a person last looked."""
+"""How precisely the time is stored at which a user last looked."""
 
 
 class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One WebSocket: let in or refused, fed while it may listen, and left behind when it goes."""
+    """One WebSocket: admitted or refused, served while it may listen, and removed when it closes."""
 
     listener: Listener | None = None
     hub: Hub
     feed: Feed[Any, Any]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the socket to its end, whatever ends it."""
+        """Serve the socket to its end, however it ends."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -54,19 +54,19 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
                 await self.hub.leave(self.listener)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Handle a message of the server, the client or the topic. Nothing here uses this thread's own database."""
+        """Handle a message of the server, the client or the topic. No handler uses the database in this thread."""
         try:
             await getattr(self, message["type"].replace(".", "_"))(message)
         except Error:
-            logger.warning("a socket is closed because the database does not answer", exc_info=True)
+            logger.warning("closing a socket because the database does not answer", exc_info=True)
             await self._close(TRY_AGAIN)
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Let the client in, and bring it to the present."""
-        self._said: deque[float] = deque(maxlen=MOST)
+        """Admit the client, and send it everything it lacks."""
+        self._received_at: deque[float] = deque(maxlen=MOST)
         request = ASGIRequest({**self.scope, "type": "http", "method": "GET"}, BytesIO())
         try:
-            entry = await read(self.admitted, request)
+            entry = await read(self.authorize, request)
         except ListeningRefused as refused:
             if refused.code:
                 await self.send({"type": "websocket.accept"})
@@ -80,46 +80,46 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._close(TOO_MUCH)
             return
         self.listener = listener
-        self.feed = self.fed(listener)
+        self.feed = self.make_feed(listener)
         await self._send_all(self.feed.open())
 
-    def admitted(self, request: ASGIRequest) -> Pass:
-        """The pass to what this socket tells. Raises ListeningRefused."""
+    def authorize(self, request: ASGIRequest) -> Pass:
+        """Return the pass for what this socket sends. Raises ListeningRefused."""
         return admit(request)
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """What goes over this socket."""
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+        """Return the feed that this socket sends."""
         raise NotImplementedError
 
     async def topic_message(self, message: dict[str, Any]) -> None:
-        """The tailer has something."""
+        """Send a message of the topic."""
         await self._send_all(self.feed.take(message))
 
     async def topic_pulse(self, message: dict[str, Any]) -> None:
-        """Something is there that this client has not had."""
+        """Send what a client has missed."""
         await self._send_all(self.feed.pulse())
 
     async def websocket_receive(self, message: dict[str, Any]) -> None:
-        """What the page says, where it makes sense; a client that says too much is closed."""
+        """Handle a message of the page; ignore what makes no sense, and close a client that sends too much."""
         if self.listener is None or self.listener.ended:
             return
         text, now = message.get("text") or "", time.monotonic()
-        if len(text) > LONGEST or (len(self._said) == MOST and now - self._said[0] < MOST_SECONDS):
+        if len(text) > LONGEST or (len(self._received_at) == MOST and now - self._received_at[0] < MOST_SECONDS):
             self.listener.end(TOO_MUCH)
             return
-        self._said.append(now)
+        self._received_at.append(now)
         with suppress(ValueError, RecursionError):
-            said = json.loads(text)
-            if isinstance(said, dict):
-                await self.heard(said)
+            data = json.loads(text)
+            if isinstance(data, dict):
+                await self.handle(data)
 
-    async def heard(self, said: dict[str, Any]) -> None:
-        """`{"looking": true}`: a page of this person is in view."""
-        if said.get("looking") is True and self.listener:
-            _looked(self.listener.entry.user)
+    async def handle(self, data: dict[str, Any]) -> None:
+        """`{"looking": true}`: a page of this user is in view."""
+        if data.get("looking") is True and self.listener:
+            _record_look(self.listener.entry.user)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        """The client has gone."""
+        """The client has closed the socket."""
         raise StopConsumer
 
     async def _send_all(self, frames: AsyncIterator[Any]) -> None:
@@ -140,27 +140,27 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
 class ConversationSocket(SocketConsumer):
     """`ws/conversations/<id>/?after=<seq>`: the page's HTML, or with `format=json` the events of the API."""
 
-    _saw = 0
+    _seen_seq = 0
 
-    def admitted(self, request: ASGIRequest) -> Pass:
-        """See SocketConsumer."""
-        return to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
+    def authorize(self, request: ASGIRequest) -> Pass:
+        """Return the pass for the conversation of the URL. Raises ListeningRefused."""
+        return pass_to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+        """Return the feed of events or of HTML, as `format` says."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
         seq = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         kind = EventFeed if query.get("format", [""])[-1] == "json" else PageFeed
         return kind(self.hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
 
-    async def heard(self, said: dict[str, Any]) -> None:
+    async def handle(self, data: dict[str, Any]) -> None:
         """`{"refresh": <seq>}`: the page noticed that it lacks something.
 
-        `{"looking": true, "seen": <seq>}`: it is in view, at its end, and stands at this step.
+        `{"looking": true, "seen": <seq>}`: it is in view, scrolled to its end, and at this step.
         """
-        self._seen(said)
-        seq = said.get("refresh")
+        self._record_seen(data)
+        seq = data.get("refresh")
         if type(seq) is int and seq >= 0 and isinstance(self.feed, PageFeed) and self.listener:
             try:
                 shares.refresh(self.listener.entry.user)
@@ -168,56 +168,56 @@ class ConversationSocket(SocketConsumer):
                 self.listener.end(TOO_MUCH)
                 return
             await self._send_all(self.feed.refresh(seq))
-        await super().heard(said)
+        await super().handle(data)
 
-    def _seen(self, said: dict[str, Any]) -> None:
-        seq = said.get("seen")
+    def _record_seen(self, data: dict[str, Any]) -> None:
+        seq = data.get("seen")
         if (
-            said.get("looking") is True
+            data.get("looking") is True
             and type(seq) is int
-            and self._saw < seq < 2**63
+            and self._seen_seq < seq < 2**63
             and isinstance(self.feed, PageFeed)
         ):
-            self._saw = seq
+            self._seen_seq = seq
             write.run_later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(SocketConsumer):
-    """`ws/me/`: what belongs to the person on every page, as HTML."""
+    """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+        """Return the feed of the list."""
         return ListFeed(self.hub, listener)
 
 
 class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
-    def admitted(self, request: ASGIRequest) -> Pass:
-        """See SocketConsumer."""
-        return to_approvals(admit(request))
+    def authorize(self, request: ASGIRequest) -> Pass:
+        """Return the pass for approvals. Raises ListeningRefused."""
+        return pass_to_approvals(admit(request))
 
-    def fed(self, listener: Listener) -> Feed[Any, Any]:
-        """See SocketConsumer."""
+    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+        """Return the feed of approvals."""
         return ApprovalsFeed(self.hub, listener)
 
 
-class Nowhere(AsyncConsumer):  # type: ignore[misc]
+class UnknownSocket(AsyncConsumer):  # type: ignore[misc]
     """Any other address: refused."""
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Refuse it."""
+        """Refuse the socket."""
         await self.send({"type": "websocket.close"})
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        """It has gone."""
+        """The client has closed the socket."""
         raise StopConsumer
 
 
 _last_looked: dict[int, float] = {}
 
 
-def _looked(user: int) -> None:
+def _record_look(user: int) -> None:
     now = time.monotonic()
     if now - _last_looked.get(user, -LOOKED_SECONDS) >= LOOKED_SECONDS:
         for one in [one for one, at in _last_looked.items() if now - at >= LOOKED_SECONDS]:

@@ -1,4 +1,4 @@
-"""One client's way through what it follows: each message once and in order, and the database where one is missing."""
+"""Feeds: what one client gets of a topic. Each message once and in order, and the database where one is missing."""
 
 from __future__ import annotations
 
@@ -6,127 +6,127 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, Generic, TypeVar
 
 from conversations.database.threads import read
-from conversations.push.growth import Delta, Growth, Known, Missed
+from conversations.push.event_reader import TERMINAL, EventReader, SentEvent
+from conversations.push.growth import Delta, Growth, KnownDrafts, MissingText
 from conversations.push.hub import Hub, Listener
-from conversations.push.list_state import ListedConversation, listed_now
-from conversations.push.telling import TERMINAL, SentEvent, Telling
+from conversations.push.list_state import ListedConversation, current_listing
 from conversations.push.topics import (
-    Events,
-    OfConversation,
+    ApprovalsTopic,
+    ConversationTopic,
+    EventsTopic,
+    ListTopic,
     PageTopic,
-    PersonalApprovals,
-    PersonalList,
     Topic,
-    anything_changed,
-    list_now,
+    any_approval_changed,
+    read_list,
 )
 
 Frame = TypeVar("Frame", SentEvent | Delta, str)
 Followed = TypeVar("Followed", bound=Topic)
-OfTheConversation = TypeVar("OfTheConversation", bound=OfConversation)
+FollowedConversation = TypeVar("FollowedConversation", bound=ConversationTopic)
 
 
 class Feed(Generic[Frame, Followed]):
-    """What goes to one client. Its topic's numbers say whether a message was lost, doubled or came out of order."""
+    """What one client is sent. The numbers of its topic's messages show which were lost, repeated or out of order."""
 
     def __init__(self, hub: Hub, listener: Listener, topic: Followed) -> None:
         self.hub, self.listener, self._topic = hub, listener, topic
 
     async def open(self) -> AsyncIterator[Frame]:
-        """Follow from now on, and what happened before."""
-        self._topic = await self.hub.follow(self.listener, self._topic)  # the one that all who follow it share
+        """Follow the topic, and send what happened before."""
+        self._topic = await self.hub.follow(self.listener, self._topic)  # the one shared by all followers
         async for frame in self.catch_up():
             yield frame
 
     async def take(self, message: dict[str, Any]) -> AsyncIterator[Frame]:
-        """What a message of the topic brings this client."""
+        """Return what a message of the topic means to this client."""
         number = message["number"]
         if number <= self.listener.seen:
-            return  # had, or of before the client caught up, or of an earlier topic of this name
+            return  # received already, read when the client caught up, or from an earlier topic of this name
         missed = number > self.listener.seen + 1
         if not missed:
             self.listener.seen = number
             try:
-                for frame in self._fresh(message):
+                for frame in self._frames_of(message):
                     yield frame
-            except Missed:
+            except MissingText:
                 missed = True
         if missed:
             async for frame in self.catch_up():
                 yield frame
 
     async def catch_up(self) -> AsyncIterator[Frame]:
-        """All that the client lacks, from the database: messages up to now bring it nothing more."""
-        await self.hub.follow_again(self.listener)
-        self.listener.seen = self._topic.number  # before it is read: what is read has at least that
-        async for frame in self._missing():
+        """Send all that the client lacks, from the database; messages up to now are then skipped."""
+        await self.hub.rejoin(self.listener)
+        self.listener.seen = self._topic.number  # before reading: what is read has at least that
+        async for frame in self._backlog():
             yield frame
 
     async def pulse(self) -> AsyncIterator[Frame]:
-        """What it lacks, where its topic is further than it is."""
+        """Catch up if the topic is ahead of the client."""
         if self.listener.seen < self._topic.number:
             async for frame in self.catch_up():
                 yield frame
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[Frame]:
+    def _frames_of(self, message: dict[str, Any]) -> Iterator[Frame]:
         raise NotImplementedError
 
-    def _missing(self) -> AsyncIterator[Frame]:
+    def _backlog(self) -> AsyncIterator[Frame]:
         raise NotImplementedError
 
 
-class ConversationFeed(Feed[Frame, OfTheConversation]):
-    """What goes to one client of a conversation, of which it has everything up to the step `after`."""
+class ConversationFeed(Feed[Frame, FollowedConversation]):
+    """What one client gets of a conversation. It has everything up to the step `after`."""
 
-    def __init__(self, hub: Hub, listener: Listener, topic: OfTheConversation, after: int) -> None:
+    def __init__(self, hub: Hub, listener: Listener, topic: FollowedConversation, after: int) -> None:
         super().__init__(hub, listener, topic)
         self._conversation, self._at = topic.conversation, after
 
-    def _joins(self, seq: int, begun: bool) -> bool:
-        """Whether all after `seq`, up to which the client has been read for, comes by messages.
+    def _messages_follow(self, seq: int, begun: bool) -> bool:
+        """Whether messages will bring everything after `seq`, up to which the client has caught up.
 
-        Not where another client has begun the topic at a later step meanwhile. A topic that had `begun` before it was
-        read for this one did so at a step that was read then, or is there no more.
+        Not if another client has meanwhile begun the topic at a later step. If the topic had `begun` before this client
+        read, it began at a step that was read then, or that does not exist any more.
         """
         return self.hub.tailer.begin(self._topic, seq) <= seq or begun
 
 
-class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
-    """The events of a conversation, and text on its way."""
+class EventFeed(ConversationFeed[SentEvent | Delta, EventsTopic]):
+    """The events of a conversation, and streaming text."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
-        super().__init__(hub, listener, Events(conversation), after)
-        self._known = Known()
+        super().__init__(hub, listener, EventsTopic(conversation), after)
+        self._known = KnownDrafts()
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[SentEvent | Delta]:
-        if message["seq"] < self._at:  # what it tells is had
+    def _frames_of(self, message: dict[str, Any]) -> Iterator[SentEvent | Delta]:
+        if message["seq"] < self._at:  # the client has the events in it
             if message["deltas"]:
-                raise Missed  # text of drafts that may have ended since, or grown while the client caught up
+                raise MissingText  # text of drafts that may have ended since, or grown while the client caught up
             return
-        yield from self._new(message["told"])
+        yield from self._unseen(message["events"])
         for delta in message["deltas"]:
             if new := self._known.take(delta):
                 yield new
 
-    async def _missing(self) -> AsyncIterator[SentEvent | Delta]:
-        telling = Telling(self._conversation, self._at)
+    async def _backlog(self) -> AsyncIterator[SentEvent | Delta]:
+        reader = EventReader(self._conversation, self._at)
         complete = False
         while not complete:
             begun = self._topic.begun
-            told, deltas = await read(_next, telling)
-            # Before anything is yielded: who takes it may take long, and then another begins the topic, further on.
-            complete = not telling.more and self._joins(telling.at, begun)
-            for one in self._new(told):
+            events, deltas = await read(_read_next, reader)
+            # Before yielding: the receiver may be slow, and meanwhile another could begin the topic at a later step.
+            complete = not reader.more and self._messages_follow(reader.at, begun)
+            for one in self._unseen(events):
                 yield one
-        self._at = telling.at
+        self._at = reader.at
         for delta in deltas:
             if new := self._known.take(delta):
                 yield new
 
-    def _new(self, told: list[SentEvent]) -> Iterator[SentEvent]:
-        """Those that the client has not had. All events of a step come together."""
+    def _unseen(self, events: list[SentEvent]) -> Iterator[SentEvent]:
+        """Return the events that the client does not have. All events of a step come together."""
         had = self._at
-        for one in told:
+        for one in events:
             if one.seq > had:
                 self._at = one.seq
                 if one.type in TERMINAL:
@@ -134,83 +134,83 @@ class EventFeed(ConversationFeed[SentEvent | Delta, Events]):
                 yield one
 
 
-def _next(telling: Telling) -> tuple[list[SentEvent], list[Delta]]:
-    """The next events, and after the last of them the drafts. In this order: a draft ends with a later step."""
-    told = telling.read()
-    drafts = {} if telling.more else Growth().read({telling.conversation})
-    deltas = drafts.get(telling.conversation, [])
-    telling.more = telling.more or any(delta.seq > telling.at for delta in deltas)  # these follow what is not told yet
-    return told, deltas
+def _read_next(reader: EventReader) -> tuple[list[SentEvent], list[Delta]]:
+    """Return the next events and, after the last of them, the drafts. In this order: a draft ends with a later step."""
+    events = reader.read()
+    drafts = {} if reader.more else Growth().read({reader.conversation})
+    deltas = drafts.get(reader.conversation, [])
+    reader.more = reader.more or any(delta.seq > reader.at for delta in deltas)  # these follow unread steps
+    return events, deltas
 
 
 class PageFeed(ConversationFeed[str, PageTopic]):
-    """What brings a conversation's page from where it was rendered to the present, as HTML."""
+    """The HTML that brings a conversation's page from where it was rendered to the present."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
         super().__init__(hub, listener, PageTopic(conversation), after)
 
     async def refresh(self, seq: int) -> AsyncIterator[str]:
-        """The page says that it stands at `seq`; 0: it wants all that is shown."""
+        """Catch up from `seq`, where the page says it is; 0 means that it needs everything it shows."""
         self._at = seq
         async for frame in self.catch_up():
             yield frame
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
-        if message["seq"] >= self._at:  # else it was rendered before the client caught up
+    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
+        if message["seq"] >= self._at:  # otherwise it was rendered before the client caught up
             self._at = message["seq"]
             yield message["html"]
 
-    async def _missing(self) -> AsyncIterator[str]:
+    async def _backlog(self) -> AsyncIterator[str]:
         complete = False
         while not complete:
             begun = self._topic.begun
-            listed, html, self._at = await read(_page, self._conversation, self._at)
-            same = self._topic.begun_at(listed)
-            complete = self._joins(self._at, begun) and (same or begun)
+            listed, html, self._at = await read(_read_page, self._conversation, self._at)
+            same = self._topic.begin_with(listed)
+            complete = self._messages_follow(self._at, begun) and (same or begun)
             if html:
                 yield html
 
 
-def _page(conversation: int, after: int) -> tuple[ListedConversation | None, str, int]:
-    """How the conversation stands, what of it a page at the step `after` lacks, and the step that it is then at."""
+def _read_page(conversation: int, after: int) -> tuple[ListedConversation | None, str, int]:
+    """Return the state of the conversation, what a page at the step `after` lacks, and the step that it is then at."""
     from conversations.pages.chat.live import catch_up
 
-    listed = listed_now(conversation)  # first: what is read after it is of that, or newer
+    listed = current_listing(conversation)  # first, so that what is read next is as new or newer
     return listed, *catch_up(conversation, after)
 
 
-class ListFeed(Feed[str, PersonalList]):
-    """A person's list of conversations, as HTML."""
+class ListFeed(Feed[str, ListTopic]):
+    """A user's list of conversations, as HTML."""
 
     def __init__(self, hub: Hub, listener: Listener) -> None:
-        super().__init__(hub, listener, PersonalList(listener.entry.user))
+        super().__init__(hub, listener, ListTopic(listener.entry.user))
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
+    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
         yield message["html"]
 
-    async def _missing(self) -> AsyncIterator[str]:
+    async def _backlog(self) -> AsyncIterator[str]:
         self._topic.begin()
-        standing, html = await read(list_now, self.listener.entry.user)
-        self._topic.begun_at(standing)
+        state, html = await read(read_list, self.listener.entry.user)
+        self._topic.begin_with(state)
         yield html
 
 
-class ApprovalsFeed(Feed[str, PersonalApprovals]):
-    """The approvals that a person who decides is shown, as JSON."""
+class ApprovalsFeed(Feed[str, ApprovalsTopic]):
+    """The approvals shown to a user who decides, as JSON."""
 
     def __init__(self, hub: Hub, listener: Listener) -> None:
-        super().__init__(hub, listener, PersonalApprovals(listener.entry.user))
+        super().__init__(hub, listener, ApprovalsTopic(listener.entry.user))
 
-    def _fresh(self, message: dict[str, Any]) -> Iterator[str]:
+    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
         yield from message["texts"]
 
-    async def _missing(self) -> AsyncIterator[str]:
+    async def _backlog(self) -> AsyncIterator[str]:
         self._topic.begin()
-        yield await read(anything_changed, self.listener.entry.user)
+        yield await read(any_approval_changed, self.listener.entry.user)
 
 
 def text_of(frame: SentEvent | Delta | str) -> str:
-    """A frame as a socket sends it."""
+    """Return the text that a socket sends for this frame."""
     if isinstance(frame, SentEvent):
         return frame.text
     return frame.event() if isinstance(frame, Delta) else frame

@@ -1,4 +1,4 @@
-"""Text on its way: what drafts grew by, read from the database without reading again what is known."""
+"""Streaming text: what was added to drafts, read from the database without reading again what is known."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.db.models.functions import Substr
 from conversations.models import Draft
 
 Place = tuple[int, str]
-"""A prompt's id and a path in it."""
+"""The id of a prompt, and a path in it."""
 Beginning = tuple[int, int]
-"""Fence and attempt: another one means that the text began anew. They only grow."""
+"""Fence and attempt of a draft. They only grow; with another value the text starts again."""
 
 
 class Delta(NamedTuple):
-    """Text at `offset` of a draft, counted in Unicode code points; offset 0 begins anew."""
+    """Text at `offset` of a draft, counted in Unicode code points. Offset 0 starts the text again."""
 
     prompt: int
     path: str
@@ -26,7 +26,7 @@ class Delta(NamedTuple):
     offset: int
     text: str
     seq: int
-    """The last step there was of its conversation when it was read: it follows all of them, and none has ended it."""
+    """The last step of its conversation when it was read. The text comes after that step, and none has ended it."""
 
     @property
     def type(self) -> str:
@@ -35,60 +35,60 @@ class Delta(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Which draft it belongs to."""
+        """The draft it belongs to."""
         return self.prompt, self.path
 
     @property
     def end(self) -> int:
-        """How long the draft is with it."""
+        """The length of the draft including this text."""
         return self.offset + len(self.text)
 
     def event(self) -> str:
-        """The event that tells of it, as JSON."""
-        told = {"type": self.type, "prompt": self.prompt, "path": self.path}
-        return json.dumps(told | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
+        """Return its event as JSON."""
+        event = {"type": self.type, "prompt": self.prompt, "path": self.path}
+        return json.dumps(event | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
 
     def __deepcopy__(self, memo: object) -> Delta:
-        return self  # nothing in it changes: a channel layer copies what it hands on
+        return self  # it is immutable, and a channel layer copies what it sends
 
 
-class Known:
-    """How far each draft is known to somebody."""
+class KnownDrafts:
+    """How much of each draft a client has."""
 
     def __init__(self) -> None:
         self._ends: dict[Place, tuple[Beginning, int]] = {}
 
     def take(self, delta: Delta) -> Delta | None:
-        """What is new in it, now known; None for nothing. Raises Missed where text before it is unknown."""
+        """Record a delta. Returns what is new in it, or None. Raises MissingText if text before it is missing."""
         beginning, end = self._ends.get(delta.place, ((-1, -1), 0))
         if delta.beginning < beginning:
             return None
         if delta.beginning > beginning:
             end = 0
         if delta.offset > end:
-            raise Missed
+            raise MissingText
         if delta.end <= end and delta.beginning == beginning:
             return None
         self._ends[delta.place] = (delta.beginning, delta.end)
         return delta._replace(offset=end, text=delta.text[end - delta.offset :])
 
     def forget(self, prompt: int) -> None:
-        """The prompt ended: nothing of it is on its way."""
+        """Forget the drafts of a prompt that has ended."""
         self._ends = {place: known for place, known in self._ends.items() if place[0] != prompt}
 
 
-class Missed(Exception):
-    """Text that belongs before this was never given."""
+class MissingText(Exception):
+    """Text before this was never received."""
 
 
 class Growth:
-    """Reads what the drafts of some conversations grew by since the last call."""
+    """Reads what was added to the drafts of some conversations since the last call."""
 
     def __init__(self) -> None:
-        self._known: dict[int, dict[int, tuple[Beginning, int]]] = {}  # by conversation and the draft's row
+        self._known: dict[int, dict[int, tuple[Beginning, int]]] = {}  # by conversation and the draft's primary key
 
     def read(self, conversations: Collection[int]) -> dict[int, list[Delta]]:
-        """By conversation, where there is something. A draft not seen before, or begun anew, comes whole."""
+        """Return the deltas by conversation, if there are any. A draft that is new or has restarted comes whole."""
         found: dict[int, list[Delta]] = {}
         present: dict[int, dict[int, tuple[Beginning, int]]] = {conversation: {} for conversation in conversations}
         for row in self._grown(conversations):
@@ -114,5 +114,5 @@ class Growth:
         return rows.values("pk", "conversation", "prompt", "path", "fence", "attempt", "new", "seq")
 
     def keep(self, conversations: Collection[int]) -> None:
-        """Forget all others: nobody follows them any more."""
+        """Forget all other conversations: nobody follows them any more."""
         self._known = {pk: known for pk, known in self._known.items() if pk in conversations}

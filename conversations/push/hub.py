@@ -1,4 +1,4 @@
-"""Hands what the tailer publishes to the clients of this process, and looks after who may still listen."""
+"""The hub: distributes what the tailer publishes to the clients of this process, and ends those who may not listen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.contrib.auth.signals import user_logged_out
 from django.db import Error
 
 from conversations.database.threads import read
-from conversations.push.access import SIGN_IN, Pass, lapsed
+from conversations.push.access import SIGN_IN, Pass, expired_passes
 from conversations.push.share import shares
 from conversations.push.tailer import Followed, Tailer
 from conversations.push.topics import Body, Topic
@@ -22,24 +22,24 @@ from conversations.push.topics import Body, Topic
 logger = logging.getLogger(__name__)
 
 PULSE_SECONDS = 1.0
-"""How often clients that lack a message are told so: the last one may have been lost, and no other shows it."""
+"""Interval at which clients are told that they lack a message: no later message shows that the last one was lost."""
 CHECK_PULSES = 5
-"""Every so many pulses it is asked whether each client may still listen."""
+"""Every so many pulses, check whether each client may still listen."""
 
 
 class Listener:
-    """One open socket or stream: by what it was let in, what it follows, and how it is ended."""
+    """An open socket or stream: its pass, its topic, and how to end it."""
 
     def __init__(self, entry: Pass, channel: str, end: Callable[[int], None]) -> None:
-        """`end` is called in the event loop with a close code, once, when it may no longer listen."""
+        """`end` is called once in the event loop, with a close code, when the client may no longer listen."""
         self.entry, self.channel, self._end = entry, channel, end
         self.topic: Topic | None = None
-        self.seen = 0  # the number of the last message that it had, or needs no more
-        self.lacked = 0  # the number that it had not seen at the last pulse
+        self.seen = 0  # number of the last message that it received, or that it does not need
+        self.last_pulse = 0  # number of the topic at the last pulse
         self.ended = False
 
     def end(self, code: int) -> None:
-        """It may not listen any more: nothing is delivered after this."""
+        """End the client, because it may not listen any more. Nothing is delivered after this."""
         if not self.ended:
             self.ended = True
             self._end(code)
@@ -56,11 +56,11 @@ class Hub:
         self.tailer = Tailer(self._publish)
         self.tailer.start()
         read.hold()
-        self._tasks = [self._loop.create_task(self._hand_on()), self._loop.create_task(self._look_after())]
+        self._tasks = [self._loop.create_task(self._forward()), self._loop.create_task(self._supervise())]
 
     @classmethod
-    def here(cls) -> Hub:
-        """The hub of the running event loop."""
+    def current(cls) -> Hub:
+        """Return the hub of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in _hubs:
             _hubs[loop] = cls()
@@ -68,32 +68,32 @@ class Hub:
 
     @classmethod
     def enter(cls, listener: Listener) -> Hub:
-        """A client has come to the running event loop, and is looked after until it leaves. Raises TooMany."""
+        """Register a client with the hub of the running event loop, until it leaves. Raises TooMany."""
         shares.enter(listener.entry.user)
-        hub = cls.here()
+        hub = cls.current()
         hub._listeners.add(listener)
         return hub
 
     async def follow(self, listener: Listener, topic: Followed) -> Followed:
-        """Give a client the topic's messages from now on. Returns the topic that all who follow it share."""
+        """Deliver the topic's messages to a client from now on. Returns the topic shared by all of its followers."""
         listener.topic = held = self.tailer.follow(topic)
-        await self.follow_again(listener)
+        await self.rejoin(listener)
         return held
 
-    async def follow_again(self, listener: Listener) -> None:
-        """Make sure that it gets them: a layer forgets a channel that was not read for long."""
+    async def rejoin(self, listener: Listener) -> None:
+        """Join the group again: a channel layer forgets a channel that was not read for long."""
         if listener.topic:
             await self.layer.group_add(listener.topic.group, listener.channel)
 
     async def leave(self, listener: Listener) -> None:
-        """A client that entered has gone. With the last of them the tailer ends."""
+        """Remove a client. With the last one the tailer ends."""
         self._listeners.remove(listener)
         shares.leave(listener.entry.user)
         if listener.topic:
             self.tailer.leave(listener.topic)
         last = not self._listeners
         if last:
-            _hubs.pop(self._loop, None)  # who comes now begins another
+            _hubs.pop(self._loop, None)  # a client that comes now starts a new hub
         if listener.topic:
             await self.layer.group_discard(listener.topic.group, listener.channel)
         if last:
@@ -107,8 +107,8 @@ class Hub:
         await asyncio.to_thread(self.tailer.join)
 
     def end(self, which: Callable[[Pass], bool]) -> None:
-        """End the clients that were let in by such a pass. May be called from any thread."""
-        with suppress(RuntimeError):  # the loop has ended, and they with it
+        """End the clients with such a pass. May be called from any thread."""
+        with suppress(RuntimeError):  # the loop has ended, and its clients with it
             self._loop.call_soon_threadsafe(self._end_where, which)
 
     def _end_where(self, which: Callable[[Pass], bool]) -> None:
@@ -120,15 +120,15 @@ class Hub:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._published.put_nowait, (group, message))
 
-    async def _hand_on(self) -> None:
+    async def _forward(self) -> None:
         while True:
             group, message = await self._published.get()
             try:
                 await self.layer.group_send(group, message)
-            except Exception:  # the next number, or the pulse, shows that one is missing
-                logger.exception("a message was not handed on", extra={"topic": group})
+            except Exception:  # the next number or pulse shows that one is missing
+                logger.exception("could not forward a message", extra={"topic": group})
 
-    async def _look_after(self) -> None:
+    async def _supervise(self) -> None:
         pulses = 0
         while True:
             await asyncio.sleep(PULSE_SECONDS)
@@ -139,36 +139,36 @@ class Hub:
                 await self._check()
 
     async def _pulse(self, listener: Listener) -> None:
-        """Tell a client that lacks what was there a pulse ago already."""
+        """Notify a client that still lacks what was published before the last pulse."""
         number = listener.topic.number if listener.topic else 0
-        if listener.seen < listener.lacked:
+        if listener.seen < listener.last_pulse:
             try:
                 await self.layer.send(listener.channel, {"type": "topic.pulse"})
             except ChannelFull:
-                pass  # it has enough to read; the next pulse finds it again
+                pass  # it has enough to read; the next pulse tries again
             except Exception:
-                logger.exception("a client was not told that it lacks something; the next pulse tells it")
-        listener.lacked = number
+                logger.exception("could not notify a client that it lacks a message; the next pulse tries again")
+        listener.last_pulse = number
 
     async def _check(self) -> None:
-        """End those who may not listen any more. Whatever fails, the next check finds them."""
+        """End the clients that may not listen any more. If this fails, the next check does it."""
         listeners = list(self._listeners)
         try:
-            codes = await read(lapsed, {listener.entry for listener in listeners})
+            codes = await read(expired_passes, {listener.entry for listener in listeners})
             for listener in listeners:
                 if listener.entry in codes:
                     listener.end(codes[listener.entry])
         except Error:
-            logger.warning("who may listen cannot be checked now", exc_info=True)
+            logger.warning("cannot check who may listen: the database does not answer", exc_info=True)
         except Exception:
-            logger.exception("who may listen was not checked; trying again")
+            logger.exception("checking who may listen failed; trying again")
 
 
 _hubs: dict[asyncio.AbstractEventLoop, Hub] = {}
 
 
 def end_session(key: str) -> None:
-    """A session has ended: nothing more goes to the sockets and streams of this process that it opened."""
+    """Stop sending to the sockets and streams of this process that were opened by a session, because it has ended."""
     for hub in list(_hubs.values()):
         hub.end(lambda entry: entry.session == key)
 

@@ -1,4 +1,4 @@
-"""What no step says and open pages show all the same: read so that it can be compared, as a hint of it may be lost."""
+"""State that pages show but no step records, in a form that can be compared: a hint of a change may be lost."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from conversations.models import Conversation, Output, Redaction
 from conversations.prompts.killswitch import standing
 
 Notices = tuple[int, bool]
-"""What all must know of the site: by which row the kill switch is on, 0 for off, and whether the disk is full."""
+"""The notices to everybody: the row by which the kill switch is on, 0 for off, and whether the disk is full."""
 LISTED = ("title", "archived_at", "redaction")
 
 
 class ListedConversation(NamedTuple):
-    """How a conversation stands: its title, when it was put away, and the id of its last redaction, 0 without one."""
+    """The state of a conversation: title, when it was archived, and the id of its last redaction (0 if none)."""
 
     title: str
     archived_at: datetime | None
     redaction: int
 
 
-def listed(conversations: QuerySet[Conversation]) -> QuerySet[Conversation, Any]:
-    """These, with what LISTED names. Redactions of one conversation have ids in order: each is made under its lock."""
+def annotate_listing(conversations: QuerySet[Conversation]) -> QuerySet[Conversation, Any]:
+    """Annotate these with LISTED. The redactions of a conversation have ids in order: each is made under its lock."""
     last = Redaction.objects.filter(conversation=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     return conversations.annotate(redaction=Coalesce(Subquery(last), 0))
 
 
-def listed_now(conversation: int) -> ListedConversation | None:
-    """How it stands now; None where it is gone."""
-    row = listed(Conversation.objects.filter(pk=conversation)).values_list(*LISTED).first()
+def current_listing(conversation: int) -> ListedConversation | None:
+    """Return the current state of a conversation; None if it is gone."""
+    row = annotate_listing(Conversation.objects.filter(pk=conversation)).values_list(*LISTED).first()
     return row and ListedConversation(*row)
 
 
 class _Digest(Aggregate):
-    """One short text for those of many rows. In whatever order: where it is another, one look is made for nothing."""
+    """One short digest of a text from many rows, in any order: a different order only causes one needless read."""
 
     function = "string_agg"
     template = "md5(%(function)s(%(expressions)s, ' '))"
     output_field = TextField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> tuple[str, Any]:
-        """The same by SQLite's name."""
+        """Use SQLite's function."""
         return self.as_sql(compiler, connection, function="group_concat", **more)
 
 
-def owned_by(people: Collection[int]) -> dict[int, str]:
-    """By person who has any: how all of their conversations stand, recorded or not. One query for any number."""
+def owned_digests(people: Collection[int]) -> dict[int, str]:
+    """Return a digest of the state of all conversations, recorded or not, by user who has any, in one query."""
     columns = ("pk", "seq", "seen_seq", "archived_at", "title")
     texts = [text for name in columns for text in (name, Value(" "))]
     rows = Conversation.objects.filter(owner__in=people).order_by().values("owner")
@@ -61,30 +61,30 @@ def owned_by(people: Collection[int]) -> dict[int, str]:
     return dict(found.values_list("owner", "stand"))
 
 
-class ListStanding(NamedTuple):
-    """What a person's list was read at."""
+class ListState(NamedTuple):
+    """The state at which a user's list was read."""
 
     owned: str
-    """How their conversations stand: not the same where anything was recorded in one, or done with it."""
+    """The digest of their conversations. It changes with every record, and with whatever else is done to one."""
     notices: Notices
     everybody: bool = False
-    """Whether the approvals that are counted are everybody's: they decide for others."""
+    """Whether the approvals that are counted are everybody's: the user decides for others."""
 
 
-def notices_now() -> Notices:
-    """What all must know of the site now."""
+def current_notices() -> Notices:
+    """Return the current notices to everybody."""
     switch = standing()
     return switch.pk if switch else 0, is_short()
 
 
-def waiting_now() -> int:
-    """How many approvals of everybody wait, as far as they are counted."""
+def count_waiting() -> int:
+    """Return how many approvals of everybody wait, up to the number that is counted."""
     from conversations.pages.sidebar import COUNT_MOST
 
     return Output.objects.pending().order_by()[:COUNT_MOST].count()
 
 
 def decides_for_others(person: int) -> bool:
-    """Whether the approvals that this person is shown are everybody's."""
+    """Whether this user is shown everybody's approvals."""
     staff = get_user_model().objects.filter(pk=person, is_staff=True).first()
     return staff is not None and staff.has_perm(DECIDE_OTHERS)

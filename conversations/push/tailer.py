@@ -1,4 +1,4 @@
-"""The one thread of a web process that reads what happened, once, for all who follow it here."""
+"""The tailer: the one thread of a web process that reads what happened, once for all clients."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from conversations.push.list_state import (
     LISTED,
     ListedConversation,
     Notices,
-    listed,
-    notices_now,
-    owned_by,
-    waiting_now,
+    annotate_listing,
+    count_waiting,
+    current_notices,
+    owned_digests,
 )
 from conversations.push.topics import (
+    ApprovalsTopic,
     Body,
-    Events,
+    ChangedConversation,
+    ConversationTopic,
+    EventsTopic,
+    ListTopic,
     Look,
-    Moved,
-    OfConversation,
-    OfPerson,
-    PersonalApprovals,
-    PersonalList,
+    PersonTopic,
     Topic,
 )
 from conversations.push.watch import ChangeNotice, Watch, open_watch
@@ -41,22 +41,23 @@ logger = logging.getLogger(__name__)
 Followed = TypeVar("Followed", bound=Topic)
 
 WAIT_SECONDS = 0.2
-"""How long it waits for a change before it looks at topics that are new, or held back their last push."""
+"""How long to wait for a change before looking at topics that are new or that held back their last push."""
 SEQS_MOST = 10_000
-"""Conversations of which it is remembered where they stood; another one is taken to have new steps."""
+"""How many conversations the last seq is remembered of; any other is assumed to have new steps."""
 NOTICES_SECONDS = 1.0
-"""Between two looks at what all must know of the site: that the disk is full no commit says. And between two counts of
-the approvals, of which a busy site has commits all the time."""
+"""Interval between reads of the notices: no commit says that the disk is full. And between counts of the approvals,
+because a busy site has commits all the time.
+"""
 AGAIN_SECONDS = 1.0
-"""Between a failure of the database and the next attempt."""
+"""Seconds between a failure of the database and the next attempt."""
 _DRAFTS = Draft.objects.filter(conversation=OuterRef("pk"))
 
 
 class Tailer(threading.Thread):
-    """Looks at the topics that are followed whenever something changed, and publishes what they make of it.
+    """Updates the followed topics whenever something changed, and publishes their messages.
 
-    `publish` is called in this thread with a topic's group, the message's number and its body. A topic whose look
-    failed skips a number: who follows it sees that something is missing, and catches up.
+    `publish` is called in this thread with a topic's group, the number of the message and its body. If an update fails,
+    the topic skips a number: its followers see that something is missing, and catch up.
     """
 
     def __init__(self, publish: Callable[[str, int, Body], None]) -> None:
@@ -69,23 +70,23 @@ class Tailer(threading.Thread):
         self._seqs: dict[int, int] = {}
         self._growth = Growth()
         self._notices: Notices = (0, False)
-        self._noticed_at = -math.inf
+        self._notices_read_at = -math.inf
 
     def follow(self, topic: Followed) -> Followed:
-        """Hold a topic: this one, or the one of its group that is followed already."""
+        """Follow a topic: this one, or the one of the same group that is followed already."""
         with self._lock:
             held = cast("Followed", self._topics.setdefault(topic.group, topic))
             held.followers += 1
             return held
 
-    def begin(self, topic: OfConversation, seq: int) -> int:
-        """Tell of this topic from the step after `seq` on, unless it is told of already. Returns after which it is."""
+    def begin(self, topic: ConversationTopic, seq: int) -> int:
+        """Begin a topic after the step `seq`, unless it has begun. Returns the step after which it begins."""
         with self._lock:
             self._new.add(topic.conversation)
             return topic.begin(seq)
 
     def leave(self, topic: Topic) -> None:
-        """Let go of a topic; with the last who does, nobody looks at it any more."""
+        """Stop following a topic. After its last follower has gone it is not updated any more."""
         with self._lock:
             topic.followers -= 1
             if not topic.followers:
@@ -96,10 +97,10 @@ class Tailer(threading.Thread):
         self._over.set()
 
     def run(self) -> None:
-        """Look until told to stop. The database may go and come back."""
+        """Run until stopped. The database may go away and come back."""
         with closing(open_watch()) as watch:
             while not self._over.is_set():
-                self._growth = Growth()  # what was read last may not have been told
+                self._growth = Growth()  # what was read last may not have been published
                 try:
                     self._follow(watch)
                 except Error:
@@ -109,11 +110,11 @@ class Tailer(threading.Thread):
                     logger.exception("the tailer failed; trying again")
                     self._pause(watch)
                 finally:
-                    with suppress(Error):  # as a broken one may raise
+                    with suppress(Error):  # a broken connection may raise
                         connections.close_all()
 
     def _pause(self, watch: Watch) -> None:
-        watch.close()  # its next answer is that everything may have changed
+        watch.close()  # its next notice is that everything may have changed
         self._over.wait(AGAIN_SECONDS)
 
     def _follow(self, watch: Watch) -> None:
@@ -122,17 +123,17 @@ class Tailer(threading.Thread):
             with self._lock:
                 topics = [topic for topic in self._topics.values() if topic.begun]
                 new, self._new = frozenset(self._new), set()
-            look = self._looked(topics, change, new)
+            look = self._read(topics, change, new)
             for topic in topics:
-                self._show(topic, look)
+                self._update(topic, look)
 
-    def _looked(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
-        """What there is to see for these topics. Asks for nothing that none of them follows."""
-        followed = {topic.conversation for topic in topics if isinstance(topic, OfConversation)}
-        told = {topic.conversation for topic in topics if isinstance(topic, Events)}
-        self._growth.keep(told)
-        people = {topic.person for topic in topics if isinstance(topic, OfPerson)}
-        approvals = any(isinstance(topic, PersonalApprovals) for topic in topics)
+    def _read(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
+        """Read what these topics need, and nothing that none of them needs."""
+        followed = {topic.conversation for topic in topics if isinstance(topic, ConversationTopic)}
+        streamed = {topic.conversation for topic in topics if isinstance(topic, EventsTopic)}
+        self._growth.keep(streamed)
+        people = {topic.person for topic in topics if isinstance(topic, PersonTopic)}
+        approvals = any(isinstance(topic, ApprovalsTopic) for topic in topics)
         of_people = Q() if approvals else Q(owner__in=people)
         if change.everything:
             wanted = Q(pk__in=followed)
@@ -143,46 +144,47 @@ class Tailer(threading.Thread):
                 wanted |= Q(pk__in=change.conversations) & of_people
         if not (followed or people):
             return Look({}, everything=change.everything, relisted=change.relisted)
-        rows = listed(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
+        rows = annotate_listing(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
         columns = rows.values_list("pk", "owner", "seq", "drafted", *LISTED)
         found = {
-            pk: Moved(owner, seq, drafted, ListedConversation(*said)) for pk, owner, seq, drafted, *said in columns
+            pk: ChangedConversation(owner, seq, drafted, ListedConversation(*said))
+            for pk, owner, seq, drafted, *said in columns
         }
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
-        told &= found.keys()
-        grown = self._growth.read(told) if told else {}
-        lists = [topic for topic in topics if isinstance(topic, PersonalList)]
-        owned = owned_by({each.person for each in lists}) if change.everything and lists else {}
-        waiting = self._noticed(change, lists) if people else None
+        streamed &= found.keys()
+        grown = self._growth.read(streamed) if streamed else {}
+        lists = [topic for topic in topics if isinstance(topic, ListTopic)]
+        owned = owned_digests({each.person for each in lists}) if change.everything and lists else {}
+        waiting = self._read_notices(change, lists) if people else None
         return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
-    def _noticed(self, change: ChangeNotice, lists: Iterable[PersonalList]) -> int | None:
-        """See what all must know, once for all people: where anything may have changed, and now and then.
+    def _read_notices(self, change: ChangeNotice, lists: Iterable[ListTopic]) -> int | None:
+        """Read the notices once for all users: if anything may have changed, and every NOTICES_SECONDS.
 
-        Returns how many approvals wait; None where it was not looked at, or nobody follows it.
+        Returns how many approvals wait; None if that was not read, or if nobody follows it.
         """
-        if not change.everything and time.monotonic() - self._noticed_at < NOTICES_SECONDS:
+        if not change.everything and time.monotonic() - self._notices_read_at < NOTICES_SECONDS:
             return None
-        self._notices, self._noticed_at = notices_now(), time.monotonic()
-        return waiting_now() if any(each.counts for each in lists) else None
+        self._notices, self._notices_read_at = current_notices(), time.monotonic()
+        return count_waiting() if any(each.counts for each in lists) else None
 
-    def _remember(self, found: Mapping[int, Moved]) -> None:
-        """Where these stand; those that did not move for the longest time are forgotten first."""
+    def _remember(self, found: Mapping[int, ChangedConversation]) -> None:
+        """Remember the seq of these conversations. The ones unchanged for the longest time are forgotten first."""
         for pk, moved in found.items():
             self._seqs.pop(pk, None)
             self._seqs[pk] = moved.seq
         for pk in list(self._seqs)[:-SEQS_MOST]:
             del self._seqs[pk]
 
-    def _show(self, topic: Topic, look: Look) -> None:
+    def _update(self, topic: Topic, look: Look) -> None:
         try:
             body = topic.look(look)
         except Error:
             topic.number += 1
             raise
         except Exception:
-            logger.exception("what changed cannot be shown", extra={"topic": topic.group})
+            logger.exception("could not update a topic", extra={"topic": topic.group})
             topic.number += 1
             return
         if body is not None:

@@ -1,7 +1,7 @@
-"""What clients follow: the events of a conversation, its page, a person's list, a person's approvals.
+"""Topics: the events of a conversation, its page, a user's list, a user's approvals.
 
-A topic lives while somebody follows it. Its `look` runs in the tailer's thread and makes, once for all who follow, what
-they are handed; a topic that nobody follows is not looked at.
+A topic exists while it has followers. Its `look` runs in the tailer's thread, and makes each message once for all of
+them.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from django.template.loader import render_to_string
 from conversations.approvals.permissions import shown_to
 from conversations.models import GateState, Output, Redaction
 from conversations.models import Step as StepRow
+from conversations.push.event_reader import EventReader, SentEvent
 from conversations.push.growth import Delta
 from conversations.push.list_state import (
     ListedConversation,
-    ListStanding,
+    ListState,
     Notices,
+    current_notices,
     decides_for_others,
-    notices_now,
-    owned_by,
+    owned_digests,
 )
-from conversations.push.telling import SentEvent, Telling
 
 if TYPE_CHECKING:
     from conversations.pages.chat.live import LivePage
 
 Body = dict[str, Any]
-"""What a message of a topic carries besides its number."""
+"""The content of a topic's message, besides its number."""
 HOLD_SECONDS = 0.25
-"""Between two looks at what belongs to a person, which many running turns change all the time."""
+"""Minimum interval between two updates of a user's topic, which many running turns change all the time."""
 ALL_SECONDS = 10.0
-"""Between two looks at all gates: what is erased, or shown to a person no more, is in none of the conversations that
-have new steps."""
+"""Interval between two reads of all gates. A gate that was erased, or that a user may no longer see, is in no
+conversation with new steps.
+"""
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A conversation of which something may have changed. `drafted`: text of it is on its way."""
+class ChangedConversation:
+    """A conversation that may have changed. `drafted`: it has streaming text."""
 
     owner: int
     seq: int
@@ -54,27 +55,27 @@ class Moved:
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at the database found."""
+    """What the tailer read in one go."""
 
-    conversations: Mapping[int, Moved]
+    conversations: Mapping[int, ChangedConversation]
     appended: frozenset[int] = frozenset()
-    """Those with steps since the last look."""
+    """The conversations with steps since the last read."""
     everything: bool = False
     grown: Mapping[int, list[Delta]] = field(default_factory=dict)
     relisted: frozenset[tuple[int, int]] = frozenset()
-    """Conversations, each with its owner, that were renamed, put away, seen or erased: no step says so."""
+    """Conversations, each with its owner, that were renamed, archived, seen or erased: no step records that."""
     notices: Notices = (0, False)
     owned: Mapping[int, str] = field(default_factory=dict)
-    """By person whose list is followed, how their conversations stand: where everything is looked at."""
+    """By user whose list is followed: the digest of their conversations. Only if `everything` is read."""
     waiting: int | None = None
-    """How many approvals wait, where they were counted for this look."""
+    """How many approvals wait, if they were counted this time."""
 
 
 class Topic:
-    """One thing that is followed. `number` counts its messages, so that who follows sees what it missed.
+    """Something that clients follow. `number` counts its messages, so that followers notice when one is missing.
 
-    It begins with the clock: a message of an earlier topic of the same name, which is told while its last follower goes
-    and another comes, is older than all of this one.
+    It starts at the clock's time. A message of an earlier topic of the same name, published while its last follower
+    left and another came, is then older than all messages of this one.
     """
 
     def __init__(self, group: str) -> None:
@@ -84,16 +85,16 @@ class Topic:
 
     @property
     def begun(self) -> bool:
-        """Whether a follower has what was so before its first message."""
+        """Whether a follower has everything from before its first message."""
         raise NotImplementedError
 
     def look(self, look: Look) -> Body | None:
-        """What those who follow are handed; None for nothing."""
+        """Return the message for the followers; None if there is nothing to send."""
         raise NotImplementedError
 
 
-class OfConversation(Topic):
-    """A topic that tells of a conversation from some step on: not before `begin` said from which."""
+class ConversationTopic(Topic):
+    """A topic of a conversation, from some step on. It starts when `begin` names the step."""
 
     def __init__(self, group: str, conversation: int) -> None:
         super().__init__(group)
@@ -102,13 +103,13 @@ class OfConversation(Topic):
 
     @property
     def begun(self) -> bool:
-        """See Topic."""
+        """Whether the step is known from which on the topic sends everything."""
         return self.since is not None
 
     def begin(self, seq: int) -> int:
-        """Somebody who follows has everything up to `seq`: the first of them says where it begins.
+        """Begin after `seq`, up to which a follower has everything. Only the first call sets the step.
 
-        Returns after which step it tells everything. Who has less than that must read on.
+        Returns the step after which the topic sends everything. A follower that is behind it must read on.
         """
         if self.since is None:
             self.start(seq)
@@ -116,35 +117,35 @@ class OfConversation(Topic):
         return self.since
 
     def start(self, seq: int) -> None:
-        """What is told is what comes after `seq`."""
+        """Send only what comes after `seq`."""
         raise NotImplementedError
 
 
-class Events(OfConversation):
-    """A conversation's events, for programs."""
+class EventsTopic(ConversationTopic):
+    """The events of a conversation, for programs."""
 
     def __init__(self, conversation: int) -> None:
         super().__init__(f"events-{conversation}", conversation)
 
     def start(self, seq: int) -> None:
-        """See OfConversation."""
-        self._telling = Telling(self.conversation, seq)
+        """Send only the events after `seq`."""
+        self._reader = EventReader(self.conversation, seq)
 
     def look(self, look: Look) -> Body | None:
-        """New events, and what the drafts grew by."""
+        """Return new events, and what was added to drafts."""
         moved = look.conversations.get(self.conversation)
         if moved is None:
             return None
-        told: list[SentEvent] = []
+        events: list[SentEvent] = []
         deltas = look.grown.get(self.conversation, [])
-        until = deltas[0].seq if deltas else moved.seq  # what is recorded later may end a draft: it is told later
-        self._telling.more = until > self._telling.at
-        while self._telling.more:
-            told += self._telling.read(until)
-        return {"told": told, "deltas": deltas, "seq": self._telling.at} if told or deltas else None
+        until = deltas[0].seq if deltas else moved.seq  # a later step may end a draft: it is sent later
+        self._reader.more = until > self._reader.at
+        while self._reader.more:
+            events += self._reader.read(until)
+        return {"events": events, "deltas": deltas, "seq": self._reader.at} if events or deltas else None
 
 
-class PageTopic(OfConversation):
+class PageTopic(ConversationTopic):
     """A conversation's page, as HTML for browsers."""
 
     def __init__(self, conversation: int) -> None:
@@ -153,20 +154,20 @@ class PageTopic(OfConversation):
         self._listed: ListedConversation | None = None
 
     def start(self, seq: int) -> None:
-        """See OfConversation."""
+        """Send only what changed after the step `seq`."""
         self._seq = seq
 
-    def begun_at(self, listed: ListedConversation | None) -> bool:
-        """What somebody read who is about to begin is of this, or newer: the first of them says what is known.
+    def begin_with(self, listed: ListedConversation | None) -> bool:
+        """Begin with this state, which a follower read before all else. Only the first call sets it.
 
-        Returns whether that was it. Who read at another time must read on.
+        Returns whether this is the topic's state. A follower that read another state must read on.
         """
         if self._listed is None:
             self._listed = listed
         return self._listed == listed
 
     def look(self, look: Look) -> Body | None:
-        """What changed on the page, and what its drafts grew by."""
+        """Return what changed on the page, and what was added to its drafts."""
         moved = look.conversations.get(self.conversation)
         if moved is None:
             return None
@@ -184,12 +185,12 @@ class PageTopic(OfConversation):
         return {"html": html, "seq": self._seq} if html else None
 
     def _recorded(self, seq: int) -> frozenset[int]:
-        """The turns with steps since the last look."""
+        """Return the turns with steps since the last update."""
         new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=seq)
         return frozenset(new.values_list("prompt", flat=True))
 
     def _redacted(self, before: ListedConversation, now: ListedConversation) -> frozenset[int]:
-        """The turns of which something was taken out since, though no step says so."""
+        """Return the turns with steps redacted since then: no step records a redaction."""
         if now.redaction == before.redaction:
             return frozenset()
         new = Redaction.objects.filter(conversation=self.conversation, pk__gt=before.redaction)
@@ -197,8 +198,8 @@ class PageTopic(OfConversation):
         return frozenset(steps.values_list("prompt", flat=True))
 
 
-class OfPerson(Topic):
-    """A topic of one person. Nothing is said twice, but for those who have read for themselves since it was said."""
+class PersonTopic(Topic):
+    """A topic of one user. A message is not repeated, unless a follower has caught up since it was sent."""
 
     def __init__(self, group: str, person: int) -> None:
         super().__init__(group)
@@ -208,69 +209,71 @@ class OfPerson(Topic):
 
     @property
     def begun(self) -> bool:
-        """See Topic."""
+        """Whether a follower has caught up."""
         return self._readers > 0
 
     def begin(self) -> None:
-        """Somebody who follows is about to read for themselves what is so now.
+        """Count a follower that is about to catch up from the database.
 
-        It may have passed by the next look, and be again what the last message said: that look says it anew.
+        What it reads may be outdated by the next update and equal to the last message, which is then repeated.
         """
         self._readers += 1
 
     def look(self, look: Look) -> Body | None:
-        """What is not as it was said, where something was recorded and the last look was long enough ago."""
-        self._due = self._concerned(look) or self._due
+        """Return what changed since the last message, if something was recorded and HOLD_SECONDS have passed."""
+        self._due = self._is_affected(look) or self._due
         if not self._due or time.monotonic() - self._looked_at < HOLD_SECONDS:
             return None
-        readers = self._readers  # before it is read: for who begins now the next look is the first
+        readers = self._readers  # before reading: a client that begins now is served by the next update
         self._due, self._looked_at = False, time.monotonic()
-        return self._changed(readers)
+        return self._message(readers)
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         raise NotImplementedError
 
-    def _changed(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> Body | None:
         raise NotImplementedError
 
 
-class PersonalList(OfPerson):
-    """A person's list of conversations with its marks, and what all must know of the site, as HTML."""
+class ListTopic(PersonTopic):
+    """A user's list of conversations, and the notices to everybody, as HTML."""
 
     def __init__(self, person: int) -> None:
         super().__init__(f"list-{person}", person)
         self._said = (0, "")  # to how many readers, and what
-        self._counted: tuple[int, int] | None = None  # to how many readers, and how many; None: a list said it since
-        self._standing: ListStanding | None = None
+        self._counted: tuple[int, int] | None = (
+            None  # to how many readers, and how many; None: a list has said it since
+        )
+        self._state: ListState | None = None
 
     @property
     def counts(self) -> bool:
-        """Whether its number of approvals is everybody's: it moves by what happens in no conversation of this list."""
-        return self._standing is not None and self._standing.everybody
+        """Whether its count of approvals is everybody's: it may change though no conversation of this list does."""
+        return self._state is not None and self._state.everybody
 
-    def begun_at(self, standing: ListStanding) -> None:
-        """What somebody read who began is of this standing, or newer."""
-        if self._standing is None:
-            self._standing = standing
+    def begin_with(self, state: ListState) -> None:
+        """Begin with this state: what a follower has read is of this state or newer."""
+        if self._state is None:
+            self._state = state
 
     def look(self, look: Look) -> Body | None:
-        """See OfPerson. Where only everybody's approvals are not as they were said, it is their number alone."""
+        """Return the list if it changed, or only the number of everybody's approvals if nothing else did."""
         return super().look(look) or self._count(look)
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
         relisted = any(owner == self.person for _, owner in look.relisted)
         if any(theirs) or relisted:
             return True
-        if self._standing is None:
+        if self._state is None:
             return look.everything
-        if self._standing.notices != look.notices:
+        if self._state.notices != look.notices:
             return True
-        return look.everything and self._standing.owned != look.owned.get(self.person, "")
+        return look.everything and self._state.owned != look.owned.get(self.person, "")
 
-    def _changed(self, readers: int) -> Body | None:
-        before, self._standing = self._said, None  # where it cannot be read: until who follows has read for themselves
-        self._standing, html = list_now(self.person)
+    def _message(self, readers: int) -> Body | None:
+        before, self._state = self._said, None  # if reading fails: unknown until a follower has caught up
+        self._state, html = read_list(self.person)
         self._said, self._counted = (readers, html), None
         return {"html": html} if self._said != before else None
 
@@ -279,21 +282,21 @@ class PersonalList(OfPerson):
         if look.waiting is None or not self.counts or self._counted == (readers, look.waiting):
             return None
         self._counted = readers, look.waiting
-        told = {"sidebar": {"approvals": look.waiting}, "oob": True}
-        return {"html": render_to_string("conversations/approvals.html", told)}
+        context = {"sidebar": {"approvals": look.waiting}, "oob": True}
+        return {"html": render_to_string("conversations/approvals.html", context)}
 
 
-def list_now(person: int) -> tuple[ListStanding, str]:
-    """A person's list, and the standing that it has, or a newer one."""
+def read_list(person: int) -> tuple[ListState, str]:
+    """Return the state at which a user's list was read, and its HTML, which is as new or newer."""
     from conversations.pages.chat.live import list_html
 
-    notices = notices_now()
-    standing = ListStanding(owned_by([person]).get(person, ""), notices, decides_for_others(person))
-    return standing, list_html(person, notices[1])  # by one look: the disk may be full for a moment
+    notices = current_notices()
+    state = ListState(owned_digests([person]).get(person, ""), notices, decides_for_others(person))
+    return state, list_html(person, notices[1])  # by a single check: the disk may be full for a moment
 
 
-class PersonalApprovals(OfPerson):
-    """The gates that are shown to a person who decides: each that opened or was decided, and how many wait."""
+class ApprovalsTopic(PersonTopic):
+    """The gates shown to a user who decides: each that was opened or decided, and how many wait."""
 
     def __init__(self, person: int) -> None:
         super().__init__(f"approvals-{person}", person)
@@ -302,16 +305,16 @@ class PersonalApprovals(OfPerson):
         self._all_at = 0.0
         self._said_to = 0
 
-    def _concerned(self, look: Look) -> bool:
+    def _is_affected(self, look: Look) -> bool:
         if look.everything or time.monotonic() - self._all_at >= ALL_SECONDS:
             self._moved = None
             return True
-        relisted = {pk for pk, _ in look.relisted}  # an erased one too
+        relisted = {pk for pk, _ in look.relisted}  # including erased ones
         if self._moved is not None:
             self._moved |= look.appended | relisted
         return bool(look.appended or relisted) or not self._said_to
 
-    def _changed(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> Body | None:
         moved, self._moved = self._moved, set()
         if moved is None:
             self._all_at = time.monotonic()
@@ -329,7 +332,7 @@ class PersonalApprovals(OfPerson):
         if before != readers:
             return {"texts": [approval_changed(None, "", count)]}
         changed = dict.fromkeys(waits - was, GateState.PENDING.value)
-        changed |= dict.fromkeys(was - waits, "")  # erased, unless it is found
+        changed |= dict.fromkeys(was - waits, "")  # erased, unless found below
         changed |= dict(shown.filter(pk__in=was - waits).values_list("pk", "gate"))
         texts = [approval_changed(pk, state, count) for pk, state in sorted(changed.items())]
         return {"texts": texts} if texts else None
@@ -340,13 +343,13 @@ def _gates_shown_to(person: int) -> QuerySet[Output]:
 
 
 def approval_changed(pk: int | None, state: str, waiting: int) -> str:
-    """The message for people who decide, as JSON: the gate, its state (blank: it was erased), how many wait now.
+    """Return the message for people who decide, as JSON: the gate, its state ("" if erased), how many wait now.
 
-    Without an id: any may have changed.
+    Without an id, any gate may have changed.
     """
     return json.dumps({"type": "approval.changed", "id": pk, "state": state, "waiting": waiting})
 
 
-def anything_changed(person: int) -> str:
-    """The message that any approval may have changed."""
+def any_approval_changed(person: int) -> str:
+    """Return the message that any approval may have changed."""
     return approval_changed(None, "", _gates_shown_to(person).filter(gate=GateState.PENDING).count())

@@ -1,13 +1,13 @@
-"""Noticing that other processes wrote steps or drafts, on a connection of its own: the database is the mailbox.
+"""The watch: notices that other processes wrote steps or drafts, on a database connection of its own.
 
-On SQLite a counter that every commit of another connection moves is asked for fifty times a second; on PostgreSQL the
-writers notify, and everything is looked at now and then, whether somebody notified or not. Either is only a hint of
-where to look: what happened is read from the ledger.
+On SQLite a counter that changes with every commit of another connection is polled fifty times a second. On
+PostgreSQL the writers notify, and everything is read now and then, notified or not. Both are only hints of where to
+look: what happened is read from the ledger.
 
-What is done with a conversation as a whole is no step (`conversations.prompts.listing`): PostgreSQL notifies of it
-too, on SQLite only the process hears of it in which it was done, which there is the one that serves the pages; of
-what others redact or erase it finds the trace. Nor is the kill switch, which concerns every page: SQLite is asked for
-it with each commit, PostgreSQL now and then.
+Changes to a conversation as a whole are not steps (`conversations.prompts.listing`). PostgreSQL sends notifications
+of these too. On SQLite only the process in which they are made hears of them, and that is the one that serves the
+pages; redactions and erasures by other processes are found by their rows. The kill switch, which concerns every
+page, is not a step either: it is read with each commit on SQLite, and now and then on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from conversations.prompts.listing import relisted
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.02
-"""Between two looks at SQLite's counter: half of it is what a commit waits on average."""
+"""Interval between two reads of SQLite's counter. On average a commit waits for half of it."""
 AGAIN_SECONDS = 1.0
-"""Between two attempts to connect."""
+"""Seconds between two attempts to connect."""
 ALL_SECONDS = 5.0
-"""Between two looks at everything on PostgreSQL: behind a pooler that hands the connection on after each transaction
-nobody listens, and pages move that often."""
+"""Interval between two notices that everything may have changed, on PostgreSQL. Behind a pooler that hands the
+connection on after each transaction nobody receives notifications, and pages update only this often.
+"""
 SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at IS NULL"
-"""By which row the kill switch is on, 0 for off. It concerns every page, though no step says so."""
+"""The id of the row by which the kill switch is on, 0 for off. It concerns every page, and no step records it."""
 ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
-"""The last erasure. What it concerns is not there any more."""
+"""The id of the last erasure. The conversation it concerns does not exist any more."""
 
 
 @dataclass(frozen=True)
 class ChangeNotice:
-    """Where something may have changed: conversations with new steps or other drafts. `everything`: look at all.
+    """Where something may have changed: conversations with new steps or changed drafts. `everything`: read all.
 
-    `relisted`: conversations, each with its owner, that stand in the list otherwise, though no step says so.
+    `relisted`: conversations, each with its owner, whose entry in the list changed though no step records it.
     """
 
     conversations: frozenset[int] = frozenset()
@@ -52,35 +53,35 @@ class ChangeNotice:
 
 
 class Watch:
-    """Waits for changes, in one thread. What is committed between two waits is told by the second."""
+    """Waits for changes, in one thread. Changes between two waits are reported by the second."""
 
     def __init__(self) -> None:
         self._connection: BaseDatabaseWrapper | None = None
 
     def wait(self, seconds: float) -> ChangeNotice | None:
-        """What changed since the last call, waited for at most so long; None where nothing did.
+        """Return what changed since the last call, after at most `seconds`; None if nothing did.
 
-        The first one says `everything`, and so does the first after a lost connection. Never raises a database's error.
+        The first call returns `everything`, and so does the first after a lost connection. Raises no database error.
         """
         try:
             if self._connection is None:
-                self._connection = self._connected()
+                self._connection = self._connect()
                 return ChangeNotice(everything=True)
             return self._next(self._connection, time.monotonic() + seconds)
         except Error:
-            logger.warning("the database does not answer the watch; connecting again", exc_info=True)
+            logger.warning("the database does not answer the watch; reconnecting", exc_info=True)
             self.close()
             time.sleep(min(seconds, AGAIN_SECONDS))
             return None
 
     def close(self) -> None:
-        """Give the connection back, in whatever state it is. A wait after it begins anew."""
+        """Close the connection, whatever state it is in. The next wait opens a new one."""
         gone, self._connection = self._connection, None
         if gone is not None:
             with suppress(Error):
                 gone.close()
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         raise NotImplementedError
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
@@ -88,12 +89,12 @@ class Watch:
 
 
 class PostgresWatch(Watch):
-    """Listens. A notification comes once its transaction is committed, and is kept until it is read.
+    """Listens for notifications, which arrive after their transaction commits, and are kept until read.
 
-    Every ALL_SECONDS, and where somebody asks for it by an empty notification, it says `everything`.
+    Returns `everything` every ALL_SECONDS, and after an empty notification.
     """
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
         with new.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
@@ -114,45 +115,45 @@ class PostgresWatch(Watch):
 
 
 class SQLiteWatch(Watch):
-    """Polls the counter of commits, and looks for what they brought."""
+    """Polls the counter of commits, and looks for what they wrote."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._heard: deque[tuple[int, int]] = deque()
-        relisted.connect(self._hear)  # weakly: it ends with this watch
+        self._relisted: deque[tuple[int, int]] = deque()
+        relisted.connect(self._on_relisted)  # a weak reference: it ends with this watch
 
-    def _hear(self, conversation: int, owner: int, **more: object) -> None:
-        self._heard.append((conversation, owner))  # in the thread of who changed it
+    def _on_relisted(self, conversation: int, owner: int, **more: object) -> None:
+        self._relisted.append((conversation, owner))  # in the thread that made the change
 
-    def _told(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._heard.popleft() for _ in range(len(self._heard)))
+    def _take_relisted(self) -> frozenset[tuple[int, int]]:
+        return frozenset(self._relisted.popleft() for _ in range(len(self._relisted)))
 
-    def _connected(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
-        self._version = _number(new, "PRAGMA data_version")
-        self._step = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
-        self._redaction = _number(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
+        self._version = _scalar(new, "PRAGMA data_version")
+        self._step = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
+        self._redaction = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
         self._drafts: frozenset[tuple[int, ...]] = frozenset()
-        self._whole = _number(new, SWITCH), _number(new, ERASED)
-        self._looked(new)
+        self._whole = _scalar(new, SWITCH), _scalar(new, ERASED)
+        self._changed_conversations(new)
         return new
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         while True:
-            if (version := _number(connection, "PRAGMA data_version")) != self._version:
-                self._version = version  # before the look: a commit during it moves the counter again
-                whole, self._whole = self._whole, (_number(connection, SWITCH), _number(connection, ERASED))
-                changed, everything = self._looked(connection), whole != self._whole
+            if (version := _scalar(connection, "PRAGMA data_version")) != self._version:
+                self._version = version  # before reading: a commit meanwhile changes the counter again
+                whole, self._whole = self._whole, (_scalar(connection, SWITCH), _scalar(connection, ERASED))
+                changed, everything = self._changed_conversations(connection), whole != self._whole
                 if changed or everything:
-                    return ChangeNotice(changed, everything, self._told())
-            if told := self._told():
+                    return ChangeNotice(changed, everything, self._take_relisted())
+            if told := self._take_relisted():
                 return ChangeNotice(relisted=told)
             if (left := until - time.monotonic()) <= 0:
                 return None
             time.sleep(min(POLL_SECONDS, left))
 
-    def _looked(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
-        """The conversations with steps that are new since the last look, or whose drafts are not the same."""
+    def _changed_conversations(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
+        """Return the conversations with steps that are new since the last call, or with changed drafts."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT conversation_id, max(id) FROM conversations_step WHERE id > %s GROUP BY conversation_id",
@@ -166,22 +167,26 @@ class SQLiteWatch(Watch):
                 " JOIN conversations_conversation c ON c.id = r.conversation_id WHERE r.id > %s",
                 [self._redaction],
             )
-            for pk, conversation, owner in cursor.fetchall():  # by `manage.py redact`: a process that cannot signal
+            for (
+                pk,
+                conversation,
+                owner,
+            ) in cursor.fetchall():  # redacted by `manage.py redact`, a process that cannot send a signal
                 self._redaction = max(self._redaction, pk)
-                self._heard.append((conversation, owner))
+                self._relisted.append((conversation, owner))
         self._step = max([self._step, *steps.values()])
         drafted = {conversation for conversation, *_ in drafts ^ self._drafts}
         self._drafts = drafts
         return frozenset(steps.keys() | drafted)
 
 
-def _number(connection: BaseDatabaseWrapper, sql: str) -> int:
+def _scalar(connection: BaseDatabaseWrapper, sql: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql)
-        number: int = cursor.fetchall()[0][0]  # all: a statement that is not read to its end keeps its snapshot
+        number: int = cursor.fetchall()[0][0]  # all of them: a statement that is not read to its end keeps its snapshot
     return number
 
 
 def open_watch() -> Watch:
-    """A watch over the site's database. It connects with the first wait, in the thread that waits."""
+    """Return a watch on the site's database. It connects at the first wait, in the thread that waits."""
     return PostgresWatch() if connection.vendor == "postgresql" else SQLiteWatch()

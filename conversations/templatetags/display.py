@@ -31,62 +31,62 @@ register = template.Library()
 @register.filter
 @stringfilter
 def visible(text: str) -> SafeString:
-    """See conversations.display.faithful.visible()."""
+    """Return text as HTML, with a mark for each character that cannot be seen as what it is."""
     return faithful.visible(text)
 
 
 @register.filter
 @stringfilter
 def inert(text: str) -> str:
-    """See conversations.display.faithful.inert()."""
+    """Return text in which no character can reverse the direction of others: each becomes its number in brackets."""
     return faithful.inert(text)
 
 
 @register.filter
 def command_lines(command: str) -> list[SafeString]:
-    """See conversations.display.faithful.command_lines()."""
+    """Return the lines of a command as HTML, with invisible characters marked."""
     return faithful.command_lines(command)
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """See conversations.pages.timeline.markdown.render()."""
+    """Render a model's Markdown as safe HTML."""
     return render(text)
 
 
 @register.filter
 def grouped(number: int) -> str:
-    """A whole number with its thousands set apart."""
+    """Format a whole number with thousands grouped."""
     return f"{number:,}"
 
 
 @register.filter
 def collapsed(text: str) -> long.Long | None:
-    """See conversations.display.long.collapsed()."""
+    """Collapse a long text; None if it is short."""
     return long.collapsed(text)
 
 
 @register.filter
 def called(user: User) -> str:
-    """See conversations.accounts.names.display_name()."""
+    """Return the name to show for a user."""
     return names.display_name(user)
 
 
 @register.filter
 def ago(time: datetime) -> SafeString:
-    """How long ago, with the exact time beside it."""
+    """Show how long ago a time was, with the exact time as its title."""
     return _time(time, when.ago(time))
 
 
 @register.filter
 def ahead(time: datetime) -> SafeString:
-    """How far off, with the exact time beside it."""
+    """Show how far off a time is, with the exact time as its title."""
     return _time(time, when.ahead(time))
 
 
 @register.filter
 def span(seconds: float) -> str:
-    """See conversations.display.when.span()."""
+    """Format a duration in seconds."""
     return when.span(seconds)
 
 
@@ -97,25 +97,25 @@ def _time(time: datetime, words: str) -> SafeString:
 
 @register.simple_tag
 def icon(name: str, more: str = "") -> SafeString:
-    """An icon of icons.svg; decoration, so nothing is said of it. `more`: further classes."""
+    """Show an icon from icons.svg. It is decoration, hidden from screen readers. `more`: further CSS classes."""
     file, classes = static("conversations/icons.svg"), f"icon {more}".rstrip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>', classes, file, name)
 
 
 @register.simple_tag
 def kill_switch() -> dict[str, object] | None:
-    """The kill switch while it is on: the row, and by whom, in words; None while turns run."""
+    """Return the kill switch while it is on: its row, and who turned it on, in words. None while turns may run."""
     now = standing()
     return {"row": now, "by": person_of(now.on_by)} if now else None
 
 
 @register.filter
 def holds(has: Mapping[str, str] | str, part: Block | ActivityRow) -> bool:
-    """Whether a page has this part in its version. `has` holds ids and versions; blank for a page that has nothing."""
+    """Whether a page has this part in its version. `has` maps ids to versions; blank if the page has nothing."""
     return isinstance(has, Mapping) and has.get(part.id) == part.version
 
 
 @register.filter
 def since(prose: Prose, has: Mapping[str, str] | str) -> tuple[int, list[tuple[str, Piece]]]:
-    """See conversations.pages.timeline.drafts.Prose.since()."""
+    """Return the pieces that a page lacks, and the number of the first."""
     return prose.since(has if isinstance(has, Mapping) else {})

@@ -1,4 +1,4 @@
-"""A client of the API, as a program would be one."""
+"""A test client of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JSON = "application/json"
 
 
 class Api:
-    """Sends JSON with these headers. `client` may carry a session beside them."""
+    """Sends JSON with these headers. `client` may have a session as well."""
 
     def __init__(self, key: str = "", client: Client | None = None) -> None:
         self.key, self.client = key, client or Client(raise_request_exception=False)
@@ -24,12 +24,12 @@ class Api:
         return self.client.get(path, headers=self._with_key(headers))
 
     def post(self, path: str, body: Any = None, **headers: str) -> Any:
-        """`body`: what is sent as JSON; text and bytes as they are."""
+        """`body` is sent as JSON; text and bytes are sent unchanged."""
         raw = body if isinstance(body, str | bytes) else json.dumps({} if body is None else body)
         return self.client.post(path, raw, content_type=JSON, headers=self._with_key(headers))
 
     def send(self, path: str, fields: dict[str, Any], **headers: str) -> Any:
-        """A form, whose fields may be files."""
+        """Post a form; its fields may be files."""
         return self.client.post(path, fields, headers=self._with_key(headers))
 
     def _with_key(self, headers: dict[str, str]) -> dict[str, str]:
@@ -42,7 +42,7 @@ def with_key(user: User, *scopes: str) -> Api:
 
 
 def error_of(response: Any, status: int) -> dict[str, Any]:
-    """The error of an answer with this status, in the one shape."""
+    """Return the error of an answer with this status, after checking its shape."""
     assert response.status_code == status, (response.status_code, response.content[:500])
     assert response["Content-Type"] == JSON
     body = json.loads(response.content)
@@ -54,6 +54,6 @@ def error_of(response: Any, status: int) -> dict[str, Any]:
 
 
 def said(response: Any, status: int) -> str:
-    """The code of an error."""
+    """Return the code of an error."""
     code: str = error_of(response, status)["code"]
     return code

@@ -1,4 +1,4 @@
-"""What tests of the API share: people, turns and clients."""
+"""Fixtures of the API tests: users, turns and clients."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ __all__ = ["_lifted_for_flushes", "site"]
 
 
 def known(name: str, *permissions: str) -> User:
-    """Somebody without a password, which takes time to hash; they come with a key or a session."""
+    """A user without a password, which would take time to hash: they use a key or a session."""
     user = User.objects.create_user(name)
     user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
     return user
@@ -21,41 +21,41 @@ def known(name: str, *permissions: str) -> User:
 
 @pytest.fixture
 def ann(db: None) -> User:
-    """Somebody who owns conversations."""
+    """A user who owns conversations."""
     return known("ann")
 
 
 @pytest.fixture
 def bob(db: None) -> User:
-    """Somebody else, without any permission on others' conversations."""
+    """Another user, without any permission on others' conversations."""
     return known("bob")
 
 
 @pytest.fixture
 def kim(db: None) -> User:
-    """Somebody who may decide for others."""
+    """A user who may decide for others."""
     return known("kim", "decide_approval")
 
 
 @pytest.fixture(autouse=True)
 def _nothing_counted() -> None:
-    """No request of an earlier test counts against a limit."""
+    """Requests of earlier tests do not count against a limit."""
     cache.clear()
 
 
 @pytest.fixture
 def api(ann: User) -> Api:
-    """Ann's program, with a key for everything."""
+    """Ann's client, with a key that has all scopes."""
     return with_key(ann)
 
 
 @pytest.fixture
 def other(bob: User) -> Api:
-    """Bob's program."""
+    """Bob's client."""
     return with_key(bob)
 
 
 @pytest.fixture
 def limited(ann: User) -> Callable[..., Api]:
-    """Ann's program, with a key for these scopes alone."""
+    """Ann's client, with a key that has only these scopes."""
     return lambda *scopes: with_key(ann, *scopes)

@@ -171,10 +171,10 @@ ws/me/                                                             Uoooooo
 ws/approvals/                                                      UFFoooF
 (nowhere)                                                          -------
 """
-"""o: it stays open. U, F, N: it is closed with 4401, 4403, 4404. -: it is refused."""
+"""o: the socket stays open. U, F, N: it is closed with 4401, 4403, 4404. -: it is refused."""
 
 
 def rows(table: str) -> dict[str, list[str]]:
-    """The cells of a table by its routes; the first line is its heading."""
+    """Return the cells of a table by route; the first line is its heading."""
     lines = [line.split() for line in table.strip().splitlines()[1:]]
     return {route: cells for route, *cells in lines}

@@ -1,4 +1,4 @@
-"""Approvals over the API: seen by whom, decided once, by what was shown."""
+"""Approvals over the API: who sees them, and that each is decided once, by its digest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decisions() -> list[dict[str, Any]]:
 
 
 def test_an_approval_is_told_whole(api: Api, ann: User) -> None:
-    """The call, its input, what is asked and how it may be decided; a program shows what a page shows."""
+    """The call, its input, the question and the possible decisions: a program sees what a page shows."""
     story, output = asking(ann, "echo \u202e\u200b" + "x" * 5_000)
     (told,) = api.get(LIST).json()["results"]
     assert told["input"] == {"command": "echo \u202e\u200b" + "x" * 5_000}
@@ -59,7 +59,7 @@ def test_the_list_is_a_query_by_state(api: Api, ann: User) -> None:
 
 
 def test_a_call_is_approved_and_the_turn_goes_on(api: Api, ann: User, site: Site) -> None:
-    """T-11: with nobody at a page."""
+    """T-11: no page is open."""
     prompt = site.runs(ann, *ONE_GATE)
     (gate,) = pending(prompt)
     told = api.post(address(gate, "approve"), {"digest": gate.digest, "note": "Fine."}).json()
@@ -85,7 +85,7 @@ def test_a_call_is_rejected_with_the_reason(api: Api, ann: User, site: Site) -> 
 
 
 def test_the_same_decision_again_is_the_first_one(api: Api, ann: User) -> None:
-    """R24: and another one is told how it stands."""
+    """R24: the second decision is told the current state."""
     _, gate = asking(ann)
     first = api.post(address(gate, "approve"), {"digest": gate.digest})
     again = api.post(address(gate, "approve"), {"digest": gate.digest})
@@ -161,7 +161,7 @@ def test_who_decides_for_others_sees_all(ann: User, bob: User, kim: User) -> Non
 
 
 def test_others_see_nothing_of_it(ann: User, other: Api) -> None:
-    """I11, T-49: not even whether it is there."""
+    """I11, T-49: not even whether it exists."""
     _, gate = asking(ann)
     assert other.get(f"{LIST}?state=all").json()["count"] == 0
     body = {"digest": gate.digest}
@@ -176,7 +176,7 @@ def test_others_see_nothing_of_it(ann: User, other: Api) -> None:
 
 
 def test_an_owner_who_may_not_decide_is_told_so(ann: User) -> None:
-    """Four eyes: they see it, and cannot decide it."""
+    """Four eyes: they see it but cannot decide it."""
     ann.groups.clear()
     _, gate = asking(ann)
     api = with_key(ann)
@@ -196,7 +196,7 @@ def test_a_permission_that_was_taken_away_counts_at_once(ann: User, kim: User) -
 
 
 def test_each_of_several_has_a_verdict_of_its_own(api: Api, ann: User, bob: User, site: Site) -> None:
-    """S71: in the order in which they were sent; one that is refused stops no other."""
+    """S71: in the order sent; a refused decision does not stop the others."""
     first, second = pending(site.runs(ann, *TWO_GATES))
     _, theirs = asking(bob)
     sent = [

@@ -1,4 +1,4 @@
-"""Conversations and files over the API, and the prompts that stand before a conversation."""
+"""Conversations, files and system prompts over the API."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_its_prompts_are_listed_in_their_order(api: Api, ann: User, site: Site) 
 
 
 def test_a_conversation_alone_takes_no_key(api: Api) -> None:
-    """Rather than to seem guarded: nothing runs in it."""
+    """An error is better than ignoring the key: nothing runs in a conversation alone."""
     assert said(api.post(LIST, {}, Idempotency_Key="k"), 400) == "key_not_taken"
     assert not Conversation.objects.exists()
 
@@ -76,7 +76,7 @@ def test_a_conversation_alone_takes_no_key(api: Api) -> None:
 def test_a_conversation_may_name_its_system_prompt(
     api: Api, ann: User, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    """By id or by name; the model is told it in place of the agent's own words, from the next turn on."""
+    """By id or by name; from the next turn on the model gets it instead of the agent's own."""
     pirate = SystemPrompt.objects.create(name="Pirate", text="Talk like a pirate.")
     for named in (pirate.pk, "Pirate"):
         told = api.post(LIST, {"system_prompt": named}).json()
@@ -110,7 +110,7 @@ def test_where_none_is_set_up_the_agent_keeps_its_own(ann: User) -> None:
 
 
 def test_the_admin_keeps_one_default(client: Client) -> None:
-    """To choose one takes the choice from the other; the database would refuse a second."""
+    """Choosing one as the default resets the other; the database would refuse a second."""
     client.force_login(person("chief", is_superuser=True, is_staff=True))
     address = "/admin/agents/systemprompt/add/"
     assert client.get(address).status_code == 200
@@ -132,7 +132,7 @@ def test_the_admin_keeps_one_default(client: Client) -> None:
 
 
 def test_the_first_message_twice_is_one_conversation(ann: User) -> None:
-    """T-32: a form that was sent twice."""
+    """T-32: a form that was submitted twice."""
     first = begin_conversation(ann, "Hi.", key="k")
     assert begin_conversation(ann, " Hi. ", key="k") == first
     with pytest.raises(KeyReused):
@@ -177,7 +177,7 @@ def test_a_file_is_always_an_attachment(api: Api, ann: User, name: str) -> None:
 
 
 def test_a_file_is_its_owners(api: Api, other: Api, ann: User) -> None:
-    """T-49, T-59: by its row's id alone, and only to who owns it."""
+    """T-49, T-59: only by the id of its row, and only for its owner."""
     file = made(start_conversation(ann), "a.txt")
     assert said(other.get(f"/api/files/{file.pk}/"), 404) == "not_found"
     for path in (f"{file.pk}/../../c/", "..%2f..%2fetc/passwd/", f"{file.pk}%00/", str(file.content.name)):

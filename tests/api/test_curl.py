@@ -1,4 +1,4 @@
-"""The session in docs/api.md, run as it stands there against a whole site."""
+"""The session in docs/api.md, run as written against a complete site."""
 
 import re
 import shutil

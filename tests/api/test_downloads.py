@@ -1,4 +1,4 @@
-"""Downloads as the web server sends them: in pieces, whatever the size of the file."""
+"""Downloads as the web server sends them: in chunks, whatever the size of the file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.conversations.listening import aside, cookie
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIZE = 32 * 2**20
-"""Bytes of a file that nobody wants in memory."""
+"""Size of a file in bytes that should never be in memory as a whole."""
 HELD_MOST = SIZE // 8
 
 
 @pytest.fixture(autouse=True)
 def folder(settings: Any, tmp_path: Path) -> None:
-    """A folder of this test's own."""
+    """A data folder of this test's own."""
     settings.MEDIA_ROOT = tmp_path
 
 
@@ -41,7 +41,7 @@ def large(owner: User) -> File:
 
 
 class Taking:
-    """A client of the site's application that takes what it is sent and keeps none of it."""
+    """A client of the ASGI application that receives everything and keeps nothing."""
 
     def __init__(self, address: str, session: str, method: str = "GET", pieces_most: int = 2**31) -> None:
         headers = [(b"host", b"testserver"), (b"cookie", f"sessionid={session}".encode())]
@@ -54,7 +54,7 @@ class Taking:
         self._asked, self._left, self._most = False, asyncio.Event(), pieces_most
 
     async def run(self) -> None:
-        """Ask, and take what comes to its end, or so many pieces."""
+        """Request a file, and receive it to the end or up to a number of chunks."""
         await ASGIHandler()(self.scope, self._receive, self._send)
 
     async def _receive(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Taking:
 
 @pytest.mark.parametrize("address", ["/files/{}/", "/api/files/{}/"])
 async def test_a_file_of_any_size_is_never_held_whole(ann: User, address: str) -> None:
-    """It comes whole, with its length said before, and a small part of it is in memory at a time."""
+    """The file arrives whole, with its length in advance, and only a small part of it in memory at a time."""
     file, session = await aside(large, ann), await aside(cookie, ann)
     await Taking(address.format(file.pk), session).run()  # imports and caches are no part of what is measured
     taking = Taking(address.format(file.pk), session)
@@ -94,7 +94,7 @@ async def test_a_file_of_any_size_is_never_held_whole(ann: User, address: str) -
 
 
 async def test_a_file_is_read_as_far_as_it_is_taken(ann: User) -> None:
-    """Who goes away in the middle of it costs no more."""
+    """A client that disconnects halfway costs nothing more."""
     file, session = await aside(large, ann), await aside(cookie, ann)
     taking = Taking(f"/files/{file.pk}/", session, pieces_most=3)
     await taking.run()

@@ -1,4 +1,4 @@
-"""The one shape of errors, whatever went wrong and wherever under /api/ it did."""
+"""The common shape of errors, whatever went wrong anywhere under /api/."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_json_that_cannot_be_read(api: Api, body: bytes) -> None:
 
 
 def test_a_body_that_is_too_long(api: Api, settings: Settings) -> None:
-    """Read no further than to the limit."""
+    """The body is read no further than to the limit."""
     most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     assert said(api.post(LIST, b'{"title": "' + b"x" * most + b'"}'), 413) == "too_large"
     error = error_of(api.post(LIST, json.dumps({"title": "x" * 201})), 400)
@@ -123,12 +123,12 @@ def test_a_page_that_is_none(api: Api, page: str) -> None:
 def test_what_a_view_raises(
     api: Api, monkeypatch: pytest.MonkeyPatch, raised: Exception, status: int, code: str
 ) -> None:
-    """Nothing of a fault of ours is told."""
+    """Nothing about an internal error is disclosed."""
 
     def fails(*args: Any) -> None:
         raise raised
 
-    monkeypatch.setattr("conversations.api.conversations.page_together", fails)
+    monkeypatch.setattr("conversations.api.conversations.paginate_together", fails)
     response = api.get(LIST)
     assert said(response, status) == code
     assert "secret" not in response.text
@@ -157,7 +157,7 @@ def test_a_program_that_asks_too_often_waits(ann: User, bob: User, settings: Set
 
 
 def test_a_person_s_keys_and_sessions_count_together(ann: User, client: Client, settings: Settings) -> None:
-    """Or whoever makes a second key may ask twice as often."""
+    """Otherwise a second key would double the limit."""
     settings.AGENTSITE_API_REQUESTS = 3
     client.force_login(ann)
     asked = [with_key(ann).get(LIST), with_key(ann).get(LIST), client.get(LIST), with_key(ann).get(LIST)]
@@ -181,7 +181,7 @@ def test_a_person_s_sessions_count_together(ann: User, settings: Settings) -> No
 
 
 def test_who_is_nobody_is_counted_by_address(settings: Settings) -> None:
-    """With no key, and with one that is wrong; what a header says of the address does not count."""
+    """Without a key, or with a bad one. Headers cannot change the client's address."""
     settings.AGENTSITE_API_REQUESTS = 4
     nobody, wrong = Api(), Api("agk_wrong")
     came_to = [nobody.get(LIST), wrong.get(LIST), nobody.get(LIST), wrong.get(LIST)]
@@ -192,7 +192,7 @@ def test_who_is_nobody_is_counted_by_address(settings: Settings) -> None:
 
 
 def test_what_turns_text_round_is_escaped(api: Api) -> None:
-    """T-45: a terminal that prints an answer shows what is in it."""
+    """T-45: a terminal that prints an answer shows all characters in it."""
     told = api.post(LIST, {"title": "a\u202eb\u200bc\u001b[2J"})
     assert told.json()["title"] == "a\u202eb\u200bc\u001b[2J"
     assert told.content.isascii()

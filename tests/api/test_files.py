@@ -1,4 +1,4 @@
-"""Files over the API: sent with a message as a form, told with the prompt, downloaded."""
+"""Files over the API: sent with a message as a form, listed with the prompt, downloaded."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CONTENT = b"1,2\n3,4\n"
 
 @pytest.fixture(autouse=True)
 def folders(settings: Any, tmp_path: Path) -> None:
-    """Folders of this test's own, and a small limit."""
+    """A data folder of this test's own, and a small limit."""
     settings.MEDIA_ROOT, settings.AGENTSITE_WORKSPACES = tmp_path / "files", tmp_path / "workspaces"
     settings.AGENTSITE_UPLOAD_MB = 1
 
 
 @pytest.fixture
 def prompts(ann: User) -> str:
-    """The address of the prompts of a conversation of Ann's."""
+    """The URL of the prompts of a conversation of Ann's."""
     return f"/api/conversations/{start_conversation(ann).pk}/prompts/"
 
 
@@ -119,7 +119,7 @@ def test_a_workspace_that_takes_no_file_is_told(ann: User, prompts: str, tmp_pat
 
 
 def test_who_may_not_say_something_stores_nothing(ann: User, bob: User, prompts: str) -> None:
-    """Others find nothing there; staff's right to hide a turn stays staff's; a key that only reads sends nothing."""
+    """Others find nothing; only staff may hide a turn; a key that only reads cannot send."""
     assert said(with_key(bob).send(prompts, {"files": csv()}), 404) == "not_found"
     assert said(with_key(ann).send(prompts, {"visible": "false", "files": csv()}), 403) == "forbidden"
     assert said(with_key(ann, "read").send(prompts, {"files": csv()}), 403) == "forbidden"
@@ -128,7 +128,7 @@ def test_who_may_not_say_something_stores_nothing(ann: User, bob: User, prompts:
 
 
 def test_a_session_sends_a_form_with_the_token_of_a_page(ann: User, prompts: str) -> None:
-    """CSRF: without the token it is refused before anything is stored."""
+    """Without the CSRF token the request is refused before anything is stored."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(ann)
     assert said(Api(client=client).send(prompts, {"files": csv()}), 403) == "csrf_failed"

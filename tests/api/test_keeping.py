@@ -1,4 +1,4 @@
-"""Conversations as a whole over the API: renamed, archived, deleted, searched; and a turn tried again."""
+"""Managing conversations over the API: renaming, archiving, deleting, searching; and repeating a turn."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_reading_changes_and_deletes_nothing(limited: Callable[..., Api], ann: U
 
 
 def test_the_list_is_what_is_not_archived(api: Api, ann: User) -> None:
-    """Unless one asks for the others, or searches."""
+    """Unless the query asks for archived ones, or searches."""
     here, away = start_conversation(ann, "Harbour here"), start_conversation(ann, "Harbour away")
     patch(api, away.pk, {"archived": True})
     assert titles(api) == titles(api, "?archived=false") == ["Harbour here"]
@@ -98,7 +98,7 @@ def test_the_list_is_what_is_not_archived(api: Api, ann: User) -> None:
 def test_what_was_put_away_is_found_however_much_else_fits(
     api: Api, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search finds so many of those that are asked for; newer ones of the others take no place."""
+    """The limit of a search applies to matches of the filter; newer ones outside of it take no place."""
     monkeypatch.setattr("conversations.api.conversations.FOUND_MOST", 1)
     away = start_conversation(ann, "Harbour away")
     patch(api, away.pk, {"archived": True})
@@ -123,7 +123,7 @@ def test_a_turn_is_tried_again_once_for_each_key(api: Api, other: Api, ann: User
 
 
 def test_a_turn_that_completed_is_asked_again_while_nothing_was_said_since(api: Api, ann: User) -> None:
-    """The new one names the old one, which stays."""
+    """The new turn names the old one, which stays."""
     talk = start_conversation(ann)
     earlier, newest = Story(ann, "Look.", talk).ends(), Story(ann, "And now?", talk).ends()
     assert list(error_of(api.post(f"/api/prompts/{earlier.pk}/again/"), 400)["fields"]) == ["input"]

@@ -1,4 +1,4 @@
-"""API keys: who they are good for, for how long, for what; and that nobody reads them anywhere (T-57, C21)."""
+"""API keys: whom they work for, how long and for what; and that they can be read nowhere (T-57, C21)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIST = "/api/conversations/"
 
 
 def test_a_key_is_kept_as_its_hash_alone(ann: User) -> None:
-    """T-57, C21: at least 128 bits, hashed, not to be read in any column."""
+    """T-57, C21: at least 128 bits, hashed, and readable in no column."""
     key, text = make_key(ann, "a program", ["read"])
     secret = text.removeprefix("agk_")
     assert len(bytes.fromhex(secret)) == 32
@@ -44,7 +44,7 @@ def test_a_key_is_kept_as_its_hash_alone(ann: User) -> None:
 
 
 def test_a_revoked_key_is_refused_at_once(ann: User, api: Api) -> None:
-    """T-57: at the next request, in every process."""
+    """T-57: from the next request on, in every process."""
     assert api.get(LIST).status_code == 200
     ApiKey.objects.get().delete()
     response = api.get(LIST)
@@ -53,7 +53,7 @@ def test_a_revoked_key_is_refused_at_once(ann: User, api: Api) -> None:
 
 
 def test_an_expired_key_is_refused_and_stays_to_be_looked_at(ann: User) -> None:
-    """No request of one key deletes another."""
+    """A request with one key cannot delete another key."""
     key, text = make_key(ann, "for a day", ["read"], days=1)
     assert Api(text).get(LIST).status_code == 200
     ApiKey.objects.filter(pk=key.pk).update(expiry=timezone.now() - timedelta(seconds=1))
@@ -84,7 +84,7 @@ def test_a_header_without_a_key_is_nobodys(api: Api, header: str) -> None:
 
 
 def test_a_key_beats_a_session(ann: User, bob: User, client: Client) -> None:
-    """C8: where the header is there, no cookie counts, and no forged request can come of it."""
+    """C8: with the header, cookies are ignored, so that no request can be forged."""
     client.force_login(bob)
     start_conversation(ann, "Ann's")
     told = Api(with_key(ann).key, client).get(LIST).json()
@@ -94,7 +94,7 @@ def test_a_key_beats_a_session(ann: User, bob: User, client: Client) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_session_needs_the_csrf_token(ann: User, known: bool) -> None:
-    """C8, T-47: 403 without it, and nothing is done; a key needs none."""
+    """C8, T-47: without the token 403, and nothing is done; a key needs none."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(ann)
     token = ""
@@ -114,7 +114,7 @@ def test_a_session_needs_the_csrf_token(ann: User, known: bool) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_last_use_is_kept_to_the_minute(ann: User, api: Api, django_assert_num_queries: object) -> None:
-    """It is written beside the request, which does not wait for it."""
+    """The time is written in the background; the request does not wait for it."""
 
     def used_at() -> datetime | None:
         found: datetime | None = ApiKey.objects.get().used_at
@@ -137,7 +137,7 @@ def test_the_last_use_is_kept_to_the_minute(ann: User, api: Api, django_assert_n
 
 
 def test_a_key_does_what_its_scopes_say(ann: User, limited: Callable[..., Api]) -> None:
-    """Reading is part of each; a decision needs its own."""
+    """Every key may read; decisions need a scope of their own."""
     story, gate = asking(ann)
     prompt, talk = story.prompt.pk, f"{LIST}{story.conversation.pk}/prompts/"
     reads = [LIST, talk, f"/api/prompts/{prompt}/", f"/api/prompts/{prompt}/steps/", "/api/approvals/", "/api/schema/"]
@@ -189,7 +189,7 @@ def test_a_key_that_makes_no_sense_is_not_made(ann: User, name: str, scopes: lis
 
 
 def test_a_person_has_so_many_keys_that_work(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that expired or were revoked make room, and everybody counts for themselves."""
+    """Expired and revoked keys make room, and the limit is per user."""
     monkeypatch.setattr(keys, "KEYS_MOST", 2)
     first, second = (make_key(ann, name, [])[0] for name in ("first", "second"))
     with pytest.raises(ValueError, match=r"You already have 2 keys. Revoke one"):
@@ -209,7 +209,7 @@ def test_a_person_has_so_many_keys_that_work(ann: User, bob: User, monkeypatch: 
 def test_a_key_is_in_no_log_and_no_answer(
     ann: User, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T-57: not where it is good, nor where it is wrong, nor where the site itself fails."""
+    """T-57: neither if it is valid, nor if it is wrong, nor if the site itself fails."""
     caplog.set_level(logging.DEBUG)
     api, wrong = with_key(ann), Api("agk_" + "e" * 64)
     answers = [api.get(LIST), wrong.get(LIST), api.get("/api/nothing/"), api.get("/api/prompts/9/"), wrong.post(LIST)]

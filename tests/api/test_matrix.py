@@ -26,12 +26,12 @@ CLOSED = {4401: "U", 4403: "F", 4404: "N"}
 
 
 def at(row: str) -> str:
-    """The route of a row."""
+    """Return the route of a row."""
     return "" if row == "(home)" else row
 
 
 def letter(response: HttpResponse, tables: list[str]) -> str:
-    """What an answer is in the table."""
+    """Return the cell that stands for an answer."""
     if response.status_code == 302:
         found = "L" if "/login/" in response["Location"] else ">"
     else:
@@ -40,7 +40,7 @@ def letter(response: HttpResponse, tables: list[str]) -> str:
 
 
 def asked(client: Client, method: str, address: str, **body: Any) -> str:
-    """What becomes of a request, which is then undone."""
+    """Send a request, and roll back what it did."""
     cookies = {name: morsel.value for name, morsel in client.cookies.items()}
     with written() as tables:
         response = getattr(client, method)(address, **body)
@@ -62,7 +62,7 @@ def test_every_socket_has_a_row() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("row", [row for row in TABLE if row not in STREAMS])
 def test_everybody_gets_what_is_theirs(row: str) -> None:
-    """Each with the body by which an owner's request would be done. What is refused writes nothing; nor does a GET."""
+    """Each with a body that the owner's request would succeed with. A refused request, and any GET, writes nothing."""
     world, (get, post) = World(), TABLE[row]
     address, found = world.address(at(row)), {"get": "", "head": "", "post": ""}
     for role in ROLES:
@@ -80,7 +80,7 @@ def test_everybody_gets_what_is_theirs(row: str) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("row", STREAMS)
 def test_streams_are_the_owners(row: str) -> None:
-    """Those run in threads of their own, on connections of their own."""
+    """They run in threads of their own, on their own connections."""
     world, (get, post) = World(), TABLE[row]
     for method, expected in (("get", get), ("post", post)):
         assert "".join(asked(world.client(role), method, world.address(row)) for role in ROLES) == expected
@@ -89,7 +89,7 @@ def test_streams_are_the_owners(row: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("row", [row for row in TABLE if set(TABLE[row][1]) & {"w", "W"} or "logout" in row])
 def test_no_change_without_a_token_of_our_own_pages(row: str) -> None:
-    """T-47, C8: a form that another site made a browser send is refused, whoever is logged in, and writes nothing."""
+    """T-47, C8: a form that another site made a browser send is refused, whoever is signed in, and writes nothing."""
     world = World()
     for role in ("owner", "admin"):
         client = Client(enforce_csrf_checks=True)
@@ -98,7 +98,7 @@ def test_no_change_without_a_token_of_our_own_pages(row: str) -> None:
 
 
 def test_what_changes_something_is_no_get() -> None:
-    """T-47, C8: an address that a POST writes at answers GET and HEAD with 405, or shows the form for it."""
+    """T-47, C8: a URL that a POST changes answers GET and HEAD with 405, or shows the form."""
     shows = {
         "api/conversations/", "api/conversations/<int:pk>/prompts/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "account/",
@@ -124,7 +124,7 @@ async def test_sockets_open_for_whom_they_are(row: str) -> None:
 
 
 async def outcome(listener: Any, first: dict[str, Any]) -> str:
-    """What became of a socket, as the table says it."""
+    """Return the cell that stands for the outcome of a socket."""
     if first["type"] == "websocket.close":
         return "-"
     second = await listener.receive()

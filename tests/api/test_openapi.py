@@ -1,4 +1,4 @@
-"""The API's description: it is valid, complete and true, and its page takes nothing from elsewhere."""
+"""The OpenAPI document: valid, complete and correct; and its page loads nothing from other origins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.api import urls
 from conversations.api.views import ApiView
 from conversations.models import State
 from conversations.prompts.start import cancel_prompt
-from conversations.push.telling import Telling
+from conversations.push.event_reader import EventReader
 from tests.api.client import JSON, Api, said
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
@@ -29,7 +29,7 @@ from tests.conversations.support import asking, interrupted
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    """As `manage.py spectacular --validate --fail-on-warn` makes it."""
+    """The document that `manage.py spectacular --validate --fail-on-warn` prints."""
     printed = StringIO()
     call_command("spectacular", validate=True, fail_on_warn=True, format="openapi-json", stdout=printed)
     found: dict[str, Any] = json.loads(printed.getvalue())
@@ -37,7 +37,7 @@ def schema() -> dict[str, Any]:
 
 
 class Checked(Api):
-    """A client that holds each answer against the description of its address."""
+    """A client that validates each answer against the document."""
 
     def __init__(self, api: Api, schema: dict[str, Any]) -> None:
         super().__init__(api.key)
@@ -51,7 +51,7 @@ class Checked(Api):
         return self._held("post", path, super().post(path, body, **headers))
 
     def change(self, method: str, path: str, body: dict[str, Any]) -> Any:
-        """PATCH or DELETE."""
+        """Send PATCH or DELETE."""
         send = getattr(self.client, method)
         return self._held(method, path, send(path, body, content_type=JSON, headers=self._with_key({})))
 
@@ -71,7 +71,7 @@ def check(schema: dict[str, Any], shape: dict[str, Any], value: Any) -> None:
 
 
 def strict(schema: dict[str, Any], outputs: list[dict[str, Any]]) -> None:
-    """Each output is of its own kind, and says nothing that is not described."""
+    """Each output has the schema of its kind, and no undocumented fields."""
     for output in outputs:
         component = schema["components"]["schemas"][f"{output['type'].title()}Output"]
         check(schema, {**component, "unevaluatedProperties": False}, output)
@@ -108,7 +108,7 @@ def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
 
 
 def test_no_tool_is_named(schema: dict[str, Any]) -> None:
-    """R8: the catalogue of tools is nobody's but the staff's."""
+    """R8: only staff see the catalogue of tools."""
     text = json.dumps(schema)
     names = [policy.name for policy in policies() if "." in policy.name]
     assert names
@@ -117,7 +117,7 @@ def test_no_tool_is_named(schema: dict[str, Any]) -> None:
 
 @pytest.mark.django_db
 def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: User, site: Site) -> None:
-    """Each address, well and ill: what comes has the shape that was promised, with all kinds of outputs in it."""
+    """Each endpoint, with good and bad requests: answers have the documented shape, with all kinds of outputs."""
     checked = Checked(api, schema)
     talk = checked.post("/api/conversations/", {"title": "T"}).json()["id"]
     checked.post("/api/conversations/", {"nonsense": 1})
@@ -176,7 +176,7 @@ def test_every_event_is_as_described(schema: dict[str, Any], ann: User, site: Si
         site.approves(prompt, ann)
         site.works()
     seen = set()
-    for event in Telling(prompt.conversation_id, 0).read():
+    for event in EventReader(prompt.conversation_id, 0).read():
         check(schema, {"$ref": "#/components/schemas/Event"}, json.loads(event.text))
         seen.add(event.type)
     assert {"prompt.created", "output.updated", "approval.decided", "prompt.paused", "prompt.completed"} <= seen
@@ -198,7 +198,7 @@ def test_the_description_is_for_who_may_use_it(api: Api, client: Client, ann: Us
 
 @pytest.mark.django_db
 def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -> None:
-    """Its script and its styles are files of ours, and its own policy lets in no others."""
+    """Its scripts and styles are served by this site, and its own policy allows no others."""
     client.force_login(ann)
     page = client.get("/api/docs/")
     assert "'unsafe-eval'" not in page["Content-Security-Policy"]
@@ -213,7 +213,7 @@ def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -
 
 
 def test_no_view_of_the_api_is_left_without_our_rules() -> None:
-    """Each one is a view of ours, with its limits and its one shape of errors, or one of those that stream."""
+    """Each one is one of our views, with our limits and errors, or a stream."""
     patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
     others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), ApiView)}
     assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}

@@ -1,4 +1,4 @@
-"""Lists as pages: bounded by what stands on them, not only by how many."""
+"""Pagination: pages are limited by the length of their texts, not only by the number of rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sets how long the texts of a page may be."""
+    """Sets the maximum length of the texts of a page."""
     return lambda characters: monkeypatch.setattr("conversations.api.paging.TEXT_MOST", characters)
 
 
 def followed(api: Api, address: str) -> list[dict[str, Any]]:
-    """All pages from this one on."""
+    """Return all pages from this one on."""
     pages: list[dict[str, Any]] = []
     while address:
         pages.append(api.get(address).json())
@@ -32,14 +32,14 @@ def followed(api: Api, address: str) -> list[dict[str, Any]]:
 
 
 def leads_back(api: Api, pages: list[dict[str, Any]]) -> bool:
-    """Whether `previous` of each page shows what stands right before it, and the first has none."""
+    """Whether `previous` of each page is the page before it, and the first page has none."""
     before = [api.get(page["previous"]).json()["results"] for page in pages[1:]]
     ends = zip(before, pages, strict=False)
     return pages[0]["previous"] is None and all(page["results"][-1] in found for found, page in ends)
 
 
 def test_a_page_of_steps_ends_where_it_would_be_too_long(api: Api, ann: User, site: Site, most: Any) -> None:
-    """`next` goes on there and `previous` leads to those right before: nothing is left out, and nothing told twice."""
+    """Following `next` and `previous` leaves out nothing and repeats nothing."""
     prompt = site.ended(ann, *ONE_GATE)
     lengths = [len(step.payload) for step in prompt.steps.order_by("seq")]
     longest = max(lengths)
@@ -56,7 +56,7 @@ def test_a_page_of_steps_ends_where_it_would_be_too_long(api: Api, ann: User, si
 
 
 def test_a_page_of_long_messages_has_fewer(api: Api, ann: User, most: Any) -> None:
-    """A part of those that were asked for; `next` and `previous` lead through all of them."""
+    """A divisor of the requested size; `next` and `previous` lead through all pages."""
     talk = start_conversation(ann)
     for number in range(7):
         Story(ann, f"{number}" * (90 if number == 3 else 30), talk).ends()
@@ -68,7 +68,7 @@ def test_a_page_of_long_messages_has_fewer(api: Api, ann: User, most: Any) -> No
 
 
 def test_a_page_of_long_approvals_has_fewer(api: Api, ann: User, most: Any) -> None:
-    """Each of them whole, with all that its tool came to."""
+    """Each result is whole."""
     for number in range(5):
         asking(ann, f"echo {number}" + "x" * 5_000 * (number == 2))
     longest, usual = sorted(len(output.data) for output in Output.objects.gates())[-1:-3:-1]

@@ -1,4 +1,4 @@
-"""A site with one of everything that belongs to Ann, and the people who come to its addresses."""
+"""A site with one of everything that belongs to Ann, and the clients that request its URLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOGETHER = "admin/conversations/approval/together/"
 
 @dataclass
 class World:
-    """What is there. `waiting` is a turn that waits for a decision, `stopped` one that failed, `idle` a quiet talk."""
+    """The objects. `waiting` is a turn that waits for a decision, `stopped` one that failed, `idle` an idle talk."""
 
     owner: User = field(default_factory=lambda: User.objects.create_user("ann"))
     people: dict[str, User] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class World:
         Verification.objects.create()
 
     def client(self, role: str) -> Client:
-        """A browser, or a program, of this role."""
+        """Return a browser or an API client of this role."""
         key = {"Authorization": f"Bearer {self.key}"} if role == "key" else {}
         client = Client(headers=key, raise_request_exception=True)
         if role in self.people:
@@ -82,7 +82,7 @@ class World:
         return client
 
     def address(self, route: str) -> str:
-        """The address of a route with Ann's objects in it."""
+        """Return the URL of a route for Ann's objects."""
         filled = route.removeprefix("^").removesuffix("$")
         for place, pk in self._objects(route):
             filled = filled.replace(place, str(pk))
@@ -135,7 +135,7 @@ class World:
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
 
     def body(self, route: str) -> dict[str, Any]:
-        """What a client sends there, so that it would be done if it were allowed: arguments of `Client.post`."""
+        """Return the arguments of `Client.post` that would succeed there if allowed."""
         digest = {"digest": self.gate.digest}
         pk = self.gate.pk
         together = {"id": pk, f"decision_{pk}": "approve", f"digest_{pk}": self.gate.digest}
@@ -162,7 +162,7 @@ class World:
 
 
 def routes() -> list[str]:
-    """Every route of the site."""
+    """Return every route of the site."""
     return list(_walk(get_resolver().url_patterns, ""))
 
 
@@ -177,12 +177,12 @@ def _walk(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[str
 
 WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "?((?:conversations|agents|auth)_\w+)')
 USE = 'UPDATE "conversations_apikey" SET "used_at"'
-"""That a key was used may be noted, whatever is asked with it."""
+"""Tables that any request with a key may write to: when it was last used."""
 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    """The tables of the record, of people and of settings that are written to meanwhile."""
+    """Return the tables of records, users and settings that are written to during a request."""
     tables: list[str] = []
 
     def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Mapping[str, Any]) -> Any:

@@ -126,7 +126,7 @@ def test_what_was_written_while_a_turn_waits_stays(page: Page, site: Site) -> No
     say(page, site, "Ask and go on.")
     expect(page.locator(".ask")).to_have_count(1)
     field = page.get_by_label("Message")
-    expect(field).to_have_attribute("placeholder", "You can write already")
+    expect(field).to_have_attribute("placeholder", "Type your next message")
     field.fill("And then?")
     page.get_by_label("Attach files").set_input_files(NOTES)
     field.press("Enter")

@@ -107,7 +107,7 @@ def test_offline_for_a_turn_and_back(page: Page, context: BrowserContext, site: 
     expect(page.get_by_role("button", name="Send")).to_be_enabled()
     expect(page.locator("#offline")).to_be_hidden()
     line.cut()
-    expect(page.locator("#offline")).to_contain_text(re.compile("Connection lost. Trying again"))
+    expect(page.locator("#offline")).to_contain_text(re.compile("Connection lost. Reconnecting"))
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
     page.get_by_label("Message").fill("Not yet sent.")
     other = context.new_page()

@@ -71,7 +71,7 @@ def test_nobody_is_told_who_turned_it_off(browser: Browser, context: BrowserCont
     context.add_init_script(PLAYED)
     page.goto(f"{site.url}/account/")
     page.get_by_role("button", name="Turn off").click()
-    expect(page.get_by_text("They are off.")).to_be_visible()
+    expect(page.get_by_text("Notifications are off.")).to_be_visible()
     hide(page)
     say(elsewhere(browser, site), site, "Tidy up.")
     expect(page.get_by_role("link", name="Tidy up.").first).to_contain_text("1 waiting")

@@ -61,7 +61,7 @@ def test_an_admin_page_says_that_one_is_signed_out(context: BrowserContext, page
 def test_an_admin_page_says_that_it_is_not_for_one_any_more(page: Page, site: Site) -> None:
     page.add_init_script(MADE + "played = (url) => refused(url, 4403)")
     page.goto(f"{site.url}{APPROVALS}")
-    expect(page.locator("#meanwhile")).to_contain_text("not yours to see any more")
+    expect(page.locator("#meanwhile")).to_contain_text("no longer have access")
 
 
 def test_a_page_says_that_one_is_signed_out(context: BrowserContext, page: Page, site: Site) -> None:
@@ -88,7 +88,7 @@ def test_a_new_password_signs_out_no_other_page_of_the_browser(context: BrowserC
     wait_for(lambda: (has(chat), has(admin)) == ((2, 2), (1, 1)))
     account.goto(f"{site.url}/account/password/")
     account.get_by_label("Current password").fill(PASSWORD)
-    for label in ("New password", "The same again"):
+    for label in ("New password", "Confirm password"):
         account.get_by_label(label, exact=True).fill("another battery staple")
     account.get_by_role("button", name="Change").click()
     wait_for(lambda: (has(chat), has(admin)) == ((4, 2), (2, 1)))

@@ -85,7 +85,7 @@ def test_a_socket_that_nobody_answers_is_given_up(page: Page, site: Site) -> Non
     followed(page, site)
     page.evaluate("played = unanswered; lose()")
     wait_for(lambda: page.evaluate("made.length === 4"))
-    expect(page.locator("#offline")).to_contain_text("Trying again now")
+    expect(page.locator("#offline")).to_contain_text("Reconnecting now")
     page.evaluate("played = null")
     page.clock.fast_forward(31_000)
     expect(page.locator("#offline")).to_be_hidden()
@@ -96,7 +96,7 @@ def test_a_page_that_is_refused_waits_longer_each_time(page: Page, site: Site) -
     """A socket that is refused opens first, for the site to say why: that is no connection (I9)."""
     page.add_init_script(MADE + "played = refused")
     page.goto(f"{site.url}/new/")
-    expect(page.locator("#offline")).to_contain_text(re.compile(r"Trying again in ([3-9]|\d\d) s"))
+    expect(page.locator("#offline")).to_contain_text(re.compile(r"Reconnecting in ([3-9]|\d\d) s"))
 
 
 def test_an_admin_page_that_is_refused_waits_longer_each_time(page: Page, site: Site) -> None:

@@ -1,1 +1,1 @@
-"""Account pages: signing in, passwords, API keys, how one is told."""
+"""Account pages: signing in, passwords, API keys, notifications."""

@@ -1,4 +1,4 @@
-"""What people type about themselves."""
+"""The forms of the account pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conversations.models import Account, Scope
 from conversations.notifications.letters import written
 from conversations.notifications.mail import send_soon
 
-if TYPE_CHECKING:  # Django's classes take parameters only from its stubs
+if TYPE_CHECKING:  # Django's classes are generic only in its stubs
     UserForm = forms.ModelForm[User]
     PasswordChange = PasswordChangeForm
     SetPassword = SetPasswordForm[User]
@@ -25,36 +25,36 @@ else:
     UserForm, PasswordChange, SetPassword = forms.ModelForm, PasswordChangeForm, SetPasswordForm
 
 RESET_EVERY_SECONDS = 300
-"""A person is sent a link to reset their password this often at most, whoever asks for it."""
+"""A user is sent a link to reset their password at most this often, whoever asks for it."""
 LASTS = (("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Until it is revoked"))
 
 
 def knows_password(request: HttpRequest, password: str) -> bool:
-    """Whether somebody who is signed in knows the password. A wrong one counts as a try to sign in."""
+    """Whether the signed-in user knows their password. A wrong one counts as a failed sign-in."""
     return authenticate(request, username=request.user.get_username(), password=password) is not None
 
 
 class Styled:
-    """The fields of a form as the site's pages show them."""
+    """A form whose fields have the style of the site's pages."""
 
     fields: dict[str, forms.Field]
 
     def style(self) -> None:
-        """Give each control of text its class."""
+        """Set the CSS class of every text control."""
         for field in self.fields.values():
             if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
                 field.widget.attrs["class"] = "input"
 
 
 class Details(Styled, UserForm):
-    """Name and address of a person, and whether mails are wanted. Another address needs the password."""
+    """A user's name and e-mail address, and whether they want e-mails. Changing the address requires the password."""
 
-    mail = forms.BooleanField(required=False, label="E-mail me when a turn waits for me and I do not look")
+    mail = forms.BooleanField(required=False, label="E-mail me when a turn waits for me and I am not online")
     password = forms.CharField(
         required=False,
         strip=False,
         label="Current password",
-        help_text="Only for another e-mail address: whoever reads its mail can reset your password.",
+        help_text="Needed only to change your e-mail address: whoever reads its e-mail can reset your password.",
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
@@ -72,18 +72,18 @@ class Details(Styled, UserForm):
         self.style()
 
     def clean(self) -> dict[str, Any]:
-        """With the password asked for where the address is another one."""
+        """Require the password if the address changes."""
         cleaned = super().clean() or {}
         moved = "email" in cleaned and cleaned["email"] != self.old_address
         password = cleaned.get("password", "")
         if moved and not (password and knows_password(self.request, password)):
-            self.add_error("password", "For another e-mail address your current password is needed.")
+            self.add_error("password", "Enter your current password to change your e-mail address.")
         return cleaned
 
     def save(self, commit: bool = True) -> User:
-        """What was changed here, and whether mails are wanted. A changed address is told to the old one.
+        """Save the changed fields, and whether e-mails are wanted. The old address is told that it was replaced.
 
-        Nothing else of the person is written, and nothing at all where they were deactivated since the form was read:
+        No other field of the user is written, and nothing at all if they were deactivated since the form was loaded:
         they may have been erased.
         """
         user = self.instance
@@ -98,16 +98,16 @@ class Details(Styled, UserForm):
 
 
 class NewKey(Styled, forms.Form):
-    """An API key that is to be made."""
+    """The form for a new API key."""
 
     name = forms.CharField(max_length=100, label="Name", help_text="What it is for.")
     scopes = forms.MultipleChoiceField(
         required=False,
         choices=[(scope.value, scope.label) for scope in Scope if scope != Scope.READ],
         widget=forms.CheckboxSelectMultiple,
-        label="Besides reading it may",
+        label="Besides reading, it may",
     )
-    days = forms.ChoiceField(required=False, choices=LASTS, initial="90", label="It works for")
+    days = forms.ChoiceField(required=False, choices=LASTS, initial="90", label="Valid for")
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="key")
@@ -115,59 +115,59 @@ class NewKey(Styled, forms.Form):
 
     @property
     def lasts(self) -> int | None:
-        """Days; None for a key that does not expire."""
+        """Lifetime in days; None for a key that does not expire."""
         return int(self.cleaned_data["days"]) if self.cleaned_data["days"] else None
 
 
-class Chosen(Styled):
-    """A new password, typed twice; what is wrong with it stands at the first."""
+class NewPasswordFields(Styled):
+    """The two fields of a new password. Errors are shown at the first one."""
 
-    def word(self) -> None:
-        """Say what is asked for in one line."""
+    def set_labels(self) -> None:
+        """Set labels, and a help text of one line."""
         first, second = self.fields["new_password1"], self.fields["new_password2"]
-        first.label, second.label = "New password", "The same again"
-        first.help_text = "At least 8 characters; no common one, not only digits, and nothing like your name."
+        first.label, second.label = "New password", "Confirm password"
+        first.help_text = "At least 8 characters. Not a common password, not only digits, and not similar to your name."
         second.help_text = ""
         self.style()
 
     def validate_password_for_user(self, user: User, password_field_name: str = "") -> None:
-        """Django says it at the second."""
+        """Report errors at the first field; Django would use the second."""
         super().validate_password_for_user(user, "new_password1")  # type: ignore[misc]
 
     def set_password_and_save(self, user: User, password_field_name: str = "", commit: bool = True) -> User:
-        """Django writes the whole person, and with it whatever was changed meanwhile."""
+        """Save the password alone; Django would write every field, and overwrite what was changed meanwhile."""
         super().set_password_and_save(user, password_field_name, commit=False)  # type: ignore[misc]
         user.save(update_fields=["password"])
         return user
 
 
-class ChangePassword(Chosen, PasswordChange):
-    """The old password, and the new one twice."""
+class ChangePassword(NewPasswordFields, PasswordChange):
+    """The current password, and a new one typed twice."""
 
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
         self.request = request
         self.fields["old_password"].label = "Current password"
-        self.word()
+        self.set_labels()
 
     def clean_old_password(self) -> str:
-        """Refused where it is wrong, which counts as a try to sign in."""
+        """Refuse a wrong password; it counts as a failed sign-in."""
         password: str = self.cleaned_data["old_password"]
         if not knows_password(self.request, password):
             raise forms.ValidationError("This is not your current password.", code="password_incorrect")
         return password
 
 
-class NewPassword(Chosen, SetPassword):
-    """The new password, twice, of somebody who came by a link."""
+class NewPassword(NewPasswordFields, SetPassword):
+    """A new password, typed twice, for a user who followed a reset link."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.word()
+        self.set_labels()
 
 
 class ForgottenPassword(Styled, PasswordResetForm):
-    """The address to which a link is sent, where somebody has it."""
+    """The address to send a reset link to, if it belongs to an account."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -175,7 +175,7 @@ class ForgottenPassword(Styled, PasswordResetForm):
         self.style()
 
     def send_mail(self, *args: Any, **kwargs: Any) -> None:
-        """Send the link, not too often to the same person. The answer does not wait for it."""
+        """Send the link in the background, and not more often to one user than every RESET_EVERY_SECONDS."""
         _subject, _text, context, _sender, address = args[:5]
         if cache.add(f"password-reset:{context['user'].pk}", 1, RESET_EVERY_SECONDS):
             send_soon(written(address, "Reset your password", "mail/reset.txt", context))

@@ -1,4 +1,4 @@
-"""The pages of a person's own account."""
+"""The account pages."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from conversations.usage.totals import DAY, MONTH, of_person
 CONSOLE = "django.core.mail.backends.console.EmailBackend"
 
 
-def can_send() -> bool:
-    """Whether mails of the site reach anybody."""
+def can_send_mail() -> bool:
+    """Whether e-mail of this site is actually delivered."""
     return settings.EMAIL_BACKEND != CONSOLE
 
 
@@ -40,7 +40,7 @@ def can_send() -> bool:
 @login_required
 @require_http_methods(["GET", "POST"])
 def account(request: PersonRequest) -> HttpResponse:
-    """The account, and a changed name or address. 400 with what is wrong at its field."""
+    """Show the account; on POST, save name and address. 400 with the errors at their fields."""
     if request.method != "POST":
         return _page(request)
     details = Details(request, request.user, request.POST)
@@ -53,8 +53,8 @@ def account(request: PersonRequest) -> HttpResponse:
 
 @require_POST
 @login_required
-def make(request: PersonRequest) -> HttpResponse:
-    """A new API key, shown this once. 400 with what is wrong at its field."""
+def create_key(request: PersonRequest) -> HttpResponse:
+    """Create an API key, which is shown only this once. 400 with the errors at their fields."""
     form = NewKey(request.POST)
     if not form.is_valid():
         return _page(request, form=form, status=400)
@@ -70,39 +70,39 @@ def make(request: PersonRequest) -> HttpResponse:
 
 @require_POST
 @login_required
-def revoke(request: PersonRequest, key: str) -> HttpResponse:
-    """End an API key of one's own, at once."""
+def revoke_key(request: PersonRequest, key: str) -> HttpResponse:
+    """Revoke one of the user's own API keys, at once."""
     found = by_public_id(_keys(request.user), key)
     if found is None:
         raise Http404
     found.delete()
-    messages.success(request, f"The key {found} is revoked: it does not work any more.")
+    messages.success(request, f"The key {found} was revoked and no longer works.")
     return redirect(f"{reverse('account')}#keys")
 
 
 @require_POST
 @login_required
 def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
-    """End every other session of the person. This one goes on under a new name: nobody who has its old one is in."""
+    """End every other session of the user. This one gets a new key, so that its old one is useless to anybody."""
     ended = end_sessions(request.user, but=request.session)
     request.session.cycle_key()
-    said = f"Signed out in {ended} other place{pluralize(ended)}." if ended else "You were signed in nowhere else."
+    said = f"Signed out in {ended} other place{pluralize(ended)}." if ended else "You were not signed in anywhere else."
     messages.success(request, said)
     return redirect(f"{reverse('account')}#sessions")
 
 
 class SignIn(views.LoginView):
-    """Signing in."""
+    """The sign-in page."""
 
     redirect_authenticated_user = True
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Signed in; sessions that have expired go."""
+        """Sign in, and delete expired sessions."""
         delete_expired_sessions()
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Also how many tries are left after a wrong password."""
+        """Add how many attempts are left after a wrong password."""
         context = super().get_context_data(**kwargs)
         if context["form"].errors:
             context["tries"] = throttle.tries_left(self.request, context["form"].cleaned_data.get("username", ""))
@@ -110,55 +110,55 @@ class SignIn(views.LoginView):
 
 
 class ChangeOwnPassword(views.PasswordChangeView):
-    """A new password, for somebody who knows the old one. Every other session ends."""
+    """Change the password, given the current one. All other sessions end."""
 
     form_class = ChangePassword
     success_url = reverse_lazy("account")
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        """Also the request, for a wrong password counts."""
+        """Add the request: a wrong password counts as a failed sign-in."""
         return super().get_form_kwargs() | {"request": self.request}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Changed: tell the person, whoever did it."""
+        """Change the password, and notify the user by e-mail in case it was somebody else."""
         response = super().form_valid(form)
         end_sessions(form.user, but=self.request.session)
-        _tell_of_new_password(form.user)
-        messages.success(
-            self.request, "The password is changed. Everybody else who was signed in as you is signed out."
-        )
+        _notify_of_new_password(form.user)
+        messages.success(self.request, "Your password was changed. All your other sessions were signed out.")
         return response
 
 
-class AskForLink(views.PasswordResetView):
-    """A link to reset a password is sent to an address. The answer is the same for one that nobody has."""
+class RequestPasswordReset(views.PasswordResetView):
+    """Request a link to reset a password. The answer is the same for an address that has no account."""
 
     form_class = ForgottenPassword
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Also whether a mail can be sent at all."""
-        return super().get_context_data(**kwargs) | {"can_send": can_send()}
+        """Add whether e-mail can be sent at all."""
+        return super().get_context_data(**kwargs) | {"can_send": can_send_mail()}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Sent, where the site has a mail server."""
-        return super().form_valid(form) if can_send() else self.render_to_response(self.get_context_data(form=form))
+        """Send the link, if the site has a mail server."""
+        return (
+            super().form_valid(form) if can_send_mail() else self.render_to_response(self.get_context_data(form=form))
+        )
 
 
-class UseLink(views.PasswordResetConfirmView):
-    """A new password, for somebody who came by the link. Every session ends."""
+class ResetPassword(views.PasswordResetConfirmView):
+    """Set a new password after following a reset link. All sessions end."""
 
     form_class = NewPassword
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Changed. Who can read the person's mail may sign in at once, whatever was tried before."""
+        """Set the password. Failed sign-ins are forgotten: whoever reads the user's e-mail may sign in at once."""
         response = super().form_valid(form)
         end_sessions(form.user)
         throttle.forget_failures(form.user.get_username())
-        _tell_of_new_password(form.user)
+        _notify_of_new_password(form.user)
         return response
 
 
-def _tell_of_new_password(user: User) -> None:
+def _notify_of_new_password(user: User) -> None:
     if user.email:
         send_soon(written(user.email, "Your password was changed", "mail/password.txt", {"user": user}))
 
@@ -176,14 +176,14 @@ def _page(
     text: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The account page; `text` is that of the key that was `made` now."""
+    """Render the account page; `text` is the secret of the key `made` just now."""
     context = {
         "details": details or Details(request, request.user),
         "form": form or NewKey(),
         "keys": [(public_id(key), key, _may(key)) for key in _keys(request.user)],
         "made": made,
         "text": text,
-        "can_send": can_send(),
+        "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
         "elsewhere": True,  # neither a conversation nor a new one
@@ -192,12 +192,12 @@ def _page(
 
 
 def _usage(user: User) -> dict[str, Any]:
-    """What this person's conversations used, and the limits that stand; 0: none."""
+    """Return what this user's conversations used, and the limits in force; 0 means no limit."""
     today = of_person(user.pk, DAY)
     spans = (("Last 24 hours", today), ("Last 30 days", of_person(user.pk, MONTH)))
     return {"spans": spans, "today": today, "limits": quotas.limits(user.pk)}
 
 
 def _may(key: ApiKey) -> str:
-    """What a key may do, in words."""
+    """Describe what a key may do."""
     return ", ".join(Scope(scope).label.lower() for scope in key.scopes) or Scope.READ.label.lower()

@@ -1,1 +1,1 @@
-"""Approvals in the chat: one card, or all that wait on one sheet."""
+"""Approval pages of the chat: one card, or all waiting ones on one sheet."""

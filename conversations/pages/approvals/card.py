@@ -1,4 +1,4 @@
-"""Deciding in the chat, card by card."""
+"""Approval cards: decide one gate in the chat."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.decision_form import decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
-from conversations.pages.chat.live import fragment, stands_at
-from conversations.pages.posting import posted
+from conversations.pages.chat.live import fragment, page_seq
+from conversations.pages.posting import form_view
 from conversations.pages.timeline.blocks import Block
-from conversations.pages.timeline.turns import turns
+from conversations.pages.timeline.turns import build_turns
 
 
 @require_GET
 @login_required
 def card(request: PersonRequest, pk: int) -> HttpResponse:
-    """One card, with the form that `as` names (edit, reject; plain: none). 404 where the conversation is not theirs."""
+    """Show one card, with the form that `as` names (edit, reject; plain: none). 404 if the user does not own it."""
     block, shown = _block(request, pk)
     open_card(shown, request.GET.get("as", "plain"))
     return _answer(request, block)
 
 
-@posted
+@form_view
 def decide(request: PersonRequest, pk: int) -> HttpResponse:
-    """Decide the gate of an output by the digest that was shown.
+    """Decide the gate of an output, by the digest that was shown.
 
-    404 where the conversation is not theirs, 403 for who may not decide, 409 with the present card where it is not as
-    it was shown, 400 with what was typed where that cannot be taken.
+    404 if the conversation is not the user's, 403 if they may not decide, 409 with the current card if it changed, 400
+    with what was typed if that is not valid.
     """
     _, shown = _block(request, pk)
     try:
@@ -45,13 +45,13 @@ def decide(request: PersonRequest, pk: int) -> HttpResponse:
     except DecisionRefused as refused:
         return _refused(request, pk, shown.opened, refused)
     if request.htmx:
-        html = fragment(request.user, output.conversation, stands_at(request))
+        html = fragment(request.user, output.conversation, page_seq(request))
         return HttpResponse(html, headers={"HX-Reswap": "none"})
     return redirect(f"{output.conversation.get_absolute_url()}#{_next(output)}")
 
 
 def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionRefused) -> HttpResponse:
-    """The card as it is now, with what was typed: in its form as long as it waits, else below what was decided."""
+    """Return the current card with what was typed: in its form while it waits, otherwise below the decision."""
     block, shown = _block(request, pk)
     if shown.pending:
         shown.opened = opened if shown.may else Opened(problem=str(refused))
@@ -62,9 +62,9 @@ def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionR
 
 
 def _block(request: PersonRequest, pk: int) -> tuple[Block, Card]:
-    """The block of this output's gate, and its card. Raises Http404."""
+    """Return the block of this output's gate, and its card. Raises Http404."""
     mine = Output.objects.visible_to(request.user).gates().filter(pk=pk).select_related("prompt__asked_by").first()
-    for turn in turns([mine.prompt], request.user) if mine else []:
+    for turn in build_turns([mine.prompt], request.user) if mine else []:
         for block in turn.blocks:
             if block.card and block.card.row.pk == pk:
                 return block, block.card
@@ -72,14 +72,14 @@ def _block(request: PersonRequest, pk: int) -> tuple[Block, Card]:
 
 
 def _answer(request: PersonRequest, block: Block, status: int = 200) -> HttpResponse:
-    """The card alone for a page that swaps it in; on a page of its own for a browser without scripts."""
+    """Return the card alone for htmx, or on a page of its own for a browser without scripts."""
     context = {"one": block, "conversation": block.card.row.conversation if block.card else None}
     name = "conversations/card/one.html" if request.htmx else "conversations/decide.html"
     return render(request, name, context, status=status)
 
 
 def _next(output: Output) -> str:
-    """Where the page stands after a decision: at the next card that waits, else at the end."""
+    """Return the anchor to show after a decision: the next card that waits, otherwise the end."""
     waits = Output.objects.pending().filter(conversation=output.conversation_id)
     following = waits.filter(prompt=output.prompt_id, position__gt=output.position).first() or waits.first()
     return f"a-{following.pk}" if following else "now"

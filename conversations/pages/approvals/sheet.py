@@ -1,4 +1,4 @@
-"""The sheet: every action of a conversation that waits, in full and in the order they run, decided together."""
+"""The approval sheet: all waiting actions of a conversation, in full and in the order they run, decided together."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from conversations.models import Conversation
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def sheet(request: PersonRequest, pk: int) -> HttpResponse:
-    """GET shows what waits, each marked as `all` says (approve, reject); POST decides what got a verdict.
+    """Show what waits, each action marked as `all` says (approve, reject); on POST, decide the marked ones.
 
-    Of several risks, `risk` names the one whose actions are marked to be approved. Each is decided for itself. 404
-    where the conversation is not theirs; 409 with the sheet where one was refused, 400 where several risks were to be
-    approved together.
+    If there are several risks, `risk` names the one whose actions are marked for approval. Each action is decided on
+    its own. 404 if the conversation is not the user's, 409 with the sheet if a decision was refused, 400 if several
+    risks were to be approved together.
     """
     mine = get_object_or_404(Conversation.objects.visible_to(request.user), pk=pk)
     if request.method != "POST":
@@ -59,16 +59,16 @@ def _left_out(conversation: Conversation, rows: Sequence[BulkRow]) -> int:
 
 
 def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
-    """Those that the sheet showed, as they are now. Raises BadRequest for what no sheet sends."""
+    """Return the cards that the sheet showed, as they are now. Raises BadRequest for ids that no sheet sends."""
     keys = row_ids(request.POST.getlist("id"))
     if len(keys) > TOGETHER_MOST:
-        raise BadRequest(f"at most {TOGETHER_MOST} are decided together")
+        raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
     found = conversation.outputs.gates().filter(pk__in=keys).select_related("conversation__owner")
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 
 
 def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[WantedDecision]:
-    """The verdicts that were marked, in the order shown."""
+    """Return the marked decisions, in the order shown."""
     marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", LEAVE)) for card in shown]
     return [
         WantedDecision(

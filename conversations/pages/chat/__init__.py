@@ -1,1 +1,1 @@
-"""The chat page: one conversation, the composer, and what stands around the timeline."""
+"""The chat page: one conversation, the composer, and the dock around the timeline."""

@@ -1,4 +1,4 @@
-"""Where one writes: what stands in the field, and what became of what was sent."""
+"""The composer: the message field, and why its last message was not sent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from conversations.pages.chat.forms import TIERS
 
 @dataclass(frozen=True)
 class Composer:
-    """`action` is where a message goes, `text` what was typed and not taken, `problem` why not.
+    """`action` is the URL a message is posted to, `text` what was typed but not sent, `problem` why not.
 
-    `brought`: how many files came with it; only a page that is open has them still. `key` names the message that will
-    be sent: sent twice, it is taken once.
+    `brought`: how many files came with it; only a page that is still open has them. `key` names the next message: if
+    it is sent twice, it is accepted once.
     """
 
     action: str
@@ -28,15 +28,15 @@ class Composer:
 
     @property
     def tiers(self) -> tuple[tuple[str, str], ...]:
-        """What can be chosen, with its label."""
+        """The model tiers to choose from, with their labels."""
         return TIERS
 
     @property
     def files_most(self) -> int:
-        """Files of one message."""
+        """The maximum number of files in one message."""
         return FILES_MOST
 
     @property
     def file_mb(self) -> int:
-        """The size of one file, at most."""
+        """The maximum size of one file, in MB."""
         return settings.AGENTSITE_UPLOAD_MB

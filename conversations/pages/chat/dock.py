@@ -1,5 +1,5 @@
-"""What stands around the timeline and changes with it: title, menu and word in the bar, what waits, the button to send
-or stop.
+"""The dock: the parts of the page around the timeline that change with it. Title, menu and state in the bar, what
+is waiting, and the button to send or stop.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from conversations.pages.versions import version
 
 
 class Part(NamedTuple):
-    """An element that is sent by itself."""
+    """An element that can be sent on its own."""
 
     id: str
     version: str
 
     @property
     def template(self) -> str:
-        """Its template."""
+        """The name of its template."""
         return f"conversations/dock/{self.id}.html"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The gates that wait together, with those of the same answer that were decided."""
+    """The gates that wait together, and those of the same answer that are already decided."""
 
     cards: Sequence[Card]
 
     @property
     def open(self) -> list[Card]:
-        """Those that wait."""
+        """The gates that still wait."""
         return [card for card in self.cards if card.pending]
 
     @property
     def mixed(self) -> bool:
-        """Whether what the reader may approve carries several risks: that is not approved all at once."""
+        """Whether the reader's gates carry different risks; these cannot be approved all at once."""
         return len({card.row.risk for card in self.yours}) > 1
 
     @property
     def yours(self) -> list[Card]:
-        """Those that wait for the reader: the others wait for somebody else."""
+        """The gates that wait for the reader; the rest wait for somebody else."""
         return [card for card in self.open if card.allow]
 
     @property
     def may(self) -> bool:
-        """Whether one of them waits for the reader."""
+        """Whether at least one gate waits for the reader."""
         return bool(self.yours)
 
 
 @dataclass(frozen=True)
 class Dock:
-    """`active` is the turn that runs or waits, `last` the last one."""
+    """`active` is the turn that runs or waits, `last` the last turn."""
 
     conversation: Conversation
     active: Prompt | None
@@ -64,12 +64,12 @@ class Dock:
 
     @classmethod
     def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
-        """That of a conversation, from the turn that is active."""
+        """Return the dock of a conversation, given its active turn."""
         return cls(conversation, conversation.active_prompt, last, Batch(turn.gates if turn else []))
 
     @property
     def state(self) -> str:
-        """The word in the bar: waiting, working, behind (what works is not shown), failed, or ""."""
+        """The state in the bar: waiting, working, behind (a hidden turn is working), failed, or ""."""
         if self.batch.open:
             return "waiting"
         if self.active:

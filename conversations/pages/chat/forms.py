@@ -1,4 +1,4 @@
-"""What people send from a page."""
+"""The form that sends a message from the chat page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TIERS = (("normal", "Normal"), ("high", "High"))
 
 
 class Message(forms.Form):
-    """A message with its files, and the tier of the model that is to answer it."""
+    """A message with its files, and the tier of the model that should answer it."""
 
     input = forms.CharField(
-        required=False,  # files alone are a message too
+        required=False,  # a message may consist of files alone
         strip=False,
         max_length=INPUT_MOST,
         error_messages={
-            "max_length": f"A message takes {INPUT_MOST:,} characters, and this has more. Send it in parts.",
+            "max_length": f"A message may have at most {INPUT_MOST:,} characters. Send this one in parts.",
         },
     )
     model = forms.ChoiceField(choices=TIERS, initial="normal", required=False)
@@ -33,28 +33,28 @@ class Message(forms.Form):
 
     @property
     def tier(self) -> str:
-        """The chosen tier; normal where none was."""
+        """The chosen tier; normal if none was chosen."""
         chosen = str(self.data.get("model", "normal"))
         return chosen if chosen in dict(TIERS) else "normal"
 
     @property
     def key(self) -> str:
-        """The page's own name for this message; "" where it gave none."""
+        """The page's idempotency key for this message; "" if it sent none."""
         return valid_text(str(self.data.get("key", "")))[:KEY_MOST]
 
     @property
     def brought(self) -> int:
-        """How many files came with it."""
+        """The number of files in the message."""
         return len(self._sent)
 
     def checked(self) -> str:
-        """The text, to be sent. Raises BadInput."""
+        """Return the validated text. Raises BadInput."""
         for errors in self.errors.values():
             raise BadInput(str(errors[0]))
         return self.text
 
     def uploads(self) -> list[Upload]:
-        """The files, to be sent. Raises BadFile."""
+        """Return the validated files. Raises BadFile."""
         return read_uploads(self._sent)
 
     @property

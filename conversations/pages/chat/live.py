@@ -1,7 +1,8 @@
-"""What is sent to pages that are open, so that they show what a reload would: pieces of the page, by id and version.
+"""Live updates of the chat page: HTML fragments by id and version, which bring an open page to what a reload shows.
 
-A frame holds a turn as the list of its blocks. Those that the page has in this version are only named; a page that
-lacks one of these asks for everything. `data-seq` says up to which step a frame tells, `data-after` from which on.
+A frame contains each turn as the list of its blocks. Blocks that the page already has in this version are only
+named; a page that lacks one of them asks for everything. `data-seq` is the step up to which a frame is complete,
+`data-after` the step from which on.
 """
 
 from __future__ import annotations
@@ -19,73 +20,75 @@ from conversations.models import Conversation, Draft, Output, Prompt, Redaction,
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, slug, standing
+from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose, slug
 from conversations.pages.timeline.turns import (
     TURNS_MOST,
     ShownOutput,
     TimelineTurn,
-    read,
+    build_turn,
+    build_turns,
+    read_outputs,
     shown_prompts,
     spent_by,
-    turn,
-    turns,
 )
 from conversations.usage.totals import Spent
 
 PATHS_MOST = 200
-"""Paths that are asked for by name; of more the whole turn is read."""
+"""The maximum number of paths that are queried by name; above it the whole turn is read."""
 
 
 @dataclass
-class KeptTurn:
-    """A turn that changes: its outputs by position, up to a step."""
+class CachedTurn:
+    """A turn that is still changing: its outputs by position, up to the step `seq`."""
 
     seq: int
     shown: dict[int, ShownOutput] = field(default_factory=dict)
 
 
 class LivePage:
-    """One conversation as its open pages show it: renders what changed since the last time, and only that."""
+    """One conversation as its open pages show it. Renders only what changed since the last call."""
 
     def __init__(self, conversation_id: int) -> None:
         self._id = conversation_id
         self._seq: int | None = None
-        self._kept: dict[int, KeptTurn] = {}
-        self._has: dict[int, dict[str, str]] = {}  # the versions sent: by prompt and id, under 0 those of the dock
+        self._cache: dict[int, CachedTurn] = {}
+        self._has: dict[int, dict[str, str]] = {}  # the versions sent, by prompt and id; those of the dock are under 0
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
-        self._shapeless: set[tuple[int, str]] = set()  # drafts that stand nowhere on the page
-        self._collapsed: set[int | None] = set()  # turns that were sent collapsed: another asks their message again
+        self._unplaced: set[tuple[int, str]] = set()  # drafts that have no place on the page
+        self._collapsed: set[int | None] = (
+            set()
+        )  # turns that were sent collapsed, because another turn repeats their message
 
     def changed(self, prompts: Collection[int]) -> str:
-        """What changed in these turns since the last call, as HTML; "" for nothing."""
+        """Render what changed in these turns since the last call; "" if nothing did."""
         conversation = _conversation(self._id)
         if conversation is None:
             return ""
-        self._shapeless.clear()
+        self._unplaced.clear()
         return self._frame(conversation, set(prompts))
 
     def drafted(self) -> str:
-        """What drafts grew by since the last call, as HTML; "" for nothing."""
+        """Render what was added to drafts since the last call; "" if nothing was."""
         drafts = list(Draft.objects.filter(conversation=self._id).order_by("pk"))
-        grown = [(draft, self._grown(draft)) for draft in drafts]
+        grown = [(draft, self._growth_html(draft)) for draft in drafts]
         new = [draft for draft, html in grown if html is None]
         conversation = _conversation(self._id) if new else None
         if conversation is None:
             return "".join(html or "" for _, html in grown)
         frame = self._frame(conversation, {draft.prompt_id for draft in new})
-        self._shapeless |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
+        self._unplaced |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
         return "".join([*(html or "" for _, html in grown), frame])
 
     def _placed(self, draft: Draft) -> bool:
-        """Whether it has a place on the page."""
+        """Whether the draft has a place on the page."""
         name, number = f"d-{draft.prompt_id}-{slug(draft.path)}", draft.prompt_id
         return name in self._slots.get(number, {}) or name in self._has.get(number, {})
 
-    def _grown(self, draft: Draft) -> str | None:
-        """The growth of one draft; None for one that has no place on the page yet."""
+    def _growth_html(self, draft: Draft) -> str | None:
+        """Render what was added to one draft; None if it has no place on the page yet."""
         if not self._placed(draft):
-            return "" if (draft.prompt_id, draft.path) in self._shapeless else None
+            return "" if (draft.prompt_id, draft.path) in self._unplaced else None
         name, has = f"d-{draft.prompt_id}-{slug(draft.path)}", self._has.get(draft.prompt_id, {})
         slots = self._slots.get(draft.prompt_id, {})
         if name in slots:
@@ -94,7 +97,7 @@ class LivePage:
                 return ""
             slots[name] = running.version
             return render_to_string("conversations/timeline/running.html", {"running": running, "oob": True})
-        text = prose(draft, self._prose)
+        text = grow_prose(draft, self._prose)
         first, pieces = text.since(has)
         if not pieces:
             return ""
@@ -104,7 +107,7 @@ class LivePage:
         return render_to_string("conversations/timeline/grown.html", grown)
 
     def _frame(self, conversation: Conversation, wanted: set[int]) -> str:
-        """These turns, and what stands around them, as far as it is not sent yet."""
+        """Render these turns and the dock, as far as that was not sent yet."""
         active = conversation.active_prompt_id
         shown = wanted | ({active} if active else set())
         prompts = _prompts(conversation, shown)
@@ -112,7 +115,7 @@ class LivePage:
             self._collapsed |= collapsed
             wanted = wanted | collapsed
             prompts = _prompts(conversation, shown | collapsed)
-        drafts, spent = standing(prompts), spent_by(prompts)
+        drafts, spent = drafts_of(prompts), spent_by(prompts)
         made = {
             prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))
             for prompt in prompts
@@ -120,66 +123,66 @@ class LivePage:
         sent = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
         dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
         has = {name: version for parts in self._has.values() for name, version in parts.items()}
-        html = _html(conversation, sent, dock, has, after=self._seq)
+        html = _render(conversation, sent, dock, has, after=self._seq)
         self._seq = conversation.seq
         self._has[0] = {part.id: part.version for part in dock.parts.values()}
         for one in sent:
-            self._sent(one)
+            self._remember(one)
         return html
 
     def _turn(
         self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
     ) -> TimelineTurn:
-        kept = self._kept.get(prompt.pk)
+        kept = self._cache.get(prompt.pk)
         rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
         if kept is not None:
             steps = list(Step.objects.filter(prompt=prompt, seq__gt=kept.seq).values_list("seq", "path"))
             seq = max([kept.seq, *(seq for seq, _ in steps)])
             paths = {path for _, path in steps} | {parent(path) for _, path in steps if path}
             rows = rows.filter(path__in=paths) if len(paths) <= PATHS_MOST else rows
-        found = read(list(rows), conversation.owner)
-        kept = self._kept.setdefault(prompt.pk, KeptTurn(seq))
-        kept.seq = seq  # only now: what could not be read is read at the next look
+        found = read_outputs(list(rows), conversation.owner)
+        kept = self._cache.setdefault(prompt.pk, CachedTurn(seq))
+        kept.seq = seq  # only now: if reading failed, the next call reads it again
         kept.shown |= {one.entry.position: one for one in found}
-        return turn(prompt, kept.shown.values(), drafts, self._prose, spent)
+        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent)
 
-    def _sent(self, turn: TimelineTurn) -> None:
-        """Note what pages have now; of a turn that has ended nothing more is to come."""
+    def _remember(self, turn: TimelineTurn) -> None:
+        """Remember what pages now have; forget it for a turn that has ended."""
         number = turn.prompt.pk
         if not turn.prompt.ended:
             self._has[number], self._slots[number] = turn.parts, turn.slots
             return
-        for kept in (self._kept, self._has, self._slots):
+        for kept in (self._cache, self._has, self._slots):
             kept.pop(number, None)
         for name in [name for name in self._prose if name.startswith(f"d-{number}-")]:
             del self._prose[name]
 
 
 def catch_up(conversation_id: int, after: int) -> tuple[str, int]:
-    """HTML that brings a page rendered at the step `after` to the present, and the seq it then stands at.
+    """Render what a page at the step `after` lacks. Returns the HTML and the seq that the page is then at.
 
-    `after` 0: everything that a fresh page shows. With turns of which something was taken out: it may have been while
-    the page was away, and no step says so. A conversation that is gone gives ("", after).
+    With `after` 0: everything that a new page shows. Turns with redacted steps are always included: they may have been
+    redacted while the page was away, and no step says so. If the conversation is gone, returns ("", after).
     """
     conversation = _conversation(conversation_id)
     if conversation is None:
         return "", after
-    return _since(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
+    return _render_turns(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
 
 
 def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
-    """What a page of this user's is answered after a form: the conversation since the step `after`, and the list.
+    """Render the answer to a form post: what changed in the conversation since the step `after`, and the list.
 
-    What was redacted its socket tells it, at once or when it comes back.
+    Redactions are not included; the page gets them through its socket, at once or when it reconnects.
     """
     current = _conversation(conversation.pk)
-    return (_since(current, _changed(current, after)) if current else "") + list_html(user.pk)
+    return (_render_turns(current, _changed(current, after)) if current else "") + list_html(user.pk)
 
 
 def list_html(user_id: int, disk_full: bool | None = None) -> str:
-    """What is on all pages of a person: the list with its marks, what title and icon tell, what all must know.
+    """Render what every page of a user has: the list, the data for title and icon, and the notices to everybody.
 
-    `disk_full`: where it is known, whether it is; None to look.
+    `disk_full`: whether the disk is full, if the caller knows; None to check.
     """
     user = User.objects.get(pk=user_id)
     full = is_short() if disk_full is None else disk_full
@@ -187,26 +190,26 @@ def list_html(user_id: int, disk_full: bool | None = None) -> str:
     return render_to_string("conversations/list.html", context)
 
 
-def stands_at(request: HttpRequest) -> int:
-    """Up to which step the page that sends a form tells; 0 where it does not say."""
-    said = request.headers.get("X-Seq", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+def page_seq(request: HttpRequest) -> int:
+    """Return the step that the posting page is at, from its X-Seq header; 0 if it does not say."""
+    given = request.headers.get("X-Seq", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
 
 
 def answer_html(composer: Composer, *, fresh: bool) -> str:
-    """What the place where one writes is told after a form: why it was not taken; and a `fresh` key for the next."""
+    """Render the composer's answer to a form post: why the message was refused, and a new key if `fresh`."""
     return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
 
 
-def _since(conversation: Conversation, changed: set[int]) -> str:
-    """These turns whole, those whose messages they ask again, and of the one that runs what no step says."""
+def _render_turns(conversation: Conversation, changed: set[int]) -> str:
+    """Render these turns whole, the turns they repeat, and those parts of the active turn that no step records."""
     active = conversation.active_prompt_id
     changed = changed | _repeated(changed)
     wanted = changed | ({active} if active else set())
-    shown = turns(_prompts(conversation, wanted), conversation.owner)
+    shown = build_turns(_prompts(conversation, wanted), conversation.owner)
     has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
     dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
-    return _html(conversation, shown, dock, has)
+    return _render(conversation, shown, dock, has)
 
 
 def _conversation(pk: int) -> Conversation | None:
@@ -214,32 +217,32 @@ def _conversation(pk: int) -> Conversation | None:
 
 
 def _prompts(conversation: Conversation, wanted: Iterable[int]) -> list[Prompt]:
-    """Those of these prompts that are shown, in order."""
+    """Return those of these prompts that are shown, in order."""
     return list(shown_prompts(conversation).filter(pk__in=list(wanted)).order_by("number"))
 
 
 def _changed(conversation: Conversation, after: int) -> set[int]:
-    """The prompts with steps after this one; for a fresh page those that it shows."""
+    """Return the prompts with steps after this one; for a new page all that it shows."""
     if 0 < after <= conversation.seq:
         return set(conversation.steps.filter(seq__gt=after).values_list("prompt", flat=True))
     return _newest(conversation)
 
 
 def _redacted(conversation: Conversation) -> set[int]:
-    """Those that a fresh page shows of which something was taken out at any time."""
+    """Return the prompts of a new page that have redacted steps."""
     seqs = Redaction.objects.filter(conversation=conversation).values("seq")
     redacted = set(conversation.steps.filter(seq__in=seqs).values_list("prompt", flat=True))
     return redacted & _newest(conversation) if redacted else redacted
 
 
 def _newest(conversation: Conversation) -> set[int]:
-    """The prompts that a fresh page shows."""
+    """Return the prompts that a new page shows."""
     newest = shown_prompts(conversation).order_by("-number").values_list("pk", flat=True)
     return set(newest[:TURNS_MOST])
 
 
 def _repeated(prompts: Collection[int]) -> set[int]:
-    """The turns whose messages these ask again."""
+    """Return the turns that these repeat."""
     asking = Prompt.objects.filter(pk__in=list(prompts), visible=True).exclude(repeats=None)
     return {pk for pk in asking.values_list("repeats", flat=True) if pk is not None}
 
@@ -249,12 +252,12 @@ def _last(conversation: Conversation) -> Prompt | None:
 
 
 def _recorded(turn: TimelineTurn) -> dict[str, str]:
-    """The parts that steps made, which a page that has seen these has: all but the drafts."""
+    """Return the parts made by steps, i.e. all but the drafts: a page that has seen those steps has them."""
     drafts = {name for block in turn.blocks if block.prose for name, _ in block.parts}
     return {name: version for name, version in turn.parts.items() if name not in drafts}
 
 
-def _html(
+def _render(
     conversation: Conversation,
     shown: Sequence[TimelineTurn],
     dock: Dock,
@@ -266,7 +269,7 @@ def _html(
         "turns": shown,
         "dock": dock,
         "parts": [part for part in dock.parts.values() if has.get(part.id) != part.version],
-        # Always: a block that a page has in this version may show less of what its command has said since.
+        # Always: a page may have the current version of a block with an older output of its running command.
         "running": [one for turn in shown for one in turn.running],
         "has": has,
         "after": after,

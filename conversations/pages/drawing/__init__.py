@@ -1,1 +1,1 @@
-"""How charts and tables are drawn: places in percent, and numbers as people read them. The ledger keeps neither."""
+"""Drawing charts and tables: positions in percent, and formatted numbers. The ledger keeps neither."""

@@ -1,4 +1,4 @@
-"""A chart as shapes: where its bars, lines and marks stand, in percent of the place they are drawn in."""
+"""Charts: the positions of bars, lines and ticks, in percent of the drawing area."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from agents.plugins.show.figures import Chart
 from conversations.display.faithful import plain
 from conversations.pages.drawing.labels import Label, labels
 from conversations.pages.drawing.numerals import figures, tick_labels
-from conversations.pages.drawing.scale import Scale, reach, ticks
+from conversations.pages.drawing.scale import Scale, axis_of, ticks
 
 ROWS_MOST = 12
-"""Bars that lie next to their figures; more of them stand side by side above an axis."""
+"""The maximum number of horizontal bars, which have their figures next to them; more become vertical bars."""
 BAND = 72.0
-"""Percent of a label's place that its bars fill; the rest parts them from the next."""
+"""Percent of a label's width that its bars fill; the rest separates them from the next label."""
 DOTS_MOST = 36
-"""Values of a chart that are marked by dots, one by one."""
+"""The maximum number of values in a chart whose points are marked by dots."""
 LEAST = 0.4
-"""Percent that a bar is long at least, or a small value would seem to be none."""
+"""Minimum length of a bar in percent, so that a small value does not look like zero."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle of the series with this number, from 1; places and sizes in percent."""
+    """A rectangle of the series with this number, from 1. Position and size in percent."""
 
     series: int
     x: str
@@ -36,7 +36,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarRow:
-    """A lying bar with its series's name and its figure."""
+    """A horizontal bar, with the name of its series and its figure."""
 
     bar: Bar
     name: str
@@ -54,15 +54,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """What belongs to one label: its place, and its figures in words."""
+    """The area of one label: its position, and its figures as text."""
 
     x: str
     width: str
     title: str
 
 
-class Drawing:
-    """A chart that is drawn from what a tool was given. Raises pydantic's ValidationError where that is no chart."""
+class DrawnChart:
+    """A chart drawn from a tool's data. Raises pydantic's ValidationError if the data is not a chart."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.chart = Chart.model_validate(data)
@@ -71,45 +71,45 @@ class Drawing:
 
     @property
     def lying(self) -> bool:
-        """Whether its bars lie next to their figures: then it is a table, and needs no axis."""
+        """Whether the bars are horizontal, next to their figures. Such a chart is a table and needs no axis."""
         return self.chart.kind == "bar" and len(self.values) <= ROWS_MOST
 
     @property
     def legend(self) -> list[tuple[int, str]]:
-        """The series by number, where there is more than one to tell apart."""
+        """The series by number, if there is more than one."""
         named = list(enumerate((one.name for one in self.chart.series), 1))
         return named if len(named) > 1 else []
 
     @cached_property
-    def _reach(self) -> Scale:
-        return reach(self.values, from_zero=self.chart.kind == "bar")
+    def _axis(self) -> Scale:
+        return axis_of(self.values, from_zero=self.chart.kind == "bar")
 
     @cached_property
     def _ticks(self) -> list[float]:
-        return ticks(self._reach)
+        return ticks(self._axis)
 
     @cached_property
     def scale(self) -> Scale:
-        """The axis of the values: of lying bars as long as they are, otherwise from mark to mark."""
-        return self._reach if self.lying else Scale(self._ticks[0], self._ticks[-1])
+        """The axis of the values: for horizontal bars just their range, otherwise from tick to tick."""
+        return self._axis if self.lying else Scale(self._ticks[0], self._ticks[-1])
 
     @property
     def zero(self) -> str:
-        """Where zero is on that axis, from the left or from the top; blank where nothing is on its other side."""
+        """The position of zero on that axis, from the left or the top; "" unless values lie on both sides of it."""
         at = self.scale.at(0)
         return _percent(at if self.lying else 100 - at) if self.scale.low < 0 < self.scale.high else ""
 
-    # Lying bars
+    # Horizontal bars
 
     @property
     def rows(self) -> Iterator[tuple[str, list[BarRow]]]:
         """Each label with its bars."""
-        told = figures(self.values, unit=self.chart.unit)
+        texts = figures(self.values, unit=self.chart.unit)
         for at, label in enumerate(self.chart.labels):
             yield (
                 label,
                 [
-                    BarRow(self._lying(number, one.values[at]), one.name, told[(number - 1) * self.count + at])
+                    BarRow(self._lying(number, one.values[at]), one.name, texts[(number - 1) * self.count + at])
                     for number, one in enumerate(self.chart.series, 1)
                 ],
             )
@@ -118,22 +118,22 @@ class Drawing:
         start, length = _from_zero(self.scale, value)
         return Bar(series, _percent(start), "0%", _percent(length), "100%")
 
-    # An axis, with bars above it or lines
+    # An axis with vertical bars or lines
 
     @property
     def marks(self) -> list[tuple[str, str]]:
-        """The marks of the axis from the top down, each with its text."""
-        told = zip(self._ticks, tick_labels(self._ticks), strict=True)
-        return [(_percent(100 - self.scale.at(tick)), text) for tick, text in told][::-1]
+        """The ticks of the axis from the top down, each with its text."""
+        texts = zip(self._ticks, tick_labels(self._ticks), strict=True)
+        return [(_percent(100 - self.scale.at(tick)), text) for tick, text in texts][::-1]
 
     @property
     def labels(self) -> list[Label]:
-        """What stands below it."""
+        """The labels below the axis."""
         return labels(self.chart.labels)
 
     @property
     def bars(self) -> Iterator[Bar]:
-        """Standing bars, those of one label side by side."""
+        """Vertical bars; those of one label are side by side."""
         if self.chart.kind != "bar":
             return
         width = BAND / 100 * self._band / len(self.chart.series)
@@ -156,27 +156,27 @@ class Drawing:
 
     @property
     def bands(self) -> Iterator[Band]:
-        """What a pointer over the chart is told."""
-        for at, (label, *told) in enumerate(self.table):
-            named = zip((one.name for one in self.chart.series), told, strict=True)
-            said = ", ".join(f"{name} {figure}" for name, figure in named) if self.legend else told[0]
+        """The tooltips of the chart, one for each label."""
+        for at, (label, *texts) in enumerate(self.table):
+            named = zip((one.name for one in self.chart.series), texts, strict=True)
+            said = ", ".join(f"{name} {figure}" for name, figure in named) if self.legend else texts[0]
             title = f"{label}: {said} {self.chart.unit}".rstrip()
             yield Band(_percent(at * self._band), _percent(self._band), plain(title))
 
     @property
     def table(self) -> list[list[str]]:
-        """Every figure: a row for each label, with the label first."""
+        """All figures: one row for each label, beginning with the label."""
         columns = [figures(one.values, unit=self.chart.unit) for one in self.chart.series]
         return [[label, *row] for label, *row in zip(self.chart.labels, *columns, strict=True)]
 
     @property
     def _band(self) -> float:
-        """The width of one label's place, in percent."""
+        """The width of one label's area, in percent."""
         return 100 / self.count
 
 
 def _from_zero(scale: Scale, value: float) -> tuple[float, float]:
-    """Where a bar from zero to `value` starts and how long it is; of a value that is not zero something is seen."""
+    """Return where a bar from zero to `value` starts and how long it is. A bar that is not zero is always visible."""
     zero, end = scale.at(0), scale.at(value)
     length = max(abs(end - zero), LEAST if value else 0.0)
     return (zero if value > 0 else zero - length), length

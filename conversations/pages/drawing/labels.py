@@ -1,4 +1,4 @@
-"""The labels below a chart: as many as fit, cut where they are long. The server does not know how wide a page is."""
+"""The labels below a chart: as many as fit, long ones shortened. The server does not know how wide a page is."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from math import ceil
 from conversations.display.faithful import plain
 
 WIDE, NARROW = 600.0, 220.0
-"""Pixels that labels have on a desktop's page and on the narrowest phone's, 320 pixels wide."""
+"""The width available to labels, in pixels: on a desktop, and on the narrowest phone (320 pixels wide)."""
 CHARACTER = 6.8
-"""Pixels of one character at 12 pixels, rather more than on average."""
+"""The width of one character at 12 pixels, rather more than the average."""
 GAP = 16.0
 """Pixels between two labels, so that they do not read as one."""
 LEFT, RIGHT = 28.0, 12.0
-"""Pixels that a label may stand out at the edges: below the figures of the axis, and into the frame's padding."""
+"""Pixels by which a label may overhang at each edge: below the axis's figures, and into the frame's padding."""
 LONGEST = 16
-"""Characters of a label; the whole stands with the figures."""
+"""Maximum characters of a label. The table of figures has the whole text."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A text at a place in percent. `alt`: left out where it is narrow. `anchor`: which of its points stands there."""
+    """A text at a position in percent. `alt`: hidden on narrow pages. `anchor`: which point of the text is there."""
 
     text: str
     x: str
@@ -32,7 +32,7 @@ class Label:
 
 
 def labels(texts: Sequence[str]) -> list[Label]:
-    """Those of these labels that fit, each below the middle of its band; those of a narrow page are among them."""
+    """Return the labels that fit, centred below their bands. Those for a narrow page are a subset."""
     shown = [_cut(plain(text)) for text in texts]
     wide = _fitting(shown, range(len(shown)), WIDE)
     narrow = _fitting(shown, wide, NARROW)
@@ -46,7 +46,7 @@ def _label(text: str, at: int, count: int, *, alt: bool) -> Label:
 
 
 def _anchor(text: str, at: int, count: int) -> str:
-    """A label that would stand out too far at an edge begins, or ends, with the chart."""
+    """Return the anchor of a label: one that would overhang too far starts, or ends, at the edge of the chart."""
     middle, half = (at + 0.5) / count * NARROW, _width(text) / 2
     if half > middle + LEFT and count > 1:
         return "start"
@@ -54,7 +54,7 @@ def _anchor(text: str, at: int, count: int) -> str:
 
 
 def _fitting(shown: Sequence[str], among: Sequence[int], room: float) -> list[int]:
-    """Every so-many-th of `among`, so that all fit into the room side by side, without those that touch another."""
+    """Return every n-th of `among`, so that all fit into `room` pixels, without those that touch another."""
     step = ceil(len(among) / max(1, int(room // (max(map(_width, shown)) + GAP))))
     kept: list[int] = []
     end = -LEFT - GAP
@@ -69,7 +69,7 @@ def _fitting(shown: Sequence[str], among: Sequence[int], room: float) -> list[in
 
 
 def _width(text: str) -> float:
-    """Pixels, by the kinds of its characters: those of East Asian scripts are twice as wide."""
+    """Return the width in pixels. Characters of East Asian scripts are twice as wide."""
     return sum(CHARACTER * (2 if unicodedata.east_asian_width(each) in "WF" else 1) for each in text)
 
 

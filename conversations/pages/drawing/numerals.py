@@ -1,4 +1,4 @@
-"""Numbers as people read them: grouped by thousands, with as many decimals as their neighbours, and a true minus."""
+"""Formatting numbers: thousands grouped, as many decimals as their neighbours, and a true minus sign."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from decimal import Decimal
 from math import floor, log10
 
 DECIMALS_MOST = 6
-"""Decimals that figures side by side are given; a finer one stands by its first digits."""
+"""The maximum number of decimals in a column of figures; a finer one is shown by its first digits."""
 PLAIN_MOST = 1e15
-"""From here on a number has more digits than a float knows."""
+"""From here on a number has more digits than a float holds."""
 SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e4, "k"))
-"""From which size on the marks of an axis are shortened, and by what letter; k begins where four digits end."""
+"""From which size on an axis's ticks are abbreviated, and by which letter; k applies from five digits."""
 
 _MONEY = re.compile(r"[A-Z]{3}|[$€£¥]")
-"""The code of a currency, or its sign."""
+"""A currency code or sign."""
 
 
 def figures(values: Sequence[float], *, grouped: bool = True, unit: str = "") -> list[str]:
-    """Numbers that stand below each other, with the same number of decimals; money that has any has two."""
+    """Format the numbers of one column with the same number of decimals. Money has two, or none."""
     places = max((decimals(value) for value in values if _is_plain(value)), default=0)
     if places == 1 and _MONEY.fullmatch(unit):
         places = 2
@@ -27,7 +27,7 @@ def figures(values: Sequence[float], *, grouped: bool = True, unit: str = "") ->
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """The marks of an axis, evenly apart: short, all of one unit, and none like another."""
+    """Format the ticks of an axis, which are evenly spaced: short, in one unit, and all different."""
     step, biggest = ticks[1] - ticks[0], max(abs(tick) for tick in ticks)
     if biggest >= PLAIN_MOST or step < 10.0**-DECIMALS_MOST:
         digits = _places(step / 10.0 ** floor(log10(biggest)))
@@ -45,21 +45,21 @@ def _figure(value: float, places: int, grouped: bool) -> str:
 
 
 def _is_plain(value: float) -> bool:
-    """Whether it can be written out."""
+    """Whether the number can be written out in digits."""
     return value == 0 or 10.0**-DECIMALS_MOST <= abs(value) < PLAIN_MOST
 
 
 def decimals(value: float) -> int:
-    """How many decimals a figure is given for this value."""
+    """Return how many decimals are shown of this value."""
     return min(DECIMALS_MOST, _places(value))
 
 
 def _places(value: float) -> int:
-    """How many decimals it has, but for the noise of floats beyond its twelfth digit."""
+    """Return how many decimals the value has, ignoring float noise beyond the twelfth digit."""
     exponent = Decimal(f"{value:.12g}").normalize().as_tuple().exponent
     return max(0, -int(exponent))
 
 
 def _signed(text: str) -> str:
-    """With a true minus; an exponent is said in as few signs as it has: 1e+07 is 1e7."""
+    """Use a true minus sign, and the shortest form of an exponent: 1e+07 becomes 1e7."""
     return re.sub(r"e([+-])0*", lambda found: f"e{found[1].strip('+')}", text).replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""From values to places on an axis."""
+"""Axes: from values to positions, and round ticks."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from math import ceil, floor, log10
 from agents.plugins.show.figures import FIGURE_MOST
 
 TINY = 1 / FIGURE_MOST
-"""What is nearer to zero counts as zero: floats end soon after, and with them all division."""
+"""Anything closer to zero counts as zero: floats end soon after, and dividing by them would fail."""
 NOISE = 1e-9
-"""Values that differ by less of their size are drawn as equal: marks between them could not be told apart."""
+"""Values whose relative difference is smaller are drawn as equal: ticks between them would look the same."""
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-"""Marks of an axis stand at multiples of these, times a power of ten."""
+"""Ticks are multiples of these, times a power of ten."""
 INTERVALS = 4
-"""Between the marks of an axis there are about as many: few enough to be quiet."""
+"""About how many intervals an axis has: few enough to be calm."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis from `low` to `high`, which is more."""
+    """An axis from `low` to `high`, which is greater."""
 
     low: float
     high: float
 
     def at(self, value: float) -> float:
-        """How far along the axis a value stands, in percent."""
+        """Return the position of a value along the axis, in percent."""
         return min(100.0, max(0.0, (value - self.low) / (self.high - self.low) * 100))
 
 
-def reach(values: Iterable[float], *, from_zero: bool) -> Scale:
-    """The axis that holds these values, and zero where that is asked for, near, or all there is to compare with."""
+def axis_of(values: Iterable[float], *, from_zero: bool) -> Scale:
+    """Return the axis for these values. It includes zero if asked to, if zero is near, or if all values are equal."""
     plain = [0.0 if abs(value) < TINY else value for value in values]
     low, high = min(plain), max(plain)
     equal = high - low <= NOISE * max(abs(low), abs(high))
@@ -42,7 +42,7 @@ def reach(values: Iterable[float], *, from_zero: bool) -> Scale:
 
 
 def ticks(scale: Scale) -> list[float]:
-    """Round values evenly apart, from one at or below the axis's low end to one at or above its high end."""
+    """Return round, evenly spaced values, from one at or below the axis's low end to one at or above its high end."""
     least = (scale.high - scale.low) / INTERVALS
     power = 10.0 ** floor(log10(least))
     step = next(nice * power for nice in STEPS if nice * power >= least * (1 - NOISE))

@@ -1,4 +1,4 @@
-"""A table as people read it: numbers to the right, each column with one kind of number."""
+"""Tables: numbers aligned to the right, and formatted alike in each column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from agents.plugins.show.figures import Table
 from conversations.pages.drawing.numerals import decimals, figures
 
 GROUPED_FROM = 10_000
-"""From here on a column's whole numbers are parted by thousands: a year is not."""
+"""From here on the whole numbers of a column are grouped by thousands; a year is not."""
 LONG = 12
-"""Rows that are seen without scrolling: as many have room in its box."""
+"""Rows that are visible without scrolling; the table's box has room for these."""
 WORD_MOST = 24
-"""Characters of a word that is kept in one piece."""
+"""Maximum characters of a word that is not wrapped."""
 
 _NUMBER = re.compile(r"[-+\N{MINUS SIGN}]?[$€£]?\d[\d.,]*( ?[%€$£])?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -22,7 +22,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column's heading, its cells as texts, and whether these are numbers. None: a cell has nothing."""
+    """A column: its heading, its cells as text, and whether they are numbers. None is an empty cell."""
 
     name: str
     numbers: bool
@@ -30,12 +30,12 @@ class TableColumn:
 
     @property
     def whole(self) -> bool:
-        """Whether each cell is one short word, such as a day or a number of an invoice, which no line should break."""
+        """Whether each cell is one short word that should not be wrapped, such as a date or an invoice number."""
         return all(len(cell) <= WORD_MOST and " " not in cell for cell in self.cells if cell)
 
 
-class Sheet:
-    """A table that is drawn from what a tool was given. Raises pydantic's ValidationError where that is no table."""
+class DrawnTable:
+    """A table drawn from a tool's data. Raises pydantic's ValidationError if the data is not a table."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         table = Table.model_validate(data)
@@ -45,21 +45,21 @@ class Sheet:
 
     @property
     def long(self) -> bool:
-        """Whether some of its rows are only seen when it is scrolled."""
+        """Whether some rows are visible only after scrolling."""
         return len(self.rows) > LONG
 
 
 def _column(name: str, cells: list[Any]) -> TableColumn:
     there = [cell for cell in cells if cell is not None and cell != ""]
     if there and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in there):
-        told = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
-        return TableColumn(name, True, [None if cell in (None, "") else next(told) for cell in cells])
+        formatted = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
+        return TableColumn(name, True, [None if cell in (None, "") else next(formatted) for cell in cells])
     texts = [_text(cell) for cell in cells]
     return TableColumn(name, _are_numbers([text for text in texts if text is not None]), texts)
 
 
 def _are_numbers(texts: list[str]) -> bool:
-    """Whether texts look like numbers, some of them perhaps like days."""
+    """Whether texts look like numbers, possibly with some dates among them."""
     looks = [bool(_NUMBER.fullmatch(text)) for text in texts]
     return any(looks) and all(look or _DAY.fullmatch(text) for look, text in zip(looks, texts, strict=True))
 

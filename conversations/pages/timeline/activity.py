@@ -1,4 +1,4 @@
-"""Activity: calls that nobody had to decide, and the model's thoughts between them, collapsed into one line."""
+"""Activity: calls that needed no approval, and the reasoning between them, collapsed into one line."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from conversations.pages.timeline.drafts import RunningCommand
 from conversations.pages.versions import version
 
 SAID_MOST = 4
-"""Calls that the closed line names."""
+"""How many calls the collapsed line names."""
 THINKING, UNREADABLE = "Thinking", "The model's answer could not be read"
 MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
 class ActivityEntry(NamedTuple):
-    """An entry of an activity, the version in which it stands, and what it has said if it runs.
+    """One entry of an activity, its version, and the output so far if it is running.
 
-    `tries`: of an answer that could not be read, the how many-eth in a row it was.
+    `tries`: for an answer that could not be read, its number in a row of such answers, from 1.
     """
 
     entry: Output
@@ -35,7 +35,7 @@ class ActivityEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class ActivityRow:
-    """One row. `mark` is how it stands: ok, bad, run, wait, or note for what is no call."""
+    """One row. `mark` is its status: ok, bad, run, wait, or note if it is not a call."""
 
     id: str
     version: str
@@ -45,14 +45,14 @@ class ActivityRow:
 
     @property
     def mark(self) -> str:
-        """How it stands."""
+        """The status of the row: ok, bad, run, wait, or note."""
         if isinstance(self.entry, ToolOutput):
             return MARKS.get(self.entry.result.type, "wait")
         return "bad" if isinstance(self.entry, RetryOutput) else "note"
 
     @property
     def said(self) -> str:
-        """What it did, or is doing."""
+        """What the call did or is doing, as a phrase."""
         if isinstance(self.entry, ToolOutput):
             return phrase(self.entry)
         if isinstance(self.entry, RetryOutput):
@@ -67,30 +67,30 @@ class ActivityRow:
 
     @property
     def took(self) -> str:
-        """How long it took."""
+        """How long the call took."""
         return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
 
     @property
     def call(self) -> DisplayedCall | None:
-        """What was asked."""
+        """The call with its input."""
         return call_of(self.entry) if isinstance(self.entry, ToolOutput) else None
 
     @property
     def got(self) -> str:
-        """What it came to, or what was wrong with an answer: never that answer, in which calls may stand."""
+        """The result, or what was wrong with an answer. Never the answer itself: it may contain calls."""
         if isinstance(self.entry, ToolOutput):
             return result_text(self.entry)
         return for_people(self.entry.message) if isinstance(self.entry, RetryOutput) else ""
 
     @property
     def thought(self) -> str:
-        """What was thought, as Markdown."""
+        """The reasoning, as Markdown."""
         return self.entry.text if isinstance(self.entry, ReasoningOutput) else ""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Entries that stand side by side, as rows below one line. `working`: the turn is at them."""
+    """Neighbouring entries, as rows below one line. `working`: the turn is working on them now."""
 
     id: str
     entries: Sequence[ActivityEntry]
@@ -98,7 +98,7 @@ class Activity:
 
     @property
     def rows(self) -> list[ActivityRow]:
-        """One for each entry."""
+        """One row for each entry."""
         return [
             ActivityRow(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
             for one in self.entries
@@ -106,44 +106,44 @@ class Activity:
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
-        """The ids and versions of the closed line and of the rows."""
+        """The ids and versions of the collapsed line and of the rows."""
         yield f"{self.id}-line", self.line_version
         for one in self.entries:
             yield f"{self.id}-{one.entry.position}", one.version
 
     @property
     def version(self) -> str:
-        """That of all of it."""
+        """The version of the whole activity."""
         return version(*self.parts)
 
     @property
     def line_version(self) -> str:
-        """That of the closed line."""
+        """The version of the collapsed line."""
         return version(self.line, self.running, self.failed, self.working, self.since, self.took)
 
     @property
     def running(self) -> bool:
-        """Whether one of the calls runs."""
+        """Whether one of the calls is running."""
         return any(call.result.type == "running" for call in self._calls)
 
     @property
     def failed(self) -> int:
-        """How many calls failed."""
+        """The number of calls that failed."""
         return sum(call.result.type == "error" for call in self._calls)
 
     @property
     def unread(self) -> bool:
-        """Whether all that is here is answers that could not be read."""
+        """Whether the activity consists only of answers that could not be read."""
         return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.entries)
 
     @property
     def since(self) -> str:
-        """When the first of them was asked for, as ISO time."""
+        """When the first entry was created, as ISO time."""
         return self.entries[0].entry.created_at
 
     @property
     def took(self) -> str:
-        """How long they took together; "" where it is not known of all: what only reads records no start."""
+        """How long the calls took together; "" if that is not known of all: reading records no start."""
         calls = self._calls
         if not calls or not all(call.started_at and call.ended_at for call in calls):
             return ""
@@ -151,7 +151,7 @@ class Activity:
 
     @property
     def line(self) -> str:
-        """What the closed line says: how many, and what they did."""
+        """The text of the collapsed line: how many calls, and what they did."""
         calls = self._calls
         counted = f"{len(calls)} {'step' if len(calls) == 1 else 'steps'}"
         if self.working:

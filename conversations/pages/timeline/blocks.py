@@ -1,4 +1,4 @@
-"""Blocks: the pieces that a turn is shown in, and how the turn stands, which the last of them says."""
+"""Blocks: the pieces a turn is displayed as. The last one shows the status of the turn."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from conversations.pages.timeline.widgets import Widget
 from conversations.usage.totals import Spent
 
 OTHER = "conversations/timeline/other.html"
-"""Shows an output whose kind has no template, or is gone."""
+"""The template of an output whose kind has no template, or is not installed any more."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """`kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
+    """The status of a turn. `kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
 
-    `activity`: the number of the block of activity that says that the turn works, so that its end need not. `because`
-    says why it failed, `advice` what to do, `kept` how many calls came to a result, which a failure does not undo.
-    `may`: the reader may decide. If it is the last, `on`: one can go on from where it ended; `again`: its message can
-    be asked again. `first` is the one of these that is the better. `spent` is known once it has ended.
+    `activity`: the number of the activity block that already says that the turn is working. `because` is why the turn
+    failed, `advice` what to do about it, `kept` how many calls succeeded, which a failure does not undo. `may`: the
+    reader may decide. For the last turn, `on`: it can be continued; `again`: its message can be repeated. `first` is
+    the better of these two. `spent` is known once the turn has ended.
     """
 
     kind: str
@@ -47,22 +47,22 @@ class Status:
 
     @property
     def words(self) -> str:
-        """The number of tokens as people read it."""
+        """The number of tokens, formatted for people."""
         return f"{self.tokens:,}"
 
     @property
     def shown(self) -> bool:
-        """Whether there is something to say."""
+        """Whether there is anything to show."""
         quiet = self.kind == State.COMPLETED and not (self.rounds or self.again)
         return self.activity is None and self.kind != "speaking" and not quiet
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a turn. `kind` names the template of what is no output; an output's own kind has its template.
+    """One block of a turn. `kind` names the template, unless the block is an output: its own kind has the template.
 
-    `number` of `of`: where a gate stands among those of its batch. `running` is what its command has said so far,
-    `words` what stands there as it is, of the `call` that it came of.
+    `number` and `of`: the gate is number 2 of 3 in its batch. `running` is the output of its command so far, `words` a
+    text that is shown as it is, and `call` the call that it is the result of.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Block:
 
     @property
     def templates(self) -> list[str]:
-        """The template, and the one to take where there is none: an output names its own, unless somebody was asked."""
+        """The template, and its fallback. An output's kind names the template, unless the output has a card."""
         if self.entry is None or self.card:
             return [f"conversations/timeline/{self.kind}.html"]
         kind = kind_of(self.entry)
@@ -91,7 +91,7 @@ class Block:
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
-        """The ids and versions of the block and of what can be sent of it by itself."""
+        """The ids and versions of the block, and of its parts that can be sent on their own."""
         yield self.id, self.version
         if self.activity:
             yield from self.activity.parts

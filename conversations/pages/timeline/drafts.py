@@ -1,4 +1,4 @@
-"""What is on its way: the text of a round that streams, and what a running command has said so far."""
+"""Drafts on the page: the text of a round that is streaming, and the output of a running command."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from conversations.pages.timeline.growing import GrowingText, Piece
 from conversations.pages.versions import version
 
 TAIL_MOST = 4_000
-"""Characters of a command's output that are shown while it runs. All of it is in its result."""
+"""Characters of a command's output that are shown while it runs. The result has all of it."""
 
 
 def slug(path: str) -> str:
-    """A path as a part of an element's id."""
+    """Return a path as a part of an element's id."""
     return re.sub(r"[^0-9A-Za-z]", "-", path)
 
 
-def standing(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
-    """The drafts of these prompts, by prompt and path."""
+def drafts_of(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
+    """Return the drafts of these prompts, by prompt and path."""
     found: dict[int, dict[str, Draft]] = {}
     for draft in Draft.objects.filter(prompt__in=[prompt.pk for prompt in prompts]).order_by("pk"):
         found.setdefault(draft.prompt_id, {})[draft.path] = draft
@@ -32,7 +32,7 @@ def standing(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
 
 @dataclass(frozen=True)
 class RunningCommand:
-    """The end of what a running command has said; "" before it says something."""
+    """The end of a running command's output; "" before there is any."""
 
     id: str
     text: str = ""
@@ -40,7 +40,7 @@ class RunningCommand:
 
     @classmethod
     def of(cls, prompt: int, path: str, draft: Draft | None) -> RunningCommand:
-        """That of the call at this path."""
+        """Return the running command of the call at this path."""
         if draft is None:
             return cls(f"d-{prompt}-{slug(path)}")
         tail = draft.text[-TAIL_MOST:]
@@ -50,18 +50,18 @@ class RunningCommand:
 
     @property
     def version(self) -> str:
-        """How much it has said."""
+        """The size of the output so far."""
         return str(self.size)
 
     @property
     def html(self) -> SafeString:
-        """The text, with nothing hidden in it."""
+        """The text as HTML, with nothing hidden in it."""
         return visible(self.text)
 
 
 @dataclass
 class Prose:
-    """The text of a round, in pieces. `era` is that of the draft: its text may begin anew."""
+    """The text of a round, in pieces. If `era`, the draft's fence and attempt, changes, the text starts again."""
 
     id: str
     era: tuple[int, int]
@@ -69,7 +69,7 @@ class Prose:
 
     @property
     def version(self) -> str:
-        """That of all of it: what is finished is known by how much it is."""
+        """The version of the whole text. Finished pieces never change, so their number identifies them."""
         pieces = self.text.pieces
         return version(self.era, len(pieces), [piece.version for piece in pieces[-2:]])
 
@@ -79,13 +79,13 @@ class Prose:
         return [(self.piece(n), piece.version) for n, piece in enumerate(self.text.pieces)]
 
     def piece(self, number: int) -> str:
-        """The id of a piece."""
+        """Return the id of a piece."""
         return f"{self.id}-{number}"
 
     def since(self, has: Mapping[str, str]) -> tuple[int, list[tuple[str, Piece]]]:
-        """The number of the first piece that is not held in its version, and the pieces from there on with their ids.
+        """Return the number of the first piece that a page lacks, and the pieces from there on with their ids.
 
-        `has` holds ids and versions.
+        `has` maps the ids that the page has to their versions.
         """
         pieces = self.text.pieces
         first = 0
@@ -94,8 +94,8 @@ class Prose:
         return first, [(self.piece(n), pieces[n]) for n in range(first, len(pieces))]
 
 
-def prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
-    """A draft as prose. That which is `kept` grows on, so that what is finished is not made again."""
+def grow_prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
+    """Return a draft as prose. Prose in `kept` is extended, so that its finished pieces are not rendered again."""
     name, era = f"d-{draft.prompt_id}-{slug(draft.path)}", (draft.fence, draft.attempt)
     if name not in kept or kept[name].era != era:
         kept[name] = Prose(name, era)

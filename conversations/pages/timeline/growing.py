@@ -1,8 +1,8 @@
-"""Markdown that is still being written, as HTML in pieces: those that are finished never change and are made once.
+"""Incremental Markdown: a growing text as HTML in pieces. Finished pieces never change and are rendered once.
 
-A top-level block is finished as soon as the next one has begun on a line that is complete. What is not finished, the
-tail, is parsed again when it grows, and only that: a text of any length costs as much as its last block. A long block
-of code is cut every CODE_LINES lines; another long block is parsed less often, the longer it is.
+A top-level block is finished as soon as the next one has begun on a complete line. The unfinished tail is parsed
+again as it grows, and nothing else: a text of any length costs as much as its last block. A long code block is cut
+every CODE_LINES lines. Any other long block is parsed less often, the longer it is.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from conversations.pages.versions import version
 CODE_LINES = 40
 """Lines of code in one piece."""
 PATIENCE = 1_000
-"""Characters of an unfinished block for each time that its growth is left for the next."""
+"""An unfinished block is parsed again after one update for each such number of characters in it."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r(?!\Z))|[^\n]+\Z")
 _UNDECIDED = re.compile(r"\s*(?:[-*+_=#>`~:]+|\d{1,9}[.)]?)\s*")
-"""The beginning of a line that may become a heading, an item, a rule."""
+"""The beginning of a line that may still become a heading, a list item or a rule."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HALF_A_LINK = re.compile(r"\[([^\[\]\n]*)(?:\](?:\([^()\s]*)?)?\Z")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the text as HTML. `shape` of code: "more" goes on with the piece before, "cut" goes on in the next."""
+    """A piece of the text as HTML. `shape` of code: "more" continues the previous piece, "cut" goes on in the next."""
 
     html: SafeString
     shape: str = ""
 
     @cached_property
     def version(self) -> str:
-        """A digest of what it shows."""
+        """A digest of what the piece shows."""
         return version(self.shape, str(self.html))
 
 
@@ -50,20 +50,22 @@ class GrowingText:
     def __init__(self) -> None:
         self.finished: list[Piece] = []
         self.open: list[Piece] = []
-        self._done = 0  # characters of the text that the finished pieces hold
-        self._fence = ""  # the line that opened the code whose beginning is finished
-        self._known: dict[str, Any] = {}  # what was defined so far: links
-        self._left = 0  # growths since the tail was last parsed
+        self._done = 0  # characters of the text that are in finished pieces
+        self._fence = ""  # the opening line of a code block whose beginning is finished
+        self._known: dict[str, Any] = {}  # link definitions so far
+        self._left = 0  # updates since the tail was last parsed
 
     @property
     def pieces(self) -> list[Piece]:
-        """All of them, in order."""
+        """All pieces, in order."""
         return self.finished + self.open
 
     def grow(self, text: str) -> None:
-        """Take the whole text so far, which begins as it did before."""
-        tail = text[self._done :].removesuffix("\r")  # which may be half of a line break
-        heavy = max(len(tail), sum(len(piece.html) for piece in self.open) // 4)  # a table's HTML outgrows its text
+        """Take the whole text so far; it must begin with the text of the previous call."""
+        tail = text[self._done :].removesuffix("\r")  # may be the first half of a line break
+        heavy = max(
+            len(tail), sum(len(piece.html) for piece in self.open) // 4
+        )  # the HTML of a table outgrows its text
         if self.open and self._left < heavy // PATIENCE:
             self._left += 1
             return
@@ -91,12 +93,12 @@ class GrowingText:
             self._show(block, lines[begun:], start - begun, known)
 
     def _show(self, block: list[Token], lines: list[str], start: int, known: dict[str, Any]) -> None:
-        """A block that is not finished, as it stands. Of code, the pieces that are full are finished."""
+        """Add an unfinished block as it is now. Full pieces of code are finished."""
         pieces = self._pieces(block, known)
         full = len(pieces) - 1
         if full and not self.open:
             opening = 0 if self._fence else start + 1
-            # With a line break of our own: \r would be one with the \n of an empty line that comes after it.
+            # With our own line break: a \r would join the \n of an empty line after it.
             self._fence = self._fence or lines[opening - 1].rstrip("\r\n") + "\n"
             self._done += _length(lines[: opening + full * CODE_LINES])
             self.finished += pieces[:full]
@@ -104,7 +106,7 @@ class GrowingText:
         self.open += pieces
 
     def _blocks(self, lines: list[str], known: dict[str, Any]) -> list[list[Token]]:
-        """The tokens of each top-level block; the first line of code that was begun before stands in front again."""
+        """Return the tokens of each top-level block; an unfinished code block gets its opening line back."""
         blocks: list[list[Token]] = [[]]
         for token in markdown.parse(self._fence + "".join(lines), known):
             blocks[-1].append(token)
@@ -113,11 +115,11 @@ class GrowingText:
         return blocks[:-1]
 
     def _start(self, block: list[Token]) -> int:
-        """The line on which a block begins."""
+        """Return the line on which a block begins."""
         return max((block[0].map or [0])[0] - bool(self._fence), 0)
 
     def _pieces(self, block: list[Token], known: dict[str, Any]) -> list[Piece]:
-        """A block in pieces: one, but for code, of which every CODE_LINES lines make one, and the rest another."""
+        """Return a block in pieces: one piece, or for code one for every CODE_LINES lines and one for the rest."""
         code = block[0]
         if code.type != "fence":
             return [Piece(markdown.rendered(block, known))]
@@ -133,7 +135,7 @@ class GrowingText:
 
 
 def _in_code(opening: str, lines: list[str]) -> bool:
-    """Whether these lines, after the one that opened code before them, end within code: there nothing is undecided."""
+    """Whether these lines, after the `opening` line of a code block, end inside code: there every line is decided."""
     begun = _FENCE.match(opening)
     fence = begun[1] if begun else ""
     for line in lines:
@@ -146,10 +148,10 @@ def _in_code(opening: str, lines: list[str]) -> bool:
 
 
 def _decided(lines: list[str], complete: int) -> list[str]:
-    """The lines without the last ones of which it is not clear what they will be: they are shown when it is."""
+    """Return the lines without the last ones if it is not clear yet what they will become."""
     rows = sum(1 for _ in takewhile(lambda line: line.lstrip().startswith("|"), reversed(lines)))
     if rows and rows - (len(lines) - complete) < 2:
-        return lines[: len(lines) - rows]  # perhaps the head of a table
+        return lines[: len(lines) - rows]  # perhaps the header of a table
     if complete < len(lines) and _UNDECIDED.fullmatch(lines[-1]):
         return lines[:-1]
     return lines
@@ -160,7 +162,7 @@ def _length(lines: list[str]) -> int:
 
 
 def _mend(block: list[Token]) -> None:
-    """Close what is open at the end of the text: bold, a piece of code, half of a link."""
+    """Close what is still open at the end of the text: bold, inline code, half of a link."""
     last = next((token for token in reversed(block) if token.type == "inline"), None)
     if last is not None and (mended := _mended(last.content)) != last.content:
         last.children = markdown.inline(mended)

@@ -1,4 +1,4 @@
-"""A model's Markdown as HTML that can do nothing: what a model writes is hostile until shown otherwise."""
+"""Markdown of a model as safe HTML: whatever a model writes is treated as hostile."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ SCHEMES = {"http", "https", "mailto"}
 
 
 class Renderer(RendererHTML):
-    """Pictures become their words: to show one from elsewhere tells its server what was written."""
+    """Renders images as their text: loading one from another server would tell it what was written."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """The picture's text, and that it is not shown."""
+        """Return the image's text, marked as not shown."""
         words = self.renderInlineAsText(tokens[idx].children or [], options, env)
-        said = f"Picture, not shown: {words}" if words else "Picture, not shown"
+        said = f"Image not shown: {words}" if words else "Image not shown"
         return f'<span class="not-shown">[{_escaped(said)}]</span>'
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """A wide table scrolls in its own box."""
+        """Open a table, in a box of its own in which a wide one scrolls."""
         return '<div class="table-wrap"><table class="grid">'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """And the box ends."""
+        """Close the table and its box."""
         return "</table></div>"
 
     def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """A cell; where it is to stand at the right or in the middle a class says so, for nothing here has a style."""
+        """Open a cell. A class sets its alignment, because inline styles are not allowed."""
         tag, aligned = tokens[idx].tag, str(tokens[idx].attrGet("style") or "").removeprefix("text-align:")
         return f'<{tag} class="{aligned}">' if aligned in ALIGNED else f"<{tag}>"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """The same for a heading."""
+        """Open a header cell."""
         return self.td_open(tokens, idx, options, env)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """A block of code in its box."""
+        """Render a fenced code block."""
         return _code(tokens[idx].content, tokens[idx].info)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """The same for an indented one."""
+        """Render an indented code block."""
         return self.fence(tokens, idx, options, env)
 
 
 CELLS_MOST = 4_000
-"""Cells that the tables of one text may have. Short rows are filled up, so that 1.5 kB could become 60,000 of them."""
+"""The maximum number of table cells in one text. Short rows are padded, so 1.5 kB could become 60,000 of them."""
 
 BRACKETS_MOST = 10_000
-"""Opening brackets of one text. Each may begin a link, and to find that out takes as long as fifty letters."""
+"""The maximum number of opening brackets in one text. Each may start a link, and checking costs fifty letters' time."""
 
 _plain = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("strikethrough")
 _plain.disable(["link", "image"])
@@ -75,19 +75,19 @@ _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enabl
 
 
 def render(text: str) -> SafeString:
-    """The Markdown as HTML: no scripts, no styles, no pictures, links to the web and to mail only."""
+    """Return Markdown as HTML: no scripts, styles or images, and links to the web and e-mail only."""
     plain = inert(text)
     return _sanitised(_parser_of(plain).render(plain))
 
 
 def parse(text: str, known: dict[str, Any]) -> list[Token]:
-    """The Markdown as tokens. `known` holds the links that were defined, and takes in those that the text defines."""
+    """Return Markdown as tokens. `known` holds link definitions; those in the text are added to it."""
     plain = inert(text)
     return _parser_of(plain).parse(plain, known)
 
 
 def _parser_of(text: str) -> MarkdownIt:
-    """The one with tables and links, unless there could be more than anybody reads: then rows stay lines."""
+    """Return the full parser, or for more tables or links than anybody reads the one that leaves rows as lines."""
     if text.count("[") > BRACKETS_MOST:
         return _plain
     cells = 0
@@ -98,17 +98,17 @@ def _parser_of(text: str) -> MarkdownIt:
 
 
 def inline(text: str) -> list[Token]:
-    """The tokens of what stands within one block."""
+    """Return the tokens of text inside one block."""
     return _parser_of(text).parseInline(text)[0].children or []
 
 
 def rendered(tokens: Sequence[Token], known: dict[str, Any]) -> SafeString:
-    """Tokens as HTML, safe as that of `render`."""
+    """Return tokens as HTML, as safe as that of `render`."""
     return _sanitised(_parser.renderer.render(tokens, _parser.options, known))
 
 
 def code(text: str, info: str, *, headed: bool) -> SafeString:
-    """A block of code as HTML, or one of its parts: only the first is headed."""
+    """Return a code block, or a part of one, as HTML. Only the first part is `headed`."""
     return _sanitised(_code(text, info, headed=headed))
 
 
@@ -125,7 +125,7 @@ def _sanitised(html: str) -> SafeString:
 
 
 def _code(text: str, info: str, *, headed: bool = True) -> str:
-    """Code in its box, under the name of its language."""
+    """Return code in its box, under the name of its language."""
     language = info.split(maxsplit=1)[0] if info.strip() else "Code"
     head = f'<div class="code-head"><span class="grow">{_escaped(language)}</span></div>' if headed else ""
     return f'<div class="code">{head}<pre><code>{_escaped(text)}</code></pre></div>'

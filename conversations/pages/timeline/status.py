@@ -1,4 +1,4 @@
-"""How a turn stands, in the words at its end."""
+"""The status of a turn, in the words at its end."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent
 
 FAILURES = {
-    "max_rounds": "It used all the rounds it was given.",
-    "timeout": "It ran as long as it was allowed to.",
-    "quota": "The tokens of the last 24 hours are used up.",
+    "max_rounds": "It used all of its rounds.",
+    "timeout": "It reached its time limit.",
+    "quota": "The token limit for 24 hours is used up.",
     "parse_failures": "The model's answers could not be read.",
     "model_error": "The model did not answer.",
-    "internal_error": "Something in this site went wrong.",
-    "crash_loop": "The worker was lost again and again at the same place.",
+    "internal_error": "An internal error occurred.",
+    "crash_loop": "The worker crashed repeatedly at the same place.",
 }
-"""Why a turn failed, where the turn itself does not say."""
+"""Why a turn failed, if its own record does not say."""
 ADVICE = {
-    "max_rounds": "Going on gives it as many rounds again.",
-    "timeout": "Going on gives it as much time again.",
-    "quota": "It can go on once fewer were used in 24 hours; your account says how many there are.",
-    "parse_failures": "Asking again may help; so may the other model tier.",
+    "max_rounds": "Continuing gives it as many rounds again.",
+    "timeout": "Continuing gives it as much time again.",
+    "quota": "It can continue once your usage in 24 hours is below the limit. Your account page shows both.",
+    "parse_failures": "Trying again may help, and so may the other model tier.",
 }
-"""What can be done about it, where that is not plain from the buttons."""
+"""What the reader can do about it, if the buttons do not make that clear."""
 GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
-"""What ends a turn that was doing well: it goes on rather than from the beginning."""
+"""Stop reasons of turns that were doing well: continuing them is better than starting again."""
 
 
 def status_of(
     prompt: Prompt, entries: Sequence[Entry], blocks: Sequence[Block], because: str = "", spent: Spent | None = None
 ) -> Status:
-    """How this prompt stands. `because`: what the turn itself says of its failure."""
+    """Return the status of this prompt. `because`: the reason of the failure that the turn itself recorded."""
     if prompt.ended:
         return _ended(prompt, entries, because, spent)
     waiting = [block.card for block in blocks if block.card and block.card.pending]
@@ -57,7 +57,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
     return Status(
         prompt.state,
         prompt.ended_at or prompt.created_at,
-        because=(because or FAILURES.get(why, "It ended before it was done.")) if failed else "",
+        because=(because or FAILURES.get(why, "It ended before it was finished.")) if failed else "",
         advice=ADVICE.get(why, "") if failed else "",
         kept=kept,
         rounds=prompt.rounds,
@@ -71,7 +71,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
 
 
 def _last_activity(blocks: Sequence[Block]) -> int | None:
-    """The last block of activity, unless a decision came after it."""
+    """Return the number of the last activity block, or None if a decision came after it."""
     for number in range(len(blocks) - 1, -1, -1):
         if blocks[number].card:
             return None

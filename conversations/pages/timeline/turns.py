@@ -1,7 +1,7 @@
-"""The timeline: what was said in each turn, and what became of it, block by block in reading order.
+"""The timeline: each turn, from its message to its outcome, as blocks in reading order.
 
-Each block has an id and a version: a page that has a block of this id in this version need not be sent it again. A
-version is a digest of what the block shows, without relative times, which pages keep up by themselves.
+Each block has an id and a version, so that a page that has the block in this version need not be sent it again. A
+version is a digest of what the block shows, without relative times, which pages update themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from conversations.models import Conversation, Draft, File, Output, Prompt, Reda
 from conversations.models.erasure import message_redacted
 from conversations.pages.timeline.activity import Activity, ActivityEntry
 from conversations.pages.timeline.blocks import Block, Status
-from conversations.pages.timeline.drafts import Prose, RunningCommand, prose, standing
+from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 TURNS_MOST = 50
-"""Turns on a page; older ones come when asked for."""
+"""Turns on a page; older ones are loaded on request."""
 LULL = timedelta(hours=1)
-"""A turn that begins so long after the one before, or on another day, stands under the time at which it began."""
+"""A turn that starts this long after the previous one, or on another day, has its start time above it."""
 EARLIER = {
     State.COMPLETED: "An earlier answer",
     State.FAILED: "An earlier answer, which failed",
     State.CANCELLED: "An earlier answer, stopped",
 }
-"""What a turn is called whose message was asked again, by how it ended."""
+"""What to call a turn whose message was repeated, by how it ended."""
 COLLAPSED = ("tool", "reasoning", "retry")
-"""Kinds of output that are collapsed into an activity, unless somebody was asked about them."""
+"""The kinds of output that are collapsed into an activity, unless a person was asked about them."""
 
 
 @dataclass(frozen=True)
 class ShownOutput:
-    """A stored output, read once: with its gate, or with the file that it names. `redacted`: a widget that was."""
+    """A stored output with its card or its file, looked up once. `redacted`: its step was redacted (widgets only)."""
 
     row: Output
     entry: Entry
@@ -62,7 +62,7 @@ class ShownOutput:
 
 @dataclass
 class TimelineTurn:
-    """A prompt with what is shown of it."""
+    """A prompt, with everything that is shown of it."""
 
     prompt: Prompt
     blocks: list[Block] = field(default_factory=list)
@@ -70,7 +70,7 @@ class TimelineTurn:
 
     @property
     def day(self) -> Block | None:
-        """The day and the time, where the turn does not follow closely on another one."""
+        """The day and time of the turn, unless it follows closely on another."""
         began, before = self.prompt.created_at, getattr(self.prompt, "before", None)
         if before and began - before < LULL and day(began) == day(before):
             return None
@@ -79,7 +79,7 @@ class TimelineTurn:
 
     @property
     def earlier(self) -> Block | None:
-        """All of it collapsed into one line, where its message was asked again."""
+        """The whole turn collapsed into one line, if its message was repeated."""
         if not getattr(self.prompt, "repeated", False):
             return None
         words = EARLIER.get(State(self.prompt.state), EARLIER[State.COMPLETED])
@@ -87,26 +87,26 @@ class TimelineTurn:
 
     @property
     def given(self) -> list[File]:
-        """The files that came with what was said."""
+        """The files that were sent with the message."""
         return list(self.prompt.files.all())
 
     @property
     def said(self) -> Block:
-        """What it began with."""
+        """The message that started the turn."""
         prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.given]
         said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given)
         return Block("said", f"b-{prompt.pk}-said", said)
 
     @property
     def agents(self) -> list[Block]:
-        """Everything below what was said; the last says how the turn stands, where there is something to say."""
+        """All blocks after the message. The last one is the status, if there is anything to show."""
         if self.status is None or not self.status.shown:
             return self.blocks
         return [*self.blocks, Block("foot", f"b-{self.prompt.pk}-foot", version(self.status), status=self.status)]
 
     @property
     def parts(self) -> dict[str, str]:
-        """Every id in it with its version."""
+        """Every id in the turn, with its version."""
         return {self.earlier.id: self.earlier.version} if self.earlier else dict(self._whole)
 
     @property
@@ -116,19 +116,19 @@ class TimelineTurn:
 
     @property
     def running(self) -> list[RunningCommand]:
-        """What its running commands have said so far."""
+        """The output so far of the running commands."""
         running = [block.running for block in self.blocks]
         running += [one.running for block in self.blocks if block.activity for one in block.activity.entries]
         return [one for one in running if one]
 
     @property
     def slots(self) -> dict[str, str]:
-        """Where the output of its running commands stands, and how much of it."""
+        """The ids of the running commands, with the versions of their output."""
         return {one.id: one.version for one in self.running}
 
     @property
     def gates(self) -> list[Card]:
-        """Those that wait for a person, with those of the same answer that do not any more."""
+        """The gates that wait for a person, and the decided ones of the same answers."""
         gates = [block.card for block in self.blocks if block.card]
         batches = {_batch(card.entry) for card in gates if card.pending}
         return [card for card in gates if _batch(card.entry) in batches]
@@ -140,15 +140,15 @@ class TimelineTurn:
 
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
-    """The last turns of a conversation, oldest first, as this reader sees them."""
-    return turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
+    """Return the last turns of a conversation, oldest first, as this reader sees them."""
+    return build_turns(list(shown_prompts(conversation).order_by("-number")[:most])[::-1], reader)
 
 
 def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
-    """The prompts that are shown of a conversation: the visible ones, and of the others those that asked somebody.
+    """Return the prompts shown of a conversation: the visible ones, and hidden ones that asked a person something.
 
-    Each with when the one `before` it began, whether it was `repeated`: then its message was asked again, and whether
-    this message is `gone`: then it cannot be.
+    Each is annotated with `before`, when the previous one started; `repeated`, whether its message was asked again; and
+    `gone`, whether its message was redacted and cannot be asked again.
     """
     asked = Output.objects.gates().filter(prompt=OuterRef("pk"))
     shown = conversation.prompts.filter(Q(visible=True) | Exists(asked))
@@ -159,25 +159,26 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     return known.annotate(before=before, repeated=repeated, gone=message_redacted())
 
 
-def turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
-    """These prompts with all that is shown of them."""
+def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
+    """Return these prompts as turns, with their blocks."""
     rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
-    for shown in read(list(rows), reader):
+    for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
-    drafts, spent = standing(prompts), spent_by(prompts)
+    drafts, spent = drafts_of(prompts), spent_by(prompts)
     return [
-        turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}, spent.get(prompt.pk)) for prompt in prompts
+        build_turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}, spent.get(prompt.pk))
+        for prompt in prompts
     ]
 
 
 def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
-    """What those of these prompts that have ended spent."""
+    """Return the usage of those of these prompts that have ended."""
     return of_prompts([prompt.pk for prompt in prompts if prompt.ended and prompt.rounds])
 
 
-def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
-    """These outputs as this reader sees them; names and files are looked up once for all."""
+def read_outputs(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
+    """Return these outputs as this reader sees them. Names and files are looked up once for all."""
     gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
     entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
     files = files_of(entries.values())
@@ -186,12 +187,12 @@ def read(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutp
 
 
 def _is_empty(entry: Entry) -> bool:
-    """Whether this is a widget without data: it never had any, or was redacted."""
+    """Whether this is a widget without data: it never had any, or it was redacted."""
     return isinstance(entry, WidgetOutput) and not entry.data
 
 
 def _redacted(rows: Sequence[Output]) -> set[int]:
-    """Those of these outputs whose step was redacted."""
+    """Return the ids of the outputs whose step was redacted."""
     if not rows:
         return set()
     conversations, seqs = {row.conversation_id for row in rows}, [row.position for row in rows]
@@ -206,43 +207,43 @@ def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, Fil
     return ShownOutput(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
 
 
-def turn(
+def build_turn(
     prompt: Prompt,
     shown: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
     kept: dict[str, Prose],
     spent: Spent | None = None,
 ) -> TimelineTurn:
-    """A turn from its outputs, in whatever order, and its drafts by path. `kept`: the prose that grows on, by id.
+    """Build a turn from its outputs, in any order, and its drafts by path. `kept`: prose to extend, by id.
 
-    Of one that is not visible only what somebody was asked is shown, before and after it was decided.
+    Of a hidden turn only its gates are shown, waiting and decided ones.
     """
     at = {one.entry.position: one for one in shown}
     entries = reading_order(one.entry for one in at.values())
-    last = _last_words(entries) if prompt.state == State.FAILED else None
+    last = _failure_message(entries) if prompt.state == State.FAILED else None
     blocks = list(_blocks(prompt, [at[entry.position] for entry in entries if entry is not last], drafts))
     if not prompt.visible:
         blocks = [block for block in blocks if block.card]
         waits = any(block.card.pending for block in blocks if block.card)
         return TimelineTurn(prompt, blocks, status_of(prompt, entries, blocks) if waits else None)
-    if prompt.stop_reason == "terminate" and (came := _came(prompt, entries)):
+    if prompt.stop_reason == "terminate" and (came := _final_result(prompt, entries)):
         blocks.append(came)
     if not prompt.ended:
         calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
-        blocks += [_prose(prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
+        blocks += [_prose(grow_prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.activity is not None and (activity := blocks[status.activity].activity):
         blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
     return TimelineTurn(prompt, blocks, status)
 
 
-def _last_words(entries: Sequence[Entry]) -> TextOutput | None:
-    """What the system says of a failure; it then stands nowhere else."""
+def _failure_message(entries: Sequence[Entry]) -> TextOutput | None:
+    """Return the system's message about a failure. It is shown in the status only."""
     return next((e for e in reversed(entries) if isinstance(e, TextOutput) and e.role_hint == "system"), None)
 
 
-def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
-    """What the last call came to, where that is the answer: nothing else says it."""
+def _final_result(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
+    """Return the result of the last call as a block, if that is the answer: nothing else shows it."""
     last = next((e for e in reversed(entries) if isinstance(e, ToolOutput) and e.result.type == "success"), None)
     words = result_text(last) if last else ""
     if last is None or not words:
@@ -251,8 +252,8 @@ def _came(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
 
 
 def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
-    """A gate, a text, a file stand by themselves; calls and thoughts side by side are collapsed into an activity."""
-    places, tries = _places(shown), _tries(shown)
+    """Yield the blocks: a gate, text or file on its own; neighbouring calls and reasoning as one activity."""
+    places, tries = _numbers_in_batch(shown), _retry_numbers(shown)
     collapsed: list[ShownOutput] = []
     for one in shown:
         if one.card is None and one.entry.type in COLLAPSED:
@@ -266,8 +267,8 @@ def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, D
         yield _collapsed(prompt, collapsed, drafts, tries)
 
 
-def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
-    """Of each gate its number among those of the same answer, and how many these are."""
+def _numbers_in_batch(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
+    """Return the number of each gate among those of the same answer, and how many these are."""
     batches: dict[str, list[int]] = {}
     for one in shown:
         if one.card:
@@ -275,8 +276,8 @@ def _places(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
     return {at: (n, len(batch)) for batch in batches.values() for n, at in enumerate(batch, 1)}
 
 
-def _tries(shown: Iterable[ShownOutput]) -> dict[int, int]:
-    """Of each answer that could not be read, the how many-eth in a row it was."""
+def _retry_numbers(shown: Iterable[ShownOutput]) -> dict[int, int]:
+    """Return the number of each unreadable answer in a row of such answers, from 1."""
     found: dict[int, int] = {}
     row = 0
     for one in shown:
@@ -287,7 +288,7 @@ def _tries(shown: Iterable[ShownOutput]) -> dict[int, int]:
 
 
 def _batch(entry: Entry) -> str:
-    """The path of the answer that asked for this call."""
+    """Return the path of the answer that asked for this call."""
     return entry.path.rpartition("/")[0]
 
 
@@ -328,7 +329,7 @@ def _prose(draft: Prose) -> Block:
 
 
 def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> RunningCommand | None:
-    """What a call that runs has said so far."""
+    """Return the output so far of a running call."""
     if not isinstance(entry, ToolOutput) or entry.result.type != "running":
         return None
     return RunningCommand.of(prompt.pk, entry.path, drafts.get(entry.path))

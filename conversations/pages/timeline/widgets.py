@@ -1,4 +1,4 @@
-"""Widgets: what a tool gives people to look at, drawn by a template of its name where there is one."""
+"""Widgets: what a tool emits for people to look at, rendered by the template of that name if there is one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Widget:
-    """What a tool emitted. An app draws widgets of a name by a template `widgets/<name>.html`.
+    """A widget that a tool emitted. An app renders widgets by adding a template `widgets/<name>.html`.
 
-    `redacted`: its content was taken out, and there is nothing to draw. A tool may well give no data either.
+    `redacted`: its content was redacted and there is nothing to render. A tool may also emit a widget without data.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Widget:
 
     @property
     def html(self) -> SafeString | None:
-        """The widget, drawn from its `data`; None where its words must do."""
+        """The widget rendered from its `data`; None if the fallback text must be shown instead."""
         if self.redacted or not re.fullmatch(r"[A-Za-z0-9-]+", self.name):
             return None
         try:
@@ -37,5 +37,7 @@ class Widget:
         except TemplateDoesNotExist:
             return None
         except Exception:
-            logger.exception("the widget %r could not be drawn", self.name)  # of data that its template cannot take
+            logger.exception(
+                "the widget %r could not be drawn", self.name
+            )  # its data may not be what the template expects
             return None

@@ -1,4 +1,4 @@
-// The account page: copying a new key, and the browser's permission for notices (notify.js shows them).
+// The account page: copying a new key, and turning browser notifications on and off (notify.js shows them).
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copies]")) {
@@ -10,7 +10,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
       await navigator.clipboard.writeText(field.value);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Press Ctrl-C"; // without https a page may not write there; the key is selected
+      button.textContent = "Press Ctrl-C"; // without https a page may not write to the clipboard; the key is selected
     }
   });
 }
@@ -23,9 +23,9 @@ if (place) {
     const able = "Notification" in window && Notification.permission !== "denied";
     button.hidden = !able;
     button.textContent = on() ? "Turn off" : "Turn on";
-    if (!("Notification" in window)) said.textContent = "This browser shows none.";
-    else if (!able) said.textContent = "They are blocked: allow them for this site in the browser's settings.";
-    else said.textContent = on() ? "They are on." : "They are off.";
+    if (!("Notification" in window)) said.textContent = "This browser does not support notifications.";
+    else if (!able) said.textContent = "Notifications are blocked: allow them for this site in your browser's settings.";
+    else said.textContent = on() ? "Notifications are on." : "Notifications are off.";
   };
   button.addEventListener("click", async () => {
     if (on()) localStorage.notices = "off";

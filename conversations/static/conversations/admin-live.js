@@ -1,14 +1,14 @@
-// Approvals in the admin stay as they are: what somebody decided elsewhere shows here, and so does what is asked anew.
+// Live updates of approvals in the admin: decisions made elsewhere and new requests appear on the page.
 //
-// The socket only says that something changed. What is shown is fetched from the same address and put in the place of
-// what stood there; where somebody types, or has marked something, a line says so instead.
+// The socket only reports that something changed. The content is then fetched from the same URL and replaced. If the
+// user is typing or has selected something, a line above the content reports the change instead.
 (() => {
   "use strict";
 
   const SOONEST = 1000, LATEST = 30000; // milliseconds between tries to connect
   const SIGN_IN = 4401, CLOSED = {
-    [SIGN_IN]: ["You are signed out: what stands here may be old.", "Sign in again"],
-    4403: ["Approvals are not yours to see any more.", "Reload"],
+    [SIGN_IN]: ["You are signed out: this page may be out of date.", "Sign in again"],
+    4403: ["You no longer have access to approvals.", "Reload"],
   };
   const link = () => document.querySelector('#nav-sidebar-apps a[href$="/conversations/approval/"]');
   const content = () => document.getElementById("content-main");
@@ -16,14 +16,14 @@
 
   function connect() {
     const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws/approvals/");
-    socket.addEventListener("message", (event) => { // who is refused hears nothing, though the socket opens
+    socket.addEventListener("message", (event) => { // a refused client gets no message, though its socket opens
       wait = SOONEST;
       refused = 0;
       const said = JSON.parse(event.data);
-      if (said.type === "approval.changed") refresh(said.id === null || concerns(said.id)); // null: any may have, since the page was made
+      if (said.type === "approval.changed") refresh(said.id === null || concerns(said.id)); // null: any approval may have changed since the page was rendered
     });
     socket.addEventListener("close", ({ code }) => {
-      const doubted = code === SIGN_IN && refused !== SIGN_IN; // a password that was changed in another tab gave the browser a new session
+      const doubted = code === SIGN_IN && refused !== SIGN_IN; // the browser may have a new session, after a change of password in another tab
       if (CLOSED[code] && !doubted) return void (content() && tell(...CLOSED[code]));
       refused = code;
       setTimeout(connect, wait * (0.5 + Math.random()));
@@ -64,27 +64,27 @@
     const counted = fresh.querySelector('#nav-sidebar-apps a[href$="/conversations/approval/"]');
     if (counted) link().innerHTML = counted.innerHTML;
     const now = fresh.getElementById("content-main");
-    if (!page || !now || !otherwise(now)) return; // nothing is put anew under somebody's click without need
+    if (!page || !now || !otherwise(now)) return; // do not replace what somebody is about to click without need
     if (busy() || pointed()) return void tell(meanwhile(now), "Show it");
     content().replaceWith(document.adoptNode(now));
     for (const list of document.querySelectorAll(".result-list-wrapper")) {
       const marked = list.querySelectorAll("tr input.action-select");
-      if (window.Actions && marked.length) window.Actions(marked, { parent: list }); // the list's own was bound to rows that are gone
+      if (window.Actions && marked.length) window.Actions(marked, { parent: list }); // the list's own handlers were bound to rows that are gone
     }
   }
 
-  // How what is shown stands: a page says so, of the list it is what its rows lead to.
+  // The state of the content: named by a page, and for the list made of what its rows link to.
   const stands = (shown) =>
     shown.dataset.approvals ?? [...shown.querySelectorAll("tbody a, tbody .badge")].map((each) => each.pathname ?? each.textContent).join();
   const otherwise = (now) => stands(now) !== stands(content());
 
-  // Whether somebody is about to click a row: another must not come to stand under the pointer.
+  // Whether somebody is about to click a row: no other row may move under the pointer.
   const isList = (shown) => shown.dataset.approvals === undefined || "all" in shown.dataset;
   const pointed = () => isList(content()) && content().matches(":hover");
 
-  // Whether somebody would lose what they typed or marked, or why it was refused.
+  // Whether the user would lose what they typed or selected, or the reason why it was refused.
   function busy() {
-    if ("refused" in content().dataset) return true; // what was typed is what its fields began with
+    if ("refused" in content().dataset) return true; // its fields were rendered with what was typed
     return [...content().querySelectorAll("input, textarea, select")].some((field) => {
       if (field.type === "hidden") return false;
       if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
@@ -95,10 +95,10 @@
 
   function meanwhile(now) {
     const verdict = [...now.querySelectorAll(".verdict")].map((each) => each.textContent.trim()).join(" · ");
-    return verdict ? `Meanwhile: ${verdict}.` : "Something changed meanwhile.";
+    return verdict ? `In the meantime: ${verdict}.` : "Something changed in the meantime.";
   }
 
-  // A line above what is shown, with a link to the page as it is now.
+  // Show a line above the content, with a link to the current page.
   function tell(says, leads) {
     let line = document.getElementById("meanwhile");
     if (!line) {

@@ -1,13 +1,13 @@
 "use strict";
-/* Where one writes: what was typed and chosen is never lost. After site.js, whose names it uses. */
+/* The composer: typed text and chosen files are never lost. Loaded after site.js, whose names it uses. */
 
 const form = byId("composer"), mine = `draft ${form?.dataset.person} `, kept = mine + form?.getAttribute("action");
 
-/* ---------- what is told: why something was not taken, and whether one can send ---------- */
+/* ---------- status: why a message was refused, and whether one can be sent ---------- */
 
 function refuse(words, kind = "refused") {
   const slot = byId("problem");
-  if (!words && slot.dataset.v !== kind) return; // something else is said there
+  if (!words && slot.dataset.v !== kind) return; // another message is shown there
   slot.dataset.v = words && kind;
   slot.replaceChildren(...(words ? [byId("refused").content.cloneNode(true)] : []));
   if (words) slot.querySelector("span").textContent = words;
@@ -16,18 +16,18 @@ function refuse(words, kind = "refused") {
 function sendable() {
   const send = form?.querySelector("[data-send]");
   if (!form) return;
-  field.placeholder = send ? "Write to the agent" : "You can write already";
+  field.placeholder = send ? "Message the agent" : "Type your next message";
   if (!send) return;
   refuse("", "runs");
   send.disabled = Boolean(turns && main() && !main().open);
   form.querySelector("[data-offline]").hidden = !send.disabled;
 }
 
-/* ---------- files: the input holds all that are chosen, however they came ---------- */
+/* ---------- files: the input holds all chosen files, whether picked, pasted or dropped ---------- */
 
 const picker = form?.querySelector("[type=file]"), chosen = [];
 
-function size(bytes) { // as the server writes it
+function size(bytes) { // the same format as on the server
   if (bytes < 1024) return `${bytes} byte${bytes === 1 ? "" : "s"}`;
   return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
 }
@@ -42,8 +42,8 @@ function attach(files) {
     else chosen.push(file);
   }
   const why = [];
-  if (large.length) why.push(`Not attached, because a file may have ${mb} MB: ${large.join(", ")}.`);
-  if (many.length) why.push(`Not attached, because a message takes ${most} files: ${many.join(", ")}.`);
+  if (large.length) why.push(`Not attached, because a file may have at most ${mb} MB: ${large.join(", ")}.`);
+  if (many.length) why.push(`Not attached, because a message may have at most ${most} files: ${many.join(", ")}.`);
   refuse(why.join(" "));
   showChosen();
 }
@@ -71,7 +71,7 @@ function chip(file) {
   return made;
 }
 
-function named(file) { // a pasted picture has a name that says nothing
+function named(file) { // pasted images all have the same name
   if (!/^image\.\w+$/.test(file.name)) return file;
   const end = file.name.slice(5), taken = (number) => chosen.some((one) => one.name === `pasted-${number}${end}`);
   let number = 1;
@@ -81,7 +81,7 @@ function named(file) { // a pasted picture has a name that says nothing
 
 function paste(event) {
   const { files, types } = event.clipboardData, other = event.target.closest("input, textarea, [contenteditable]");
-  const text = types.includes("text/plain") && (types.includes("text/html") || types.includes("text/rtf")); // with a picture of it
+  const text = types.includes("text/plain") && (types.includes("text/html") || types.includes("text/rtf")); // text that comes with an image of itself
   if (!files.length || text || (other && other !== field)) return;
   event.preventDefault();
   for (const file of files) attach([named(file)]);
@@ -89,7 +89,7 @@ function paste(event) {
 
 function drag(event) {
   if (!event.dataTransfer?.types.includes("Files")) return;
-  event.preventDefault(); // else the browser leaves the page to show the file
+  event.preventDefault(); // otherwise the browser would leave the page and open the file
   const here = event.type !== "dragleave" && byId("main").contains(event.target);
   event.dataTransfer.dropEffect = here ? "copy" : "none";
   byId("drop").hidden = !here || event.type === "drop";
@@ -103,7 +103,7 @@ function drag(event) {
 
 /* ---------- sending ---------- */
 
-let sent = null; // what is on its way: {text, files}
+let sent = null; // the message being sent: {text, files}
 
 function submitted(event) {
   if (event.target !== form || event.submitter?.matches("[data-stop]")) return;
@@ -117,16 +117,16 @@ function submitted(event) {
 
 function pressed(event) {
   if (event.key !== "Enter" || event.shiftKey || matchMedia("(pointer: coarse)").matches) return;
-  if (event.isComposing || event.keyCode === 229) return; // the key ends a word of an input method: Safari says so by 229 alone
+  if (event.isComposing || event.keyCode === 229) return; // the key ends an input method's word; Safari reports only 229
   event.preventDefault();
   const send = form.querySelector("[data-send]");
-  if (!send) refuse("This turn has not ended: your message stays here. Wait for the end of the turn, or stop it.", "runs");
+  if (!send) refuse("The agent is still working: your message is kept here. Wait for the turn to end, or stop it.", "runs");
   else if (!send.disabled) form.requestSubmit(send);
 }
 
 function progress({ detail }) {
   const whole = sent && sent.files.reduce((sum, file) => sum + file.size, 0);
-  if (!whole || whole < 500_000 || detail.total < whole) return; // the answer comes with progress too
+  if (!whole || whole < 500_000 || detail.total < whole) return; // the response reports progress too
   const line = byId("sending");
   line.hidden = false;
   line.querySelector("progress").value = (100 * detail.loaded) / detail.total;
@@ -137,10 +137,10 @@ function progress({ detail }) {
 function over({ detail }) {
   if (detail.elt !== form) return;
   const { text, files } = sent, { status } = detail.xhr, away = status < 300 && detail.xhr.getResponseHeader("HX-Redirect");
-  if (!away) sent = null; // else the page goes to where the message is
+  if (!away) sent = null; // otherwise the page navigates to the conversation
   byId("sending").hidden = true;
   byId("chosen").inert = false;
-  if (status === 413) refuse("Not sent: this is more than the site takes at once. Remove a file, or send them one by one.");
+  if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
   if (status < 200 || status > 299) return;
   chosen.splice(0, chosen.length, ...chosen.filter((file) => !files.includes(file)));
   showChosen();
@@ -155,16 +155,16 @@ function over({ detail }) {
 async function unreadable(files) {
   const gone = [];
   for (const file of files) await file.slice(0, 1).arrayBuffer().catch(() => gone.push(file.name));
-  if (gone.length) refuse(`Not sent: ${gone.join(", ")} changed since it was attached, or is gone. Remove it and attach it again.`);
+  if (gone.length) refuse(`Not sent: ${gone.join(", ")} was changed or removed after it was attached. Remove it here and attach it again.`);
 }
 
 if (form) {
-  for (const key of Object.keys(sessionStorage)) // others were signed in before, in this tab
+  for (const key of Object.keys(sessionStorage)) // somebody else may have been signed in before in this tab
     if (key.startsWith("draft ") && !key.startsWith(mine)) sessionStorage.removeItem(key);
-  byId("main").append(byId("drop")); // over the whole thread
+  byId("main").append(byId("drop")); // so that it covers the whole thread
   field.value ||= sessionStorage.getItem(kept) || "";
   grow(field);
-  attach(picker.files); // a browser may remember them over a reload
+  attach(picker.files); // a browser may keep them across a reload
   field.addEventListener("input", () => { sessionStorage.setItem(kept, field.value); refuse(""); });
   field.addEventListener("keydown", pressed);
   picker.addEventListener("change", () => { attach(picker.files); field.focus(); });
@@ -180,6 +180,6 @@ if (form) {
   form.addEventListener("htmx:afterRequest", over);
   form.addEventListener("htmx:sendError", ({ detail }) => { if (detail.elt === form) unreadable(chosen); });
   byId("sending").querySelector("button").addEventListener("click", () => htmx.trigger(form, "htmx:abort"));
-  addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // under a new key
+  addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // with a new key
   sendable();
 }

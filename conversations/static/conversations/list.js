@@ -1,5 +1,5 @@
 "use strict";
-/* The list and the menu of a conversation: keys, and what closes by itself. After site.js, whose names it uses. */
+/* The list and the conversation menu: keyboard, and closing. Loaded after site.js, whose names it uses. */
 
 const menu = () => document.querySelector("details.menu[open]");
 
@@ -12,7 +12,7 @@ function closeMenu(back) {
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
-  if (event.target.id === "q") event.target.blur(); // the browser has emptied it
+  if (event.target.id === "q") event.target.blur(); // the browser has already cleared it
   else closeMenu(true);
 });
 document.addEventListener("click", ({ target }) => { if (!target.closest("details.menu")) closeMenu(false); });

@@ -1,5 +1,5 @@
-// A notice of the browser when a turn begins to wait and no page of the site is in view. It opens the page, no more.
-// The list of conversations is what is pushed: `data-asks` says when one that waits was last asked about.
+// Browser notifications when a turn starts to wait and no page of the site is visible. A click only opens the page.
+// The list of conversations is pushed; its `data-asks` is the time of the newest request in a waiting conversation.
 "use strict";
 
 (() => {
@@ -7,8 +7,8 @@
   if (!list || !("Notification" in window)) return;
   const waiting = () => [...list.querySelectorAll("[data-asks]")];
   const asks = () => Object.fromEntries(waiting().map(({ id, dataset }) => [id, Number(dataset.asks)]));
-  const newTo = (known) => ({ id, dataset }) => Number(dataset.asks) > (known[id] ?? 0); // each for itself: clocks differ
-  const say = () => { localStorage.asked = JSON.stringify({ known, at: Date.now() }); }; // to the other windows
+  const newTo = (known) => ({ id, dataset }) => Number(dataset.asks) > (known[id] ?? 0); // per conversation: clocks differ
+  const say = () => { localStorage.asked = JSON.stringify({ known, at: Date.now() }); }; // for the other windows
   const told = () => {
     const { known, at } = JSON.parse(localStorage.asked || "{}");
     return Date.now() - at < 10_000 ? known : {};
@@ -18,8 +18,8 @@
   function look() {
     const news = waiting().filter(newTo(known));
     known = asks();
-    if (!document.hidden) say(); // it is seen here
-    else if (news.length) setTimeout(tell, 500, news); // after a window in view has had time to say so
+    if (!document.hidden) say(); // it is visible here
+    else if (news.length) setTimeout(tell, 500, news); // so that a visible window can announce it first
   }
 
   function tell(news) {
@@ -30,7 +30,7 @@
 
   function show(link) {
     const title = link.querySelector(".clip").textContent, url = link.href, tag = `${link.id}-${link.dataset.asks}`;
-    // The tag makes one notice of those that several windows show.
+    // Notifications with the same tag from several windows become one.
     const notice = new Notification("Waiting for you", { body: title, tag, icon: document.getElementById("icon")?.href });
     notice.addEventListener("click", () => {
       focus();

@@ -1,11 +1,11 @@
 "use strict";
-/* What moves on a page. The server renders every piece of it; here pieces are put in their places, by id and version. */
+/* Live updates of a page. The server renders every piece; this script puts the pieces in place, by id and version. */
 
 const byId = (id) => document.getElementById(id);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const turns = byId("turns"), field = byId("message"), pane = document.querySelector(".scroll");
 
-/* ---------- merging: what is there in the same version stays untouched, with focus, typed text and opened details ---------- */
+/* ---------- merging: an element in the same version is left alone, with its focus, typed text and open details ---------- */
 
 let added = [];
 const asking = document.body.appendChild(Object.assign(document.createElement("div"), { hidden: true }));
@@ -45,7 +45,7 @@ function replace(old, fresh) {
   all("details", old).forEach((one, n) => { if ("set" in one.dataset && details[n]) set(details[n], one.open); });
   const index = held ? all("summary", old).indexOf(held) : -1;
   keepTyped(old, fresh);
-  asking.append(...all(".htmx-request", old)); // the socket was faster than the answer, which is taken only for what is on the page
+  asking.append(...all(".htmx-request", old)); // the socket was faster than the response, and htmx only handles one for an element on the page
   old.replaceWith(fresh);
   added.push(fresh);
   if (!held) return;
@@ -56,7 +56,7 @@ function replace(old, fresh) {
 /* What a field holds before anybody types; a select has no `defaultValue`. */
 const initial = (one) => one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? "";
 
-/* What was typed into a card stays to be read where it was decided elsewhere meanwhile; sent here, it is in what was decided. */
+/* If a card was decided elsewhere, keep what was typed into it readable. If it was sent from here, the decision contains it. */
 function keepTyped(old, fresh) {
   const card = old.querySelector("article.ask"), form = card?.querySelector(".acts-form");
   const kept = old.querySelector(".meanwhile");
@@ -74,13 +74,13 @@ function keepTyped(old, fresh) {
   }
   const show = () => {
     byId(fresh.id)?.append(note);
-    announce("This was decided meanwhile. What you typed is kept below it.");
+    announce("This was decided in the meantime. Your input is kept below.");
   };
   if (form.matches(".htmx-request")) form.addEventListener("htmx:afterRequest", ({ detail }) => { if (detail.xhr.status >= 400) show(); });
-  else setTimeout(show); // once it stands on the page
+  else setTimeout(show); // once it is on the page
 }
 
-/* What a person opened or closed stays so; the rest is as the server has it. */
+/* Details that the user opened or closed stay that way; the rest follow the server. */
 function set(details, open) {
   details.open = open;
   details.dataset.set = "";
@@ -92,17 +92,17 @@ document.addEventListener("click", ({ target }) => {
 
 function mergeTurns(fresh) {
   const seq = Number(fresh.dataset.seq), mine = Number(turns.dataset.seq);
-  if (seq < mine) return; // older than what stands here
+  if (seq < mine) return; // older than what is shown
   if (Number(fresh.dataset.after || 0) > mine) return refresh(mine);
   for (const turn of [...fresh.children]) {
     const there = byId(turn.id), after = [...turns.children].find((one) => Number(one.dataset.n) > Number(turn.dataset.n));
     if (there) merge(there, turn);
-    else if (!after || after.previousElementSibling) insert(turns, turn, after || null); // before the first: not asked for
+    else if (!after || after.previousElementSibling) insert(turns, turn, after || null); // before the first turn: not requested
   }
   if (whole) turns.dataset.seq = seq;
 }
 
-/* A frame names what this page does not have: from now on it stands at 0, and is given everything. */
+/* A frame refers to something that this page lacks: restart at 0 and request everything. */
 let whole = true;
 
 function lacking() {
@@ -111,8 +111,8 @@ function lacking() {
   refresh(0);
 }
 
-const EXTRA = ["problem", "key"]; // what is said to the one who sent something, whatever happened meanwhile
-const ELSEWHERE = ["list", "approvals", "marks", "notices"]; // not on every page
+const EXTRA = ["problem", "key"]; // answers to the sender, shown whatever else has changed
+const ELSEWHERE = ["list", "approvals", "marks", "notices"]; // not present on every page
 
 function take(html) {
   const template = document.createElement("template"), end = atEnd();
@@ -120,14 +120,14 @@ function take(html) {
   whole = true;
   const told = template.content.querySelector("#turns"), late = turns && told && Number(told.dataset.seq) < Number(turns.dataset.seq);
   for (const fresh of [...template.content.children]) {
-    if (late && !EXTRA.includes(fresh.id)) continue; // an answer that took its time: newer things stand here
+    if (late && !EXTRA.includes(fresh.id)) continue; // a slow response: the page is already newer
     const target = byId(fresh.id);
     fresh.removeAttribute("hx-swap-oob");
     added = [];
     if (!target && ELSEWHERE.includes(fresh.id)) continue;
     if (!target) refresh(turns ? Number(turns.dataset.seq) : 0);
     else if (target === turns) mergeTurns(fresh);
-    else if (!("query" in target.dataset)) merge(target, fresh); // a list that is searched stays as it is
+    else if (!("query" in target.dataset)) merge(target, fresh); // search results are not updated
     added.forEach((one) => htmx.process(one));
     noticed(fresh.id, added);
   }
@@ -139,7 +139,7 @@ document.addEventListener("htmx:wsBeforeMessage", (event) => {
   take(event.detail.message);
 });
 
-/* ---------- the reader: follow the end, or say that there is more below ---------- */
+/* ---------- scrolling: follow the end, or show that there is more below ---------- */
 
 let grew = false;
 const atEnd = () => !pane || pane.scrollHeight - pane.scrollTop - pane.clientHeight < 60;
@@ -157,7 +157,7 @@ if (turns) {
   if (!location.hash || location.hash === "#now") toEnd();
 }
 
-/* ---------- what is told: to those who listen, in the title, in the list ---------- */
+/* ---------- announcements: for screen readers, in the title, in the list ---------- */
 
 let title = document.title.replace(/^\(\d+\) /, "");
 const icon = byId("icon"), calm = icon.href;
@@ -167,7 +167,7 @@ function noticed(id, added) {
   if (id === "name" && added.length) title = `${byId("name").textContent} · Agentsite`;
   if (["marks", "state", "name"].includes(id)) mark();
   if (id === "list") current();
-  if (id === "state" && added.length && !byId("state").textContent.trim()) announce("The agent is done");
+  if (id === "state" && added.length && !byId("state").textContent.trim()) announce("The agent has finished");
   if (id === "act") sendable();
   if (id === "waits") watch();
   grew ||= added.some((one) => turns && turns.contains(one));
@@ -186,7 +186,7 @@ function current() {
   for (const link of all(".conv")) if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
 }
 
-/* ---------- what a block gets that is no use without a script ---------- */
+/* ---------- parts of a block that need JavaScript ---------- */
 
 function dress(within) {
   const template = byId("copy");
@@ -212,7 +212,7 @@ const nearest = (s, unit = s < 3600 ? 60 : 3600) => Math.round(s / unit) * unit;
 function tell() {
   for (const time of all("time[datetime]")) {
     const past = (Date.now() - new Date(time.dateTime)) / 1000;
-    if (Math.abs(past) > 86400) continue; // then it is a date
+    if (Math.abs(past) > 86400) continue; // it is shown as a date
     let words = past < 60 ? "just now" : `${span(past)} ago`;
     if ("for" in time.dataset) words = span(Math.max(past, 0));
     else if (past < 0) words = `in ${span(Math.max(nearest(-past), 60))}`;
@@ -221,15 +221,15 @@ function tell() {
 }
 setInterval(tell, 1000);
 
-/* ---------- the connection: lost, it says so, counts down and tries again ---------- */
+/* ---------- the connection: when lost, show that, count down and reconnect ---------- */
 
-const sockets = new Map(); // element -> {wrapper, tries, code}, and `open` since when, or tried again `at` what time, or why it is `over`
+const sockets = new Map(); // element -> {wrapper, tries, code}, with `open` (since when), `at` (time of the next attempt) or `over` (the reason)
 const main = () => sockets.get(turns || document.querySelector("[ws-connect]"));
-const SIGN_IN = 4401, CLOSED = { [SIGN_IN]: "You are signed out.", 4403: "This page is not yours to see any more.", 4404: "This conversation is gone." };
-const STEADY = 5000, LONGEST = 30_000; // milliseconds: what is refused opens too, for a moment; what hangs is given up
+const SIGN_IN = 4401, CLOSED = { [SIGN_IN]: "You are signed out.", 4403: "You no longer have access to this page.", 4404: "This conversation was deleted." };
+const STEADY = 5000, LONGEST = 30_000; // milliseconds: refused sockets open for a moment too; connecting is given up after LONGEST
 let asked = 0, again = 0;
 
-htmx.config.wsReconnectDelay = () => 2 ** 30; // never by itself: it is done here, where one can say "now"
+htmx.config.wsReconnectDelay = () => 2 ** 30; // htmx does not reconnect: it is done below, where the user can do it now
 htmx.createWebSocket = (url) => {
   const socket = new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
   setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, LONGEST);
@@ -246,7 +246,7 @@ document.addEventListener("htmx:wsOpen", ({ target, detail }) => {
 document.addEventListener("htmx:wsClose", ({ target, detail }) => {
   const last = sockets.get(target), before = Date.now() - last?.open > STEADY ? {} : last, { code } = detail.event;
   const tries = (before?.tries ?? 0) + 1, wait = Math.min(2 ** (tries - 1), 30) * (0.75 + Math.random() / 4);
-  const doubted = code === SIGN_IN && before?.code !== SIGN_IN; // a password that was changed in another tab gave the browser a new session
+  const doubted = code === SIGN_IN && before?.code !== SIGN_IN; // the browser may have a new session, after a change of password in another tab
   const over = !doubted && CLOSED[code];
   sockets.set(target, { wrapper: detail.socketWrapper, tries, code, ...(over ? { over } : { at: Date.now() + wait * 1000 }) });
   if (over || tries === 1) announce(over || "Connection lost");
@@ -261,17 +261,17 @@ function online() {
   if (end) toEnd();
   sendable();
   if (state.open) return;
-  const left = Math.ceil((state.at - Date.now()) / 1000); // NaN while it is tried
+  const left = Math.ceil((state.at - Date.now()) / 1000); // NaN during an attempt
   strip.querySelector("strong").textContent = state.over || "Connection lost.";
   strip.querySelector("[data-says]").textContent =
-    state.over ? "Your text stays here." : `Trying again ${left > 0 ? `in ${left} s` : "now"}. The agent goes on without you; your text stays here.`;
+    state.over ? "Your draft is kept." : `Reconnecting ${left > 0 ? `in ${left} s` : "now"}. The agent keeps working; your draft is kept.`;
   strip.querySelector("button").textContent = state.over ? "Reload" : "Try now";
 }
 
 function reconnect(now) {
   for (const state of sockets.values())
     if (state.at && (now || Date.now() >= state.at)) {
-      delete state.at; // until it closes again, which says when to try next: an element has one socket
+      delete state.at; // until it closes again, which sets the time of the next attempt: an element has one socket
       state.wrapper.reconnect();
     }
   online();
@@ -292,7 +292,7 @@ function refresh(seq) {
   say({ refresh: seq });
 }
 
-/* What stands at the end of a page in view is seen up to there, but for a turn that works: other windows mark it as read. */
+/* A visible page that is scrolled to its end has been read, unless a turn is working: other windows then mark it as read. */
 let saw = 0, seeing = 0;
 const works = () => document.querySelector("[data-stop]") && byId("state").dataset.is !== "waiting";
 
@@ -306,28 +306,28 @@ function look() {
 function see() {
   if (!turns || Number(turns.dataset.seq) <= saw || document.hidden || !atEnd() || works()) return;
   clearTimeout(seeing);
-  seeing = setTimeout(look, 200); // one for all that comes together
+  seeing = setTimeout(look, 200); // one report for updates that arrive together
 }
 document.addEventListener("visibilitychange", () => { look(); if (!document.hidden) reconnect(true); });
 setInterval(() => { if (!document.hidden) look(); }, 10_000);
 
-/* ---------- forms: what is sent, and what is answered ---------- */
+/* ---------- forms: requests and responses ---------- */
 
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   detail.headers["X-CSRFToken"] = token();
   if (turns) detail.headers["X-Seq"] = turns.dataset.seq;
 });
 document.addEventListener("htmx:beforeRequest", ({ detail }) => {
-  detail.elt.addEventListener("htmx:beforeOnLoad", answered); // here, because it may have been replaced when the answer comes
+  detail.elt.addEventListener("htmx:beforeOnLoad", answered); // on the element, because it may be replaced before the response arrives
 });
 
 function answered(event) {
   const { responseText, responseURL } = event.detail.xhr, whole = /^\s*<!doctype/i.test(responseText);
-  if (!whole && !responseText.includes('hx-swap-oob="merge"')) return; // something that stands where it was asked for
+  if (!whole && !responseText.includes('hx-swap-oob="merge"')) return; // htmx swaps it in where it was requested
   event.preventDefault();
   if (!whole) take(responseText);
   else if (responseURL.includes("/login/")) location.reload();
-  else unsent(); // a refusal
+  else unsent(); // an error page
 }
 document.addEventListener("htmx:sendError", unsent);
 document.addEventListener("htmx:responseError", unsent);
@@ -335,7 +335,7 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
   setTimeout(() => asking.replaceChildren());
   const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
   if (taken && detail.elt.matches("[data-decides]")) next();
-  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) lead(field); // its button has gone
+  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) lead(field); // its button is gone
 });
 
 function unsent() {
@@ -358,12 +358,12 @@ function grow(area) {
 }
 document.addEventListener("input", ({ target }) => { if (target.matches("#message, .grows")) grow(target); });
 
-/* ---------- deciding: on to the next card that waits, and keys that never decide by themselves ---------- */
+/* ---------- approvals: move to the next waiting card, and keys that focus but never decide ---------- */
 
-let led = 0; // when the focus was moved: who types on then does not mean the keys below
+let led = 0; // when the focus was moved: keys typed right after that are not the shortcuts below
 const isLeft = (within) => document.activeElement === document.body || within?.contains(document.activeElement);
 
-/* On to what comes next, from what was sent and has gone, or from within it: whoever went elsewhere while the answer was on its way stays there. */
+/* Move the focus to the next element, from the form that was sent or that is gone. If the user has gone elsewhere meanwhile, leave it. */
 function lead(to, from) {
   if (!to || !isLeft(from)) return;
   led = Date.now();
@@ -377,7 +377,7 @@ document.addEventListener("htmx:afterSwap", ({ target }) => {
   if (!isLeft(target)) all("[autofocus]", target).forEach((one) => one.removeAttribute("autofocus")); // as in lead()
 });
 
-/* A form that opens on a card shows its buttons too, not only the field that has the focus. */
+/* When a form opens on a card, scroll its buttons into view too, not only the focused field. */
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   target.closest(".ask")?.querySelector(".acts-form > .line")?.scrollIntoView({ block: "nearest" });
 });
@@ -397,7 +397,7 @@ function sum(sheet) {
   const counts = new Map();
   for (const { dataset } of all("input[data-says]:checked", sheet)) counts.set(dataset.says, (counts.get(dataset.says) || 0) + 1);
   const words = [...counts].map(([says, n]) => `${says} ${n}`).join(", ");
-  button.textContent = words ? words[0].toUpperCase() + words.slice(1) : "Decide as marked";
+  button.textContent = words ? words[0].toUpperCase() + words.slice(1) : "Submit decisions";
 }
 document.addEventListener("change", ({ target }) => sum(target.closest(".sheet")));
 sum(document.querySelector(".sheet"));

@@ -1,4 +1,4 @@
-"""A person's account: name and address, keys, password, sessions."""
+"""The account page: name and address, keys, password, sessions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def is_in(client: Client) -> bool:
 
 
 def letters(number: int) -> list[Any]:
-    """The mails that were sent, once there are so many."""
+    """Return the e-mails that were sent, once there are this many."""
     wait_for(lambda: len(mail.outbox) >= number)
     assert len(mail.outbox) == number
     return mail.outbox
@@ -82,13 +82,13 @@ def test_a_name_is_changed_without_a_password(mara: User) -> None:
 
 
 def test_another_address_needs_the_password_and_is_told_to_the_old_one(mara: User) -> None:
-    """Or whoever sits at an open screen could have a reset link sent to themselves."""
+    """Otherwise anybody at an unlocked screen could have a reset link sent to themselves."""
     client = signed_in(mara)
     other = {**TEXT, "email": "other@example.org"}
     for wrong in ("", "guess"):
         refused = client.post(reverse("account"), {**other, "password": wrong})
         assert refused.status_code == 400
-        assert "your current password is needed" in refused.content.decode()
+        assert "Enter your current password" in refused.content.decode()
     mara.refresh_from_db()
     assert mara.email == "mara@example.org"
 
@@ -109,7 +109,7 @@ def test_only_ones_own_name_and_address_can_be_changed(mara: User) -> None:
 
 
 def test_what_was_changed_meanwhile_stays_so(mara: User) -> None:
-    """Whose password was reset, or who may more, while they changed their name, stays so."""
+    """A password reset or a permission granted while the form was open is not overwritten."""
     request = RequestFactory().post("/")
     request.user = mara
     form = forms.Details(request, mara, {**TEXT, "first_name": "Marie", "mail": ""})
@@ -192,7 +192,7 @@ def test_a_key_is_revoked_by_its_owner_alone(mara: User, bob: User) -> None:
 
 
 def test_signing_out_everywhere_ends_all_other_sessions(mara: User, bob: User) -> None:
-    """And what somebody copied of this one: it goes on under a new name."""
+    """A copied session key becomes useless: this session continues under a new key."""
     here, phone, office, bobs = signed_in(mara), signed_in(mara), signed_in(mara), signed_in(bob)
     copied = Client()
     copied.cookies["sessionid"] = here.cookies["sessionid"].value
@@ -204,7 +204,7 @@ def test_signing_out_everywhere_ends_all_other_sessions(mara: User, bob: User) -
 
 
 def test_a_changed_password_ends_all_other_sessions(mara: User) -> None:
-    """(C22)"""
+    """C22."""
     here, phone = signed_in(mara), signed_in(mara)
     new = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert here.post(reverse("password_change"), {**new, "old_password": "guess"}).status_code == 200
@@ -259,7 +259,7 @@ def test_a_link_expires_after_an_hour(mara: User, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_page_does_not_tell_whether_somebody_has_an_address(mara: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a second question right after the first, which sends nothing more."""
+    """Nor does a second request right after the first, which sends nothing more."""
     sent: list[Any] = []
     monkeypatch.setattr(forms, "send_soon", sent.append)
     known, again, unknown = (

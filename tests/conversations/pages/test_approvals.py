@@ -1,4 +1,4 @@
-"""Deciding in the chat: who, by what form, and that nothing but what was shown is decided."""
+"""Deciding in the chat: who may, with which forms, and that nothing is decided but what was shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def owner(client: Client) -> User:
 
 
 def command(owner: User, text: str = "ls -la", **more: Any) -> tuple[Story, Output]:
-    """A command that waits, asked about as the engine asks."""
+    """A command that waits for approval."""
     payload = {"command": text}
     asked = {
         "digest": digest_of(run, payload),
@@ -45,7 +45,7 @@ def command(owner: User, text: str = "ls -la", **more: Any) -> tuple[Story, Outp
 
 
 def batch(owner: User, *commands: str) -> tuple[Story, list[Output]]:
-    """Commands that one answer asks for and that wait."""
+    """Commands of one answer that wait for approval."""
     story = Story(owner, "Please run them.")
     story.asks_model()
     calls = [story.call("shell.run", command=each) for each in commands]
@@ -76,7 +76,7 @@ def edited(output: Output, text: str, **more: str) -> dict[str, str]:
 
 
 def words(html: str) -> str:
-    """What stands on a page, without its markup."""
+    """Return the text of a page, without markup."""
     return re.sub(r"\s+", " ", htmllib.unescape(re.sub("<[^>]*>", "", html)))
 
 
@@ -178,7 +178,7 @@ def test_other_facts_are_shown_before_the_edit_is_approved(client: Client, owner
 
 
 def test_what_was_decided_is_shown_as_the_person_agreed_to_it(client: Client, owner: User) -> None:
-    """After an edit: what holds of the edited call, and the agent's reason as the reason for what it proposed."""
+    """After an edit: the facts of the edited call, and the agent's reason for what it proposed."""
     owner.is_staff = owner.is_superuser = True
     owner.save()
     story, output = command(owner)
@@ -235,7 +235,7 @@ def test_what_cannot_be_taken_is_kept_and_said_at_its_field(
 
 @pytest.mark.parametrize("htmx", [False, True])
 def test_what_was_not_shown_is_not_decided(client: Client, owner: User, htmx: bool) -> None:
-    """T-09: a stale card gets 409 and the present one; what was typed is kept."""
+    """T-09: a stale card gets 409 and the current one; what was typed is kept."""
     _, output = command(owner)
     headers = HTMX if htmx else {}
     for digest in ("", "0" * 64):
@@ -250,7 +250,7 @@ def test_what_was_not_shown_is_not_decided(client: Client, owner: User, htmx: bo
 
 @pytest.mark.parametrize("htmx", [False, True])
 def test_what_somebody_decided_meanwhile_is_told(client: Client, owner: User, htmx: bool) -> None:
-    """T-07: the loser of a race sees what was decided, by whom, and that nothing came of the own decision."""
+    """T-07: the loser of a race sees the decision, who made it, and that their own was not recorded."""
     _, output = command(owner)
     mara = person("mara", "decide_approval", first_name="Mara")
     decide(output.pk, mara, "reject", digest=output.digest, via="admin", reason="Use the template.")
@@ -279,7 +279,7 @@ def test_who_may_not_decide_sees_who_may(client: Client, owner: User) -> None:
 
 @pytest.mark.parametrize("name", ["decide", "card"])
 def test_others_find_nothing(client: Client, owner: User, name: str) -> None:
-    """Neither another person, nor somebody who decides for others in the admin."""
+    """Neither another user, nor one who decides for others in the admin."""
     story, output = command(owner)
     for other in (person("bela"), person("chief", is_superuser=True, is_staff=True)):
         client.force_login(other)
@@ -296,7 +296,7 @@ def test_others_find_nothing(client: Client, owner: User, name: str) -> None:
 
 
 def test_nothing_is_decided_by_looking(client: Client, owner: User) -> None:
-    """T-47: GET and HEAD change nothing, whatever their address says."""
+    """T-47: GET and HEAD change nothing, whatever their URL says."""
     story, output = command(owner)
     query = f"?decision=approve&digest={output.digest}&id={output.pk}&decision_{output.pk}=approve"
     for ask in (client.get, client.head, client.put, client.delete, client.patch):
@@ -309,7 +309,7 @@ def test_nothing_is_decided_by_looking(client: Client, owner: User) -> None:
 
 
 def test_what_comes_from_elsewhere_is_refused(owner: User) -> None:
-    """T-47: POST without the token of a page of ours."""
+    """T-47: a POST without the CSRF token."""
     story, output = command(owner)
     client = Client(enforce_csrf_checks=True)
     client.force_login(owner)
@@ -465,7 +465,7 @@ def test_a_reason_stands_where_it_says_more_than_the_call(
 @pytest.mark.parametrize("mark", HIDDEN)
 @pytest.mark.parametrize("where", ["command", "path", "reason", "facts"])
 def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: str) -> None:
-    """T-45: in the chat, as it is pushed, in its edit form, on the sheet, in the admin; and told exactly by the API."""
+    """T-45: in the chat, pushed, in the edit form, on the sheet, in the admin; and exactly by the API."""
     text = f"echo safe{HIDDEN[mark]}; rm -rf x"
     more: dict[str, Any] = {"reason": text} if where == "reason" else {"facts": [text]} if where == "facts" else {}
     if where == "path":
@@ -506,7 +506,7 @@ def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: 
 
 
 def test_64_kb_are_shown_whole(client: Client, owner: User) -> None:
-    """T-45: nothing is cut, and no part of the card scrolls by itself."""
+    """T-45: nothing is cut off, and no part of the card scrolls on its own."""
     long = " ".join(f"word{n}" for n in range(9_000)) + " the-end"
     assert len(long) > 64 * 1024
     story, output = asking(owner, long)
@@ -518,7 +518,7 @@ def test_64_kb_are_shown_whole(client: Client, owner: User) -> None:
 
 
 def test_hidden_characters_are_spelled_out_in_the_form_of_an_edit(client: Client, owner: User) -> None:
-    """T-45: what the agent asked for comes back exactly, though nobody can type it."""
+    """T-45: what the agent asked for comes back exactly, though nobody could type it."""
     text = "echo \u202e\u200b\x1b[31m\r\n\U000e0100 x"
     _, output = command(owner, text)
     html = client.get(at("card", output), {"as": "edit"}, headers=HTMX).text
@@ -531,7 +531,7 @@ def test_hidden_characters_are_spelled_out_in_the_form_of_an_edit(client: Client
 
 
 def test_what_is_pushed_is_what_a_page_shows(client: Client, owner: User) -> None:
-    """A card that is rendered without a request has the same forms; their token is filled in by the page."""
+    """A card rendered without a request has the same forms; the page fills in their token."""
     story, output = command(owner)
     html, _ = catch_up(story.conversation.pk, 0)
     assert f'hx-post="{at("decide", output)}"' in html

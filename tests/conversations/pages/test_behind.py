@@ -1,4 +1,4 @@
-"""Turns in the background, turns that are asked again, and what an ended turn says of itself."""
+"""Hidden turns, repeated turns, and the status of a turn that has ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def owner(client: Client) -> User:
 
 
 class Behind(Story):
-    """A turn that the system makes, and that is not shown."""
+    """A hidden turn that the system started."""
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation, self.round, self.calls = conversation, 0, 0
@@ -60,13 +60,13 @@ def row(owner: User) -> SidebarRow:
 
 
 def same(page: Page, conversation: Conversation) -> None:
-    """An open page has come to show what a page that is loaded now shows."""
+    """An open page has come to show what a page loaded now shows."""
     fresh = Page(catch_up(conversation.pk, 0)[0])
     assert [turn.plain() for turn in page.turns.elements] == [turn.plain() for turn in fresh.turns.elements]
 
 
 def test_a_turn_in_the_background_is_neither_shown_nor_marked(client: Client, owner: User) -> None:
-    """Not on the page, live or loaded, not in the list, the search, the export; the API has it (visible)."""
+    """Neither on the page, live or loaded, nor in the list, the search or the export; the API returns it (visible)."""
     talk = answered(owner).conversation
     client.post(f"/c/{talk.pk}/")
     Conversation.objects.filter(pk=talk.pk).update(seen_seq=99)
@@ -94,7 +94,7 @@ def test_a_turn_in_the_background_is_neither_shown_nor_marked(client: Client, ow
 
 
 def test_what_it_asks_is_shown_and_can_be_decided(client: Client, owner: User) -> None:
-    """A gate that nobody sees would be lost; nothing else of the turn is told, before and after the decision."""
+    """A gate that nobody sees would be lost; nothing else of the turn is shown, before and after the decision."""
     talk = answered(owner).conversation
     page, live = Page(shown(client, talk)), LivePage(talk.pk)
     live.changed({1})
@@ -121,7 +121,7 @@ def test_what_it_asks_is_shown_and_can_be_decided(client: Client, owner: User) -
 
 
 def test_a_turn_that_is_asked_again_is_folded_on_every_page(client: Client, owner: User) -> None:
-    """The old answer stays and opens; both say so; only the newest can be asked again."""
+    """The old answer stays and can be opened; both say so; only the newest can be repeated."""
     story = answered(owner, words="The first answer.")
     talk = story.conversation
     page, live = Page(shown(client, talk)), LivePage(talk.pk)
@@ -156,7 +156,7 @@ def test_asking_again_works_without_a_script(client: Client, owner: User) -> Non
     ("reason", "words", "first"),
     [
         ("quota", "used up", "Go on from here"),
-        ("timeout", "as long as it was allowed", "Go on from here"),
+        ("timeout", "reached its time limit", "Go on from here"),
         ("parse_failures", "could not be read", "Ask again"),
     ],
 )
@@ -172,7 +172,7 @@ def test_each_end_says_what_happened_and_what_to_do(
 
 
 def test_what_the_last_step_came_to_is_the_answer_where_it_ended_the_turn(client: Client, owner: User) -> None:
-    """R12: nothing is said after it, so its result is not left in the details."""
+    """R12: nothing comes after it, so its result is not hidden in the details."""
     story = Story(owner)
     story.asks_model()
     call = story.call("files.read", path="a.txt")
@@ -186,7 +186,7 @@ def test_what_the_last_step_came_to_is_the_answer_where_it_ended_the_turn(client
 
 
 def test_unreadable_answers_are_counted_in_a_row(client: Client, owner: User) -> None:
-    """Their message stands in the details, the answer itself nowhere: calls may stand in it."""
+    """Their error is in the details, but never the answer itself: it may contain calls."""
     story = Story(owner)
     for number in (1, 2):
         story.asks_model()
@@ -225,7 +225,7 @@ def test_a_long_message_shows_how_it_begins_and_opens(client: Client, owner: Use
 
 
 def test_who_deleted_a_conversation_is_told_so_by_its_address(client: Client, owner: User) -> None:
-    """Back in the browser leads there. Nobody else learns that it was there."""
+    """The browser's "Back" leads there. Nobody else learns that it existed."""
     story = answered(owner)
     erase(story.conversation, owner)
     for path in ("", "delete/"):
@@ -237,7 +237,7 @@ def test_who_deleted_a_conversation_is_told_so_by_its_address(client: Client, ow
 
 
 def test_what_was_typed_stays_where_another_window_decided(client: Client, owner: User) -> None:
-    """Without a script too: the answer says who decided what, and shows what was typed."""
+    """Without scripts too: the answer says who decided what, and shows what was typed."""
     story = Story(owner)
     story.asks_model()
     call = story.call("shell.run", command="ls")

@@ -1,4 +1,4 @@
-"""Talking: a first message starts a conversation; what is typed is never lost."""
+"""Chatting: the first message starts a conversation, and what is typed is never lost."""
 
 import re
 from collections.abc import Callable
@@ -89,19 +89,19 @@ def test_a_turn_is_stopped_by_a_form_and_what_was_typed_stays(client: Client, ow
 
 FORMS = {"start_prompt": "/c/{talk}/prompts/", "cancel_prompt": "/prompts/{turn}/cancel/",
          "again_prompt": "/prompts/{turn}/again/", "continue_prompt": "/prompts/{turn}/continue/"}  # fmt: skip
-"""Where forms go that are about a conversation, by the function that does what they ask for."""
+"""The URLs of forms about a conversation, by the function that handles them."""
 
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, owner: User) -> tuple[Story, str, str]:
-    """A turn that failed, the name of such a function, and where the form goes."""
+    """Create a failed turn. Returns the name of such a function, and the URL of its form."""
     story = Story(owner)
     story.ends("failed", "model_error")
     return story, request.param, FORMS[request.param].format(talk=story.conversation.pk, turn=story.prompt.pk)
 
 
 def goes(form: tuple[Story, str, str], by: User, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have somebody delete the conversation at the moment at which the form is taken; where the form goes."""
+    """Let somebody delete the conversation while the form is handled. Returns the URL of the form."""
     story, does, address = form
     real: Callable[..., Prompt] = getattr(chat, does)
 
@@ -116,13 +116,13 @@ def goes(form: tuple[Story, str, str], by: User, monkeypatch: pytest.MonkeyPatch
 def test_what_was_typed_outlives_the_conversation(
     client: Client, owner: User, form: tuple[Story, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deleted from another window at the same moment: the text stands where a new conversation begins."""
+    """Deleted in another window at the same moment: the text is kept for a new conversation."""
     answer = client.post(goes(form, owner, monkeypatch), {"input": "A long thought.", "model": "high"})
     assert answer.status_code == 410
     problem, composer = (parsed(answer.text).find(name) for name in ("problem", "composer"))
     assert problem
     assert composer
-    assert problem.text() == "This conversation was deleted: begin a new one. Your text is still here."
+    assert problem.text() == "This conversation was deleted: start a new one. Your text is still here."
     assert composer.attributes["action"] == "/c/"
     assert "A long thought.</textarea>" in answer.text
     assert 'value="high" checked' in answer.text
@@ -131,7 +131,7 @@ def test_what_was_typed_outlives_the_conversation(
 def test_an_open_page_is_told_that_its_conversation_went(
     client: Client, owner: User, form: tuple[Story, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The field still has the text, and the list is without the conversation."""
+    """The field still has the text, and the conversation is not in the list."""
     address = goes(form, owner, monkeypatch)
     answer = client.post(address, {"input": "A long thought."}, headers={"HX-Request": "true"})
     assert answer.status_code == 410
@@ -139,7 +139,7 @@ def test_an_open_page_is_told_that_its_conversation_went(
     problem, beside = found.find("problem"), found.find("list")
     assert problem
     assert beside
-    assert problem.text() == "This conversation was deleted: begin a new one. Your text is still here."
+    assert problem.text() == "This conversation was deleted: start a new one. Your text is still here."
     assert "Look around." not in beside.text()
 
 
@@ -159,7 +159,7 @@ def test_a_message_to_what_was_deleted_before_is_kept_too(client: Client, owner:
 
 
 def listed(client: Client, query: str = "") -> dict[str, list[str]]:
-    """The list beside the page: the titles under each heading."""
+    """Return the titles in the sidebar, by heading."""
     found = parsed(client.get("/", {"q": query}).text).find("list")
     assert found
     headings = [each.text() for each in found.elements if each.tag == "h2"]
@@ -171,7 +171,7 @@ def listed(client: Client, query: str = "") -> dict[str, list[str]]:
 def test_what_waits_stands_first_and_the_rest_by_day(
     client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second after midnight, when "yesterday" is two seconds ago; what waits is the oldest of all."""
+    """One second after midnight, when "yesterday" is two seconds ago; the waiting conversation is the oldest."""
     midnight = datetime(2026, 3, 11, tzinfo=UTC)
     monkeypatch.setattr(timezone, "now", lambda: midnight + timedelta(seconds=1))
     asking(owner)
@@ -195,7 +195,7 @@ def test_the_demo_model_is_named(client: Client, owner: User, settings: object) 
 
 
 def test_what_there_is_to_try_is_understood_by_the_demo_model(client: Client, owner: User, settings: object) -> None:
-    """Each teaches one idea: what reads runs at once, what changes something asks, what is shown needs no asking."""
+    """Each teaches one idea: reading runs at once, changes ask first, showing something does not ask."""
     settings.DEMO = True  # type: ignore[attr-defined]
     tries = re.findall(r'name="input" value="([^"]+)"', client.get("/new/").text)
     assert [[task.sentence.tool for task in step] for said in tries[:3] for step in understand(said)] == [

@@ -1,4 +1,4 @@
-"""The composer's form: files come with a message, are shown with it, and a refusal says what was kept."""
+"""The composer's form: files are sent and shown with a message, and a refusal says what was kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture(autouse=True)
 def folders(settings: Any, tmp_path: Path) -> None:
-    """Folders of this test's own, and a small limit."""
+    """A data folder of this test's own, and a small limit."""
     settings.MEDIA_ROOT, settings.AGENTSITE_WORKSPACES = tmp_path / "files", tmp_path / "workspaces"
     settings.AGENTSITE_UPLOAD_MB = 1
 
@@ -43,7 +43,7 @@ def csv(name: str = "sales.csv", size: int = 8) -> SimpleUploadedFile:
 
 
 def test_a_conversation_begins_with_files_and_shows_them(client: Client, owner: User) -> None:
-    """By a plain multipart form: it works without a script."""
+    """By a plain multipart form: it works without scripts."""
     assert 'enctype="multipart/form-data"' in client.get("/new/").text
     client.post("/c/", {"input": "Sum up.", "files": [csv(), csv("a<b>.csv", 2048)]})
     files = File.objects.order_by("pk")
@@ -67,7 +67,7 @@ def test_files_alone_are_a_message_that_says_nothing(client: Client, owner: User
 
 
 def test_an_open_page_is_sent_the_files_once(client: Client, owner: User) -> None:
-    """The version of what was said tells of them, so that a page that has it is not sent it again."""
+    """The version of the message includes its files, so that a page that has it is not sent it again."""
     story = Story(owner)
     story.ends()
     stands_at = Conversation.objects.get().seq
@@ -95,7 +95,7 @@ def test_an_open_page_is_sent_the_files_once(client: Client, owner: User) -> Non
 def test_files_that_are_too_much_keep_the_text(
     client: Client, owner: User, files: list[tuple[str, int]], why: str
 ) -> None:
-    """A page without a script cannot keep the files: it says so; one with a script has them still."""
+    """A page without scripts cannot keep the files, and says so; one with scripts still has them."""
     for address in ("/c/", f"/c/{Story(owner).ends().conversation_id}/prompts/"):
         before = Prompt.objects.count()
         sent = {"input": "Sum up.", "files": [csv(*file) for file in files]}
@@ -142,7 +142,7 @@ def test_a_message_with_files_while_a_turn_waits_is_refused(client: Client, owne
 
 
 def test_an_open_page_is_led_to_the_conversation_it_began(client: Client, owner: User) -> None:
-    """The same message again leads there too; another one under its key is kept, and gets a key of its own."""
+    """The same message again leads there too; a different one under its key is kept, and gets a new key."""
     begun = [client.post("/c/", {"input": "Hi.", "key": "k", "files": csv()}, headers=HTMX) for _ in range(2)]
     address = f"/c/{Conversation.objects.get().pk}/#now"
     assert [(each.status_code, each["HX-Redirect"]) for each in begun] == [(200, address)] * 2
@@ -160,7 +160,7 @@ def test_a_key_is_kept_as_valid_text(client: Client, owner: User) -> None:
 
 
 def test_stopping_keeps_what_was_typed(client: Client, owner: User) -> None:
-    """Also where a browser sends the files along, because it has no script."""
+    """Even if the browser sends the files along, because it runs no scripts."""
     story, _ = asking(owner)
     response = client.post(f"/prompts/{story.prompt.pk}/cancel/", {"input": "better so", "files": csv()})
     assert "better so</textarea>" in response.text

@@ -1,4 +1,4 @@
-"""The day and the time stand above a turn that does not follow closely on another one, also where it is pushed."""
+"""The day and time above a turn that does not follow closely on another, also if it is pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes, places and numbers of charts and tables, over any figures."""
+"""Axes, positions and numbers of charts and tables, for any figures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agents.plugins.show.figures import FIGURE_MOST, Chart
-from conversations.pages.drawing.chart import Drawing
+from conversations.pages.drawing.chart import DrawnChart
 from conversations.pages.drawing.labels import labels
 from conversations.pages.drawing.numerals import figures, tick_labels
-from conversations.pages.drawing.scale import reach, ticks
-from conversations.pages.drawing.table import Sheet
+from conversations.pages.drawing.scale import axis_of, ticks
+from conversations.pages.drawing.table import DrawnTable
 
 FIGURES = st.one_of(
     st.floats(-FIGURE_MOST, FIGURE_MOST), st.floats(-1000, 1000), st.integers(-10, 10).map(float), st.just(5e-324)
@@ -24,10 +24,10 @@ unhurried = settings(deadline=None)  # the machine may be busy
 RUNS = st.lists(FIGURES, min_size=1, max_size=60)
 
 
-def drawn(kind: str, *runs: list[float], labels: list[str] | None = None, unit: str = "") -> Drawing:
+def drawn(kind: str, *runs: list[float], labels: list[str] | None = None, unit: str = "") -> DrawnChart:
     series = [{"name": f"s{n}", "values": run} for n, run in enumerate(runs)]
     names = labels or [str(n) for n in range(len(runs[0]))]
-    return Drawing({"title": "T", "kind": kind, "labels": names, "series": series, "unit": unit})
+    return DrawnChart({"title": "T", "kind": kind, "labels": names, "series": series, "unit": unit})
 
 
 def number(percent: str) -> float:
@@ -42,7 +42,7 @@ def number(percent: str) -> float:
 @example(values=[FIGURE_MOST, -FIGURE_MOST], from_zero=False)
 @example(values=[-7.0, -7.0], from_zero=False)
 def test_an_axis_holds_its_values_and_has_few_even_marks(values: list[float], from_zero: bool) -> None:
-    scale = reach(values, from_zero=from_zero)
+    scale = axis_of(values, from_zero=from_zero)
     marks = ticks(scale)
     assert scale.low < scale.high
     nothing = (scale.high - scale.low) * 1e-8  # of which nobody sees whether it is inside
@@ -61,7 +61,7 @@ def test_an_axis_holds_its_values_and_has_few_even_marks(values: list[float], fr
 @example(values=[1e15, 1e15 + 0.1])
 @example(values=[1234.5, 1234.6])
 def test_no_two_marks_read_alike(values: list[float]) -> None:
-    told = tick_labels(ticks(reach(values, from_zero=False)))
+    told = tick_labels(ticks(axis_of(values, from_zero=False)))
     assert len(set(told)) == len(told)
     assert all(len(text) <= 16 for text in told)
 
@@ -178,7 +178,7 @@ def test_a_column_of_a_table_is_written_as_what_it_holds() -> None:
         [2025, 12000, "-12 %", None, 7, None, 2.25],
     ]
     names = ["year", "sum", "text", "day", "mixed", "flag", "decimal"]
-    sheet = Sheet({"title": "T", "columns": names, "rows": rows})
+    sheet = DrawnTable({"title": "T", "columns": names, "rows": rows})
     assert [[cell for _, cell in row] for row in sheet.rows] == [
         ["2024", "9,500", "640.00", "2025-07-18", "x 1", "yes", "1.50"],
         ["2025", "12,000", "-12 %", None, "7", None, "2.25"],
@@ -188,7 +188,7 @@ def test_a_column_of_a_table_is_written_as_what_it_holds() -> None:
 
 
 def test_what_a_tool_takes_can_be_drawn() -> None:
-    """The largest chart that is let through."""
+    """The largest chart that is accepted."""
     chart = Chart.model_validate(
         {
             "title": "x" * 120,
@@ -197,7 +197,7 @@ def test_what_a_tool_takes_can_be_drawn() -> None:
             "series": [{"name": "z" * 120, "values": [FIGURE_MOST, -FIGURE_MOST] * 30}] * 6,
         }
     )
-    drawing = Drawing(chart.model_dump(mode="json"))
+    drawing = DrawnChart(chart.model_dump(mode="json"))
     assert len(list(drawing.lines)) == 6
     assert len(list(drawing.bands)) == 60
     assert len(drawing.table) == 60

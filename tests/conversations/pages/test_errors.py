@@ -1,4 +1,4 @@
-"""Pages that say what went wrong: in the site's own hand, with a way back, and nothing of what was inside."""
+"""Error pages: in the style of the site, with a way back, and without internal details."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_is_not_there_or_not_theirs(status: int, story: object) -> None:
 
 
 def test_a_form_that_proves_nothing_says_what_to_do() -> None:
-    """With the colours that were chosen: it is a page like others."""
+    """With the chosen theme: it is a page like any other."""
     client = Client(enforce_csrf_checks=True)
     client.cookies["theme"] = "dark"
     response = client.post("/login/", {"username": "anna", "password": "secret"})
@@ -53,7 +53,7 @@ def test_a_request_that_makes_no_sense(rf: RequestFactory) -> None:
 
 
 def test_a_fault_of_ours_needs_nothing_of_the_site(rf: RequestFactory, django_assert_num_queries: object) -> None:
-    """The page is the same whoever asks, for what it would need may be what is broken."""
+    """The page is the same for everybody, because whatever it needs may be what is broken."""
     request: HttpRequest = rf.get("/c/1/")
     with django_assert_num_queries(0):  # type: ignore[operator]
         response = errors.server_error(request)

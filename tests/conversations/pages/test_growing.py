@@ -1,4 +1,4 @@
-"""Text that streams: safe at every moment, in pieces that stay once they are finished, at a cost that is flat."""
+"""Streaming Markdown: safe at every moment, in finished pieces that never change, at a constant cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CODE_LINES = 3
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each growth is shown at once, and code is soon long."""
+    """Every update is shown at once, and code is soon long."""
     monkeypatch.setattr(growing, "PATIENCE", 10**9)
     monkeypatch.setattr(growing, "CODE_LINES", CODE_LINES)
 
@@ -39,7 +39,7 @@ def tags(html: str) -> list[str]:
 
 
 def assert_inert(html: str) -> None:
-    """Nothing but our own tags, with attributes that do nothing, each closed."""
+    """Only our own tags, with harmless attributes, all closed."""
     open_tags: list[str] = []
     for tag in tags(html):
         found = re.fullmatch(r"<(/?)([a-z0-9]+)((?: [a-z]+=\"[^\"]*\")*)>", tag)
@@ -58,7 +58,7 @@ def assert_inert(html: str) -> None:
 @settings(deadline=None)
 @given(MARKDOWN, st.integers(1, 7))
 def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) -> None:
-    """Whatever a model writes, however it is cut: sanitised, and a finished piece never changes (T-51)."""
+    """Whatever a model writes, however it is split: sanitised, and a finished piece never changes (T-51)."""
     text_so_far = GrowingText()
     before: list[str] = []
     for end in [*range(0, len(text), step), len(text)]:
@@ -75,7 +75,7 @@ def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) 
 @example("~~~~~~\r~~~\n\n\n\n")
 @example("~~~\n\n\r\n\r\n")
 def test_the_same_pieces_however_it_grew(text: str) -> None:
-    """A page that was loaded late has the pieces that the others were sent, under the same numbers."""
+    """A page that was loaded late has the pieces that were sent to the others, with the same numbers."""
     slow, at_once = GrowingText(), GrowingText()
     for end in range(len(text) + 1):
         slow.grow(text[:end])
@@ -84,7 +84,7 @@ def test_the_same_pieces_however_it_grew(text: str) -> None:
 
 
 def test_the_pieces_are_the_whole() -> None:
-    """Side by side they are what the record will show."""
+    """Together they are what the recorded text will show."""
     text = "\n\n".join(
         part for part in FRAGMENTS if "half" not in part and "no\n" not in part and part.isascii() and part.strip()
     )
@@ -132,7 +132,7 @@ def test_what_is_half_written_does_not_flicker(text: str, shown: str) -> None:
 
 
 def test_growing_costs_the_same_at_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text is parsed as far as it is not finished, never the whole: a long answer costs what a short one does."""
+    """Only the unfinished part is parsed, never the whole: a long answer costs what a short one does."""
     monkeypatch.undo()
     parse, parsed = markdown.parse, []
 

@@ -1,4 +1,4 @@
-"""What a model writes does nothing but stand there."""
+"""Text of a model is displayed and does nothing else."""
 
 import re
 
@@ -58,7 +58,7 @@ def test_markdown_is_still_markdown() -> None:
         '<div class="code">',
     ):
         assert part in html
-    assert "Picture, not shown: words" in render("![words](https://a.example/b.png)")
+    assert "Image not shown: words" in render("![words](https://a.example/b.png)")
     aligned = render("| x | y | z |\n|--:|:-:|---|\n| 1 | 2 | 3 |")
     assert '<th class="right">x</th>' in aligned
     assert '<td class="right">1</td>' in aligned
@@ -135,7 +135,7 @@ def test_pages_stay_harmless(client: Client) -> None:
 
 @pytest.mark.parametrize(("columns", "rows", "tables"), [(400, 160, 1), (40, 100, 20), (2, 5_000, 1)])
 def test_tables_that_would_fill_the_page_stay_text(columns: int, rows: int, tables: int) -> None:
-    """Short rows are filled up to the width of their head: a little text must not become megabytes (I12)."""
+    """Short rows are padded to the width of the header: a little text must not become megabytes (I12)."""
     table = "|" * (columns + 1) + "\n" + "|-" * columns + "|\n" + "a\n" * rows
     text = "\n".join([table] * tables)
     assert len(render(text)) < 4 * len(text)

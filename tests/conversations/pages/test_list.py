@@ -1,4 +1,4 @@
-"""The list and what one does with a conversation: rename, archive, delete, try again; and what is marked in it."""
+"""The sidebar, and managing a conversation: rename, archive, delete, repeat; and the marks in the list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def owner(client: Client) -> User:
-    """Somebody who is signed in, and whose pages say what they see."""
+    """A signed-in user whose pages report what was seen."""
     user = person("anna", first_name="Anna")
     client.force_login(user)
     record_presence(user.pk)
@@ -36,7 +36,7 @@ def owner(client: Client) -> User:
 
 
 def answered(owner: User, said: str = "Look around.", state: str = "completed") -> Conversation:
-    """A turn that ended."""
+    """A turn that has ended."""
     story = Story(owner, said)
     story.ends(state, "text" if state == "completed" else "model_error")
     return fresh(story.conversation)
@@ -58,7 +58,7 @@ def at(conversation: Conversation, what: str) -> str:
 
 
 def test_a_conversation_is_renamed_on_its_page(client: Client, owner: User) -> None:
-    """By a plain form; it says nothing in it, so its place in the list stays."""
+    """With a plain form. It is not a message, so the conversation keeps its place in the list."""
     talk = answered(owner)
     page = client.get(f"/c/{talk.pk}/").text
     assert f'action="{at(talk, "rename")}"' in page
@@ -93,7 +93,7 @@ def test_the_answer_to_an_open_page_is_what_changed(client: Client, owner: User)
 
 
 def test_what_is_archived_is_elsewhere_until_it_is_put_back(client: Client, owner: User) -> None:
-    """Plain forms lead to the list, which offers to undo it, once."""
+    """Plain forms lead to the list, which offers once to undo it."""
     talk = answered(owner)
     shown = client.post(at(talk, "archive"), follow=True)
     assert shown.redirect_chain == [("/", 302)]
@@ -115,7 +115,7 @@ def test_the_next_message_puts_it_back(owner: User) -> None:
 
 
 def test_what_waits_is_in_the_list_though_it_is_archived(owner: User) -> None:
-    """A person is needed: that is nowhere out of sight."""
+    """A person is needed, so it is never out of sight."""
     story, _ = asking(owner)
     archive(story.conversation)
     assert row(owner, story.conversation).waits.number == 1
@@ -174,14 +174,14 @@ def test_the_second_of_two_that_delete_finds_nothing(
 
 
 def test_what_other_pages_have_to_say_is_left_to_them(client: Client, owner: User) -> None:
-    """The list tells of what was archived or deleted alone, also where it comes first."""
+    """The list shows only messages about archiving and deleting, even if it is the first page loaded."""
     client.post("/account/sign-out-everywhere/")
     first = client.get("/").text
     assert "Undo" not in first
     assert "Deleted:" not in first
     assert "Deleted: Look around." in client.post(at(answered(owner), "delete"), follow=True).text
     account = client.get("/account/").text
-    assert "You were signed in nowhere else." in account
+    assert "You were not signed in anywhere else." in account
     assert "Look around." not in account
 
 
@@ -214,7 +214,7 @@ def test_a_failure_is_marked_until_it_is_seen(owner: User) -> None:
 
 
 def test_what_waits_has_its_count_and_what_works_its_sign(client: Client, owner: User) -> None:
-    """They come before any other mark; what works is not unread."""
+    """They come before any other mark; a working conversation is not unread."""
     story, _ = asking(owner)
     assert row(owner, story.conversation).unread
     working = Story(owner).conversation
@@ -228,7 +228,7 @@ def test_what_waits_has_its_count_and_what_works_its_sign(client: Client, owner:
 
 
 def test_who_speaks_has_read_what_was_said(owner: User) -> None:
-    """Without a script no page says what was seen."""
+    """Without scripts no page reports what was seen."""
     talk = answered(owner)
     story = Story(owner, "And then?", talk)
     assert fresh(talk).seen_seq == talk.seq + 1
@@ -237,7 +237,7 @@ def test_who_speaks_has_read_what_was_said(owner: User) -> None:
 
 
 def test_nothing_is_unread_for_whom_no_page_says_what_was_seen(ann: User) -> None:
-    """A browser without JavaScript, or a program: the marks would never go."""
+    """A browser without JavaScript, or a program: the marks would never go away."""
     talk = answered(ann)
     assert not row(ann, talk).unread
     record_presence(ann.pk)
@@ -319,7 +319,7 @@ def test_what_was_answered_since_or_had_no_message_is_not_asked_again(client: Cl
 
 
 def test_its_files_go_with_it(client: Client, owner: User) -> None:
-    """The new turn names the same content, and the same place in the workspace."""
+    """The new turn refers to the same content, and the same place in the workspace."""
     story = Story(owner, "Read it.")
     file = File(
         conversation=story.conversation, prompt=story.prompt, path="a.txt", name="a.txt", media_type="text/plain",
@@ -343,7 +343,7 @@ def test_its_files_go_with_it(client: Client, owner: User) -> None:
 def test_the_first_button_is_what_loses_least(
     client: Client, owner: User, finished: bool, primary: str, other: str
 ) -> None:
-    """Go on where something was finished; where nothing was, ask again."""
+    """Continue if something was finished, otherwise repeat."""
     story = Story(owner)
     story.asks_model()
     call = story.call("files.read", path="a")
@@ -380,7 +380,7 @@ def test_the_title_follows_the_first_message_until_a_person_names_it(owner: User
 
 
 def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> None:
-    """With four eyes its owner may only say no: no amber, no number in the title, no notice of the browser."""
+    """With four eyes its owner may only reject: no amber, no number in the title, no browser notification."""
     story, _ = asking(owner, who=ANOTHER)
     shown = sidebar(owner)
     assert [(group.title, len(group.rows)) for group in shown.groups] == [("Waiting for somebody else", 1)]
@@ -399,7 +399,7 @@ def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> No
 
 
 def test_of_several_actions_those_count_that_wait_for_the_reader(client: Client, owner: User) -> None:
-    """One of one's own and one with four eyes in the same answer: the conversation waits for its owner, once."""
+    """One gate of the owner's and one with four eyes in the same answer: the conversation waits for its owner, once."""
     story = Story(owner)
     story.asks_model()
     calls = [story.call("shell.run", command=command) for command in ("ls", "make pay")]
@@ -414,13 +414,13 @@ def test_of_several_actions_those_count_that_wait_for_the_reader(client: Client,
 
 
 def asked(output: Output) -> int:
-    """When its gate opened, as the list says it."""
+    """When its gate was opened, as in the list."""
     assert output.asked_at
     return int(output.asked_at.timestamp() * 1000)
 
 
 def test_what_is_asked_last_is_news_whatever_output_it_stands_in(client: Client, owner: User) -> None:
-    """A call that was proposed first may ask last: notices go by when it was asked."""
+    """A call that was proposed first may ask last: notifications go by when it was asked."""
     story = Story(owner)
     story.asks_model()
     calls = [story.call("shell.run", command=command) for command in ("ls", "make pay")]

@@ -1,4 +1,4 @@
-"""Live pages: what is pushed makes of an open page what a reload would show, and only what changed is sent."""
+"""Live updates: pushes make an open page show what a reload would show, and contain only what changed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def opened(client: Client, story: Story) -> Page:
 
 
 def fresh(story: Story) -> Page:
-    """What the server has to show now."""
+    """Return what a page loaded now shows."""
     html, _ = catch_up(story.conversation.pk, 0)
     return Page(html)
 
 
 def draft(story: Story, path: str, text: str, attempt: int = 1) -> None:
-    """A worker writes what there is so far."""
+    """Write a draft, like a worker."""
     Draft.objects.update_or_create(
         conversation=story.conversation,
         prompt=story.prompt,
@@ -76,7 +76,7 @@ def long_turn(owner: User, calls: int) -> Story:
 
 
 def test_a_version_tells_of_any_change_and_of_nothing_else(owner: User) -> None:
-    """The same data has the same version; what changes changes its own block and no other."""
+    """The same data has the same version; a change affects its own block and no other."""
     story, gate = asking(owner)
     before = parts(story)
     assert parts(story) == before
@@ -87,7 +87,7 @@ def test_a_version_tells_of_any_change_and_of_nothing_else(owner: User) -> None:
 
 
 def test_a_push_names_what_the_page_has(owner: User) -> None:
-    """Of a turn of many steps only the new one is sent, and the line above them."""
+    """In a turn with many steps only the new step is sent, and the line above them."""
     story = long_turn(owner, 50)
     live = LivePage(story.conversation.pk)
     whole = live.changed([story.prompt.pk])
@@ -121,7 +121,7 @@ def test_nothing_new_is_nothing_to_push(owner: User) -> None:
 
 
 def test_a_page_follows_a_turn_to_its_end(client: Client, owner: User) -> None:
-    """At every step what was pushed and what a reload shows are the same."""
+    """At every step, the updated page and a reloaded one are the same."""
     story = Story(owner, "Look **around**.")
     page, live = opened(client, story), LivePage(story.conversation.pk)
 
@@ -159,7 +159,7 @@ def test_a_page_follows_a_turn_to_its_end(client: Client, owner: User) -> None:
 
 
 def test_a_page_that_missed_anything_ends_with_the_same(client: Client, owner: User) -> None:
-    """Frames lost, doubled and out of order: the page asks, and ends with what the server has (I9, T-38, T-39)."""
+    """With frames lost, repeated and reordered, the page asks, and ends with what the server has (I9, T-38, T-39)."""
     for seed in range(12):
         chance = random.Random(seed)
         story = Story(owner)
@@ -193,7 +193,7 @@ def test_a_page_that_missed_anything_ends_with_the_same(client: Client, owner: U
 
 
 def test_catching_up_from_any_step(client: Client, owner: User) -> None:
-    """A page that was rendered at any step comes to the same."""
+    """A page that was rendered at any step ends up the same."""
     story = Story(owner, "First.")
     pages = [opened(client, story)]
     for number in range(3):
@@ -275,7 +275,7 @@ def test_a_running_command_says_what_it_says(client: Client, owner: User) -> Non
 
 
 def test_a_page_that_was_away_hears_what_a_command_said_meanwhile(client: Client, owner: User) -> None:
-    """The block stands there in this version; what its command has said since is sent all the same (I9)."""
+    """The page has the block in this version; the newer output of its command is sent all the same (I9)."""
     story, gate = asking(owner)
     decide(gate.pk, owner, "approve", digest=gate.digest, via="page")
     story.begins(Step("model", "action_call", {"policy": "shell.run", "payload": {}}, path=gate.path))
@@ -300,7 +300,7 @@ def test_what_was_stopped_halfway_says_so(client: Client, owner: User) -> None:
 
 
 def test_the_line_says_that_it_works_and_then_what_it_did(client: Client, owner: User) -> None:
-    """While a turn works its steps are counted; afterwards the line says what they did (S72)."""
+    """While a turn is working its steps are counted; afterwards the line says what they did (S72)."""
     story = long_turn(owner, 3)
     text = opened(client, story).turns.text()
     assert "Agent is working\u2026 3 steps" in text
@@ -311,7 +311,7 @@ def test_the_line_says_that_it_works_and_then_what_it_did(client: Client, owner:
 
 
 def test_after_a_form_the_page_is_told_what_a_push_would(client: Client, owner: User) -> None:
-    """Sending, stopping and going on answer an open page with what changed since the step that it shows."""
+    """Sending, stopping and continuing return to an open page what changed since its step."""
     story = Story(owner)
     Prompt.objects.update(fence=1)  # a worker had it
     story.asks_model()
@@ -362,7 +362,7 @@ def test_only_a_page_that_was_away_is_told_again_what_was_redacted(
 
 
 def test_a_message_that_is_sent_twice_is_taken_once(client: Client, owner: User) -> None:
-    """A page names its message: a second click finds the first one's turn (T-32)."""
+    """A page sends a key with its message: a second click finds the turn of the first (T-32)."""
     for address in ("/c/", None):
         story = Story(owner)
         story.ends()
@@ -374,7 +374,7 @@ def test_a_message_that_is_sent_twice_is_taken_once(client: Client, owner: User)
 
 
 def test_a_key_that_stands_for_another_message_is_changed(client: Client, owner: User) -> None:
-    """The answer to the first one was lost: the next is not taken for it, is kept, and may be sent again."""
+    """The response to the first one was lost: the next message is not mistaken for it, but kept to be sent again."""
     story = Story(owner)
     story.ends()
     address = f"/c/{story.conversation.pk}/prompts/"
@@ -386,7 +386,7 @@ def test_a_key_that_stands_for_another_message_is_changed(client: Client, owner:
 
 
 def test_whoever_was_signed_out_comes_back_to_the_page_of_the_form(client: Client, owner: User) -> None:
-    """A form's address shows nothing by GET, so nobody is sent there."""
+    """The URL of a form has no page, so nobody is redirected there."""
     story = Story(owner)
     client.logout()
     page = f"/c/{story.conversation.pk}/"
@@ -397,7 +397,7 @@ def test_whoever_was_signed_out_comes_back_to_the_page_of_the_form(client: Clien
 
 
 def test_the_list_tells_what_waits(owner: User) -> None:
-    """One's own conversations with their marks, and the number for the title and the icon; nobody else's."""
+    """The user's own conversations with their marks, and the number for title and icon; nobody else's."""
     asking(owner)
     Story(owner, "It works.")
     other = person("bela")
@@ -413,7 +413,7 @@ def test_the_list_tells_what_waits(owner: User) -> None:
 
 
 def test_what_a_model_writes_is_inert_in_a_push(owner: User) -> None:
-    """A draft is hostile like any text: no script, no address that runs, at the page or in a frame (T-51)."""
+    """A draft is hostile like any text: no script, no javascript URL, on the page or in a frame (T-51)."""
     story = Story(owner, "<script>said</script>")
     story.asks_model()
     live = LivePage(story.conversation.pk)
@@ -431,7 +431,7 @@ def test_what_a_model_writes_is_inert_in_a_push(owner: User) -> None:
 def test_widgets_are_drawn_by_the_template_of_their_name(
     client: Client, owner: User, tmp_path: Path, settings: object
 ) -> None:
-    """An app draws its widgets; a name that is no name, a missing or a failing template leaves the words."""
+    """An app renders its widgets; with a bad name, or a missing or failing template, the fallback text is shown."""
     (tmp_path / "widgets").mkdir()
     (tmp_path / "widgets" / "bars.html").write_text("<b>{{ data.month }}</b>")
     (tmp_path / "widgets" / "broken.html").write_text("{% include data.none %}")
@@ -454,7 +454,7 @@ def test_widgets_are_drawn_by_the_template_of_their_name(
 def test_a_widget_without_data_is_drawn(
     client: Client, owner: User, tmp_path: Path, settings: object, fallback: str
 ) -> None:
-    """It may have nothing but its name, and no words either. Once it was redacted it is not, and nothing is wrong."""
+    """A widget may have nothing but its name. After a redaction it is not rendered, and nothing is logged."""
     (tmp_path / "widgets").mkdir()
     (tmp_path / "widgets" / "banner.html").write_text("<b>Drawn</b>")
     templates = settings.TEMPLATES  # type: ignore[attr-defined]
@@ -472,7 +472,7 @@ def test_a_widget_without_data_is_drawn(
 
 
 def test_pages_allow_our_own_scripts_only(client: Client, owner: User) -> None:
-    """No inline script, no style attribute, no foreign address (T-51)."""
+    """No inline script, no style attribute, no foreign URL (T-51)."""
     story, _ = asking(owner)
     for address in ("/", "/new/", f"/c/{story.conversation.pk}/"):
         response = client.get(address)

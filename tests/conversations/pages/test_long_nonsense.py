@@ -1,4 +1,4 @@
-"""Nothing that a person or a model writes keeps a process busy: whoever else is served there would wait for it."""
+"""Nothing that a person or a model writes keeps a process busy: everybody else served by it would have to wait."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from conversations.pages.timeline.growing import GrowingText
 from conversations.prompts.titles import titled
 
 SECONDS_MOST = 3.0
-"""Far more than any of this takes, and far less than it takes where the time grows with the square of the length."""
+"""Far more than any of this takes, and far less than quadratic time would take."""
 LENGTH = 100_000
 
 
 def streamed(text: str) -> None:
-    """An answer that comes in many small pieces."""
+    """An answer that arrives in many small pieces."""
     held, thinking = Held(), reasoning.Thoughts()
     for start in range(0, len(text), 2):
         held.feed(thinking.feed(text[start : start + 2]))
 
 
 def grown(text: str) -> None:
-    """Markdown on its way, of which much has come at once."""
+    """Streaming Markdown of which much has arrived at once."""
     GrowingText().grow(text)
 
 
@@ -53,7 +53,7 @@ def test_it_is_read_at_once(reads: Callable[[str], object], unit: str, around: s
 
 
 def test_so_many_brackets_are_no_links() -> None:
-    """Where each of them would have to be tried; links among as many as anybody reads are links."""
+    """There each would have to be tried. As many links as anybody reads remain links."""
     link = "[a](https://b.example) "
     assert str(markdown.render(link * 500)).count("<a ") == 500
     assert link.strip() in markdown.render(link * (markdown.BRACKETS_MOST + 1))

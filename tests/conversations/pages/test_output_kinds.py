@@ -1,4 +1,4 @@
-"""A kind of output that an app brings: what the model, the page and a redaction make of it (S5)."""
+"""An app's own kind of output: what the model, the page and a redaction make of it (S5)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ordering(world: cast.World) -> list[Tool]:
 
 @pytest.fixture(autouse=True)
 def templates(settings: Any, tmp_path: Path) -> None:
-    """A folder with the app's template, as an installed app has one."""
+    """A folder with the app's template, as in an installed app."""
     (tmp_path / "stock").mkdir()
     (tmp_path / "stock" / "receipt.html").write_text(TEMPLATE)
     first = settings.TEMPLATES[0]
@@ -60,7 +60,7 @@ def templates(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def receipts() -> Iterator[Callable[..., None]]:
-    """Registers the kind, for one test, also another way than before."""
+    """Registers the kind for one test, or a different version of it."""
     registered = False
 
     def register(**how: Any) -> None:
@@ -76,14 +76,14 @@ def receipts() -> Iterator[Callable[..., None]]:
 
 
 class Turns:
-    """Turns of one conversation, one after another, over a model that goes through one script."""
+    """Consecutive turns of one conversation, with a model that follows one script."""
 
     def __init__(self, site: Site, owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site, self.owner, self.monkeypatch = site, owner, monkeypatch
         self.prompts: list[Prompt] = []
 
     def run(self, *script: Answer) -> list[list[str]]:
-        """A prompt for each answer without calls; the results that each question to the model held."""
+        """Return a prompt for each answer without calls, and the results in each question to the model."""
         provider = ScriptedProvider(script)
         registry, _ = cast.site(provider, ordering(self.site.world))
         for _ in range(sum(not answer.calls for answer in script)):
@@ -96,13 +96,13 @@ class Turns:
 
     @property
     def page(self) -> str:
-        """The conversation's page, as its owner sees it."""
+        """Return the conversation's page, as its owner sees it."""
         client = Client()
         client.force_login(self.owner)
         return client.get(f"/c/{self.prompts[0].conversation_id}/").text
 
     def redact(self) -> dict[str, Any]:
-        """Take the content out of the receipt; what is left of its step."""
+        """Redact the receipt. Returns what is left of its step."""
         step = Step.objects.get(type="receipt")
         redact(self.prompts[0].conversation, [step.seq], self.owner, "A name.")
         left: dict[str, Any] = Step.objects.get(pk=step.pk).content
@@ -110,7 +110,7 @@ class Turns:
 
     @property
     def problems(self) -> list[str]:
-        """What the check says of the ledger."""
+        """Return what verification says about the ledger."""
         return [str(problem) for problem in verify(self.prompts[0].conversation_id).problems]
 
 
@@ -124,7 +124,7 @@ ORDERED = "wrote q\n\n[receipt N-7] 3 pieces for Mrs Rossi\n\n[file a.txt] S"
 
 
 def test_the_model_is_told_in_the_next_round_and_in_later_turns(turns: Turns, receipts: Callable[..., None]) -> None:
-    """At the end of the last result of its batch, where nothing parts a call from its result (R21)."""
+    """At the end of the last result of its batch, so that no call is separated from its result (R21)."""
     receipts(told=words)
     _, next_round, next_turn = turns.run(ORDER, says("Done."), says("Again."))
     assert next_round == ["ordered paper", ORDERED]
@@ -138,7 +138,7 @@ def test_without_words_for_it_the_model_is_told_nothing(turns: Turns) -> None:
 
 
 def test_its_template_shows_it_on_the_page(turns: Turns, receipts: Callable[..., None]) -> None:
-    """After the call that made it. It is the one that was named: there is none by the name of the kind."""
+    """After the call that made it. The named template is used: there is none with the name of the kind."""
     receipts(template="stock/receipt.html")
     turns.run(ORDER, says("Done."))
     assert "Receipt N-7 for Mrs Rossi" in turns.page
@@ -156,7 +156,7 @@ def test_without_a_template_the_page_says_that_it_cannot_show_it(
 
 
 def test_a_redaction_keeps_the_fields_that_stay(turns: Turns, receipts: Callable[..., None]) -> None:
-    """On the page and in what a model is told alike; the ledger verifies."""
+    """On the page and in what the model is told; the ledger verifies."""
     receipts(told=words, template="stock/receipt.html", stays=["number", "pieces"])
     turns.run(ORDER, says("Done."))
     left = turns.redact()
@@ -178,7 +178,7 @@ def test_a_redaction_keeps_nothing_that_was_not_named(turns: Turns) -> None:
 def test_a_redacted_step_verifies_where_its_app_says_something_else_by_now(
     turns: Turns, receipts: Callable[..., None]
 ) -> None:
-    """What stayed was for the app to say then: that it says something else now is no problem of the ledger."""
+    """The app decided then what stays. If it says otherwise now, that is not a problem of the ledger."""
     receipts(stays=["number"])
     turns.run(ORDER, says("Done."))
     turns.redact()

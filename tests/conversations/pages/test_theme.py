@@ -1,4 +1,4 @@
-"""Light or dark is a choice of the browser: a cookie, by which a page comes in its colours at once."""
+"""Light or dark is chosen per browser: a cookie, with which a page has the right colours at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_choice_holds_on_every_page(client: Client) -> None:
-    """Signed in or not, on the pages and in the admin; and without a script, for it is a form."""
+    """Signed in or not, on the pages and in the admin; and without scripts, because it is a form."""
     assert "data-theme=" not in client.get("/login/").text
     response = client.post("/theme/", {"theme": "dark"}, headers={"referer": "http://testserver/account/"})
     assert response["Location"] == "/account/"
@@ -30,7 +30,7 @@ def test_the_choice_holds_on_every_page(client: Client) -> None:
     ["http://testserver//evil.example/x", "http://testserver///evil.example", "http://evil.example/x", "javascript:x"],
 )
 def test_no_page_of_another_site_is_led_to(client: Client, page: str) -> None:
-    """Whatever the browser says the form stands on."""
+    """Whatever page the browser says the form is on."""
     assert client.post("/theme/", {"theme": "dark"}, headers={"referer": page})["Location"] == "/"
     assert client.post("/c/", {"input": "Hi."}, headers={"referer": page})["Location"] == "/login/?next=/"
 

@@ -158,7 +158,7 @@ def test_a_turn_that_failed_says_why_once(client: Client, owner: User) -> None:
 def test_a_turn_that_failed_without_a_word_says_why(client: Client, owner: User) -> None:
     story = Story(owner)
     story.ends("failed", "crash_loop")
-    assert "The worker was lost again and again" in page(client, story)
+    assert "The worker crashed repeatedly" in page(client, story)
 
 
 def test_a_turn_that_works_says_how_to_see_more(client: Client, owner: User) -> None:

@@ -1,4 +1,4 @@
-"""Who gets to see what: the owner and nobody else; changes only by POST, and only from a page of ours."""
+"""Who may see what: the owner and nobody else; and changes need a POST from one of our own pages."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Charts, tables and files on the page: drawn by the server, and harmless whatever stands in them."""
+"""Charts, tables and files on the page: drawn by the server, and harmless whatever they contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def owner(client: Client) -> User:
 
 
 def shown(client: Client, owner: User, widget: str, data: dict[str, Any], fallback: str = "In words.") -> str:
-    """The HTML of the panel with this widget, on its page."""
+    """Return the HTML of the panel with this widget, on its page."""
     story = Story(owner)
     story.asks_model()
     call = story.call("chart.show")
@@ -55,7 +55,7 @@ def chart(kind: str = "bar", count: int = 3, runs: int = 1, **more: Any) -> dict
 
 
 def every(element: Element, tag: str) -> list[Element]:
-    """The elements of this tag."""
+    """Return the elements with this tag."""
     below = [found for child in element.elements for found in every(child, tag)]
     return [element, *below] if element.tag == tag else below
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_drawn_is_said_in_words(client: Client, owner: User, widg
 def test_what_was_taken_out_is_not_drawn(
     client: Client, owner: User, fallback: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nor does the log say that it could not be: nothing is wrong."""
+    """Nor is it logged as a failure: nothing is wrong."""
     story = Story(owner)
     story.asks_model()
     call = story.call("chart.show")
@@ -151,7 +151,7 @@ def test_hostile_figures_are_only_text(client: Client, owner: User, widget: str,
 
 
 def test_a_file_is_a_row_with_its_name_summary_size_and_download(client: Client, owner: User) -> None:
-    """S8; what is downloaded is what was written, and never shown here."""
+    """S8; the download is what was written, and it is never rendered here."""
     story = Story(owner)
     story.asks_model()
     call = story.call("report.write")
@@ -168,7 +168,7 @@ def test_a_file_is_a_row_with_its_name_summary_size_and_download(client: Client,
 
 
 def test_every_colour_of_a_series_can_be_told_from_the_page() -> None:
-    """WCAG 1.4.11: 3:1 against what it is drawn on, in both themes."""
+    """WCAG 1.4.11: a contrast of 3:1 with the background, in both themes."""
     css = (STATIC / "tokens.css").read_text() + (STATIC / "widgets.css").read_text()
     tokens = dict(re.findall(r"--([\w-]+):\s*([^;]+);", css))
     for theme in (0, 1):

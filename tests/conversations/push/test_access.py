@@ -1,4 +1,4 @@
-"""Who may listen, and for how long."""
+"""Access to sockets: who may listen, and for how long."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ADDRESSES = ("/ws/conversations/{}/", "/ws/conversations/{}/?format=json", "/ws/
 
 
 async def test_pages_of_other_sites_are_refused(ann: User) -> None:
-    """Before the socket is accepted, whoever is signed in (T-48, CWE-1385)."""
+    """Refused before the socket is accepted, whoever is signed in (T-48, CWE-1385)."""
     session = await aside(cookie, ann)
     story = await aside(Story, ann)
     for address in ADDRESSES:
@@ -56,14 +56,14 @@ async def test_pages_of_other_sites_are_refused(ann: User) -> None:
 
 
 async def test_a_host_that_is_not_the_site_s_is_refused(ann: User) -> None:
-    """An origin that equals the Host header proves nothing where that is a name somebody else bound (T-48)."""
+    """An origin equal to the Host header proves nothing if that host name was bound by somebody else (T-48)."""
     session = await aside(cookie, ann)
     async with opened("/ws/me/", session, "http://evil.example", host="evil.example") as (_, first):
         assert first == {"type": "websocket.close"}
 
 
 async def test_trusted_origins_are_the_site_s_own(ann: User, settings: Any) -> None:
-    """As Django has them for forms: behind a proxy that changes the host (T-48)."""
+    """As Django trusts them for forms: behind a proxy that changes the host (T-48)."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://agents.example", "https://*.wild.example"]
     session = await aside(cookie, ann)
     accepted = {
@@ -80,7 +80,7 @@ async def test_trusted_origins_are_the_site_s_own(ann: User, settings: Any) -> N
 
 
 async def test_behind_a_proxy_with_https_the_origin_is_https(ann: User, settings: Any) -> None:
-    """As the proxy's header says, which counts only where the settings name it (T-48)."""
+    """As the proxy's header says, but only if the settings name that header (T-48)."""
     session = await aside(cookie, ann)
     https = [(b"x-forwarded-proto", b"https")]
     for named, origin, accepted in (
@@ -102,7 +102,7 @@ async def test_nobody_is_told_to_sign_in(ann: User) -> None:
 
 
 async def test_another_s_conversation_is_as_if_it_were_not_there(ann: User, bob: User) -> None:
-    """Neither a socket nor its code tells which it is."""
+    """Neither the socket nor its code tells the two cases apart."""
     story, session = await aside(Story, ann), await aside(cookie, bob)
     for address in ADDRESSES[:2]:
         for pk in (story.conversation.pk, 999, 10**25):
@@ -116,7 +116,7 @@ async def test_approvals_are_for_staff(ann: User) -> None:
 
 
 async def test_a_key_needs_no_origin(ann: User, bob: User) -> None:
-    """A program has none; and a key that is none is refused before the socket is accepted, whatever the cookie."""
+    """Programs send no Origin. With a bad key the socket is refused before it is accepted, whatever the cookie."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     address = f"/ws/conversations/{story.conversation.pk}/?format=json"
     async with opened(address, origin=None, key=await aside(key_for, ann)) as (socket, first):
@@ -166,7 +166,7 @@ ENDS: list[Callable[[User, str], None]] = [
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked often whether clients may still listen."""
+    """Access is checked again every few pulses."""
     monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
     monkeypatch.setattr(hub, "CHECK_PULSES", 1)
 
@@ -174,7 +174,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.usefixtures("often")
 async def test_a_socket_ends_with_what_let_it_in(ann: User, ends: Callable[[User, str], None]) -> None:
-    """It is closed, with nothing after it; a second socket finds the door shut (T-43)."""
+    """The socket is closed and gets nothing more; a second one is refused (T-43)."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     async with following(story.conversation.pk, session) as socket:
         await socket.event()
@@ -188,7 +188,7 @@ async def test_a_socket_ends_with_what_let_it_in(ann: User, ends: Callable[[User
 
 
 async def test_a_logout_closes_this_process_s_sockets_at_once(ann: User) -> None:
-    """No check is due: the signal does it (T-43). Another session of the same person stays."""
+    """By the signal, not by a check (T-43). Another session of the same user stays open."""
     story = await aside(Story, ann)
     session, other = await aside(cookie, ann), await aside(cookie, ann)
     async with (
@@ -234,7 +234,7 @@ NONSENSE = (
 
 
 async def test_what_makes_no_sense_is_passed_over(ann: User) -> None:
-    """A socket decides nothing and trips over nothing (T-43, T-58)."""
+    """A socket decides nothing, and no message breaks it (T-43, T-58)."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     async with following(story.conversation.pk, session) as socket:
         for said in NONSENSE:
@@ -245,7 +245,7 @@ async def test_what_makes_no_sense_is_passed_over(ann: User) -> None:
 
 
 async def test_who_says_too_much_is_closed(ann: User) -> None:
-    """Too long a message, or too many."""
+    """Messages that are too long, or too many."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     for messages in (["x" * 10_000], ['{"looking": false}'] * 100):
         async with following(story.conversation.pk, session) as socket:

@@ -1,4 +1,4 @@
-"""Events over the socket, as they happen and caught up with."""
+"""Events over the socket, live and caught up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def test_what_happens_is_told_as_it_happens(ann: User) -> None:
-    """A client that only folds events has what the API says, at the end of the turn and before."""
+    """A client that folds nothing but events has the outputs of the API, during the turn and at its end."""
     session = await aside(cookie, ann)
     story, _ = await aside(asking, ann)
     transcript = Transcript()
@@ -33,7 +33,7 @@ async def test_what_happens_is_told_as_it_happens(ann: User) -> None:
 
 
 async def until(socket: Listener, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-    """The events up to the first that is wanted."""
+    """Return the events up to the first matching one."""
     told = [await socket.event()]
     while not wanted(told[-1]):
         told.append(await socket.event())
@@ -41,7 +41,7 @@ async def until(socket: Listener, wanted: Callable[[dict[str, Any]], bool]) -> l
 
 
 def read_when(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], after: Callable[[], object]) -> None:
-    """Drafts are next read between what these do, which others do meanwhile."""
+    """Let these run, in another thread, before drafts are read the next time."""
     original = Growth.read
 
     def overtaken(growth: Growth, conversations: Collection[int]) -> Any:
@@ -55,13 +55,13 @@ def read_when(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], aft
 
 
 def grows(story: Story, path: str, text: str) -> None:
-    """A worker wrote so much of a draft."""
+    """A worker writes so much of a draft."""
     written = {"attempt": 1, "fence": 1, "text": text, "size": len(text)}
     Draft.objects.update_or_create(conversation=story.conversation, prompt=story.prompt, path=path, defaults=written)
 
 
 async def test_text_never_follows_the_output_that_has_the_whole(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where that is recorded when the text has been read; and the text of the next round comes."""
+    """Even if the record was committed after the text was read; and the text of the next round arrives."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     await aside(grows, story, "1", "I look ")
@@ -87,7 +87,7 @@ async def test_text_never_follows_the_output_that_has_the_whole(ann: User, monke
 async def test_text_never_comes_before_what_it_follows(
     ann: User, monkeypatch: pytest.MonkeyPatch, catching_up: bool
 ) -> None:
-    """What a command says is told after its start, also where both are recorded when the steps have been read."""
+    """A command's output is sent after its start, even if both were committed after the steps were read."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     call = story.call("shell.run", command="ls")

@@ -1,4 +1,4 @@
-"""How a client passes from what it reads to what it is told: nothing is lost between, whoever else comes and goes."""
+"""From catching up to live messages: a client loses nothing in between, whoever else comes and goes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from conversations.push import access, feed, hub, list_state, share, tailer, top
 from conversations.push.access import Pass
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
-from conversations.push.list_state import ListedConversation, ListStanding
+from conversations.push.list_state import ListedConversation, ListState
 from conversations.push.tailer import Tailer
-from conversations.push.topics import Events, Look, Moved, PersonalApprovals
+from conversations.push.topics import ApprovalsTopic, ChangedConversation, EventsTopic, Look
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     Transcript,
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Client:
-    """A client whose reading is in the test's hands."""
+    """A client whose reads are controlled by the test."""
 
     def __init__(self, fed: Feed[Any, Any], channel: str) -> None:
         self.feed, self._channel = fed, channel
@@ -56,12 +56,12 @@ class Client:
         self.opening = fed.open()
 
     async def takes(self, frames: AsyncIterator[Any]) -> None:
-        """Read all of these."""
+        """Read all of these frames."""
         async for frame in frames:
             self.had.append(frame)
 
     async def listens(self, until: Callable[[], bool]) -> None:
-        """Take messages until this is so."""
+        """Take messages until the condition holds."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not until():
                 message = await self.feed.hub.layer.receive(self._channel)
@@ -69,18 +69,18 @@ class Client:
 
     @property
     def seqs(self) -> list[int]:
-        """The steps of the events that it has had."""
+        """The steps of the events that it has received."""
         return [told.seq for told in self.had]
 
     def has(self, text: str) -> bool:
-        """Whether the newest of what it has had has this in it."""
+        """Whether the newest frame contains this text."""
         return bool(self.had) and text in text_of(self.had[-1])
 
 
 @asynccontextmanager
 async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) -> AsyncIterator[Client]:
-    """A client that has come and has read nothing yet."""
-    channel = await Hub.here().layer.new_channel()
+    """A client that has connected but read nothing yet."""
+    channel = await Hub.current().layer.new_channel()
     listener = Listener(Pass(person.pk), channel, lambda code: None)
     entered = Hub.enter(listener)
     try:
@@ -94,7 +94,7 @@ async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) ->
 
 @pytest.mark.parametrize("after", [0, 2])
 async def test_a_slow_client_loses_nothing_to_one_that_comes_later(ann: User, after: int) -> None:
-    """It has read and sits at its first event; another begins the topic two steps further on (I9)."""
+    """It has read and is at its first event; another client begins the topic two steps later (I9)."""
     story = await aside(Story, ann)
     async with (
         client(EventFeed, ann, story.conversation.pk, 0) as slow,
@@ -116,7 +116,7 @@ async def test_a_slow_client_loses_nothing_to_one_that_comes_later(ann: User, af
 async def test_a_topic_that_another_began_while_one_read(
     ann: User, of: Callable[..., Feed[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Further on than what was read: the steps between are read as well, whoever gets their answer first."""
+    """Later than what was read: the steps between are read too, whichever client gets its answer first."""
     story = await aside(Story, ann)
     original = reader.read
     async with client(of, ann, story.conversation.pk, 0) as first:
@@ -137,14 +137,14 @@ async def test_a_topic_that_another_began_while_one_read(
 
 
 class Mute(watch.Watch):
-    """A watch that says nothing."""
+    """A watch that reports nothing."""
 
     def wait(self, seconds: float) -> None:
         time.sleep(0.05)
 
 
 async def test_what_was_done_while_a_page_was_read_is_told(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was read, and renamed before it is followed from there: the first look finds it, though nothing tells it."""
+    """Renamed after it was read and before the topic begins: the first update finds it without a notice."""
     monkeypatch.setattr(tailer, "open_watch", Mute)
     story = await aside(Story, ann)
     original = reader.read
@@ -162,7 +162,7 @@ async def test_what_was_done_while_a_page_was_read_is_told(ann: User, monkeypatc
 
 
 async def test_a_page_that_another_began_with_another_title(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two open it while it is renamed: who read the old title reads again, whoever was first to follow."""
+    """Two clients open it while it is renamed: the one with the old title reads again, whichever began the topic."""
     monkeypatch.setattr(tailer, "open_watch", Mute)
     story = await aside(Story, ann)
     original = reader.read
@@ -187,11 +187,11 @@ async def test_a_page_that_another_began_with_another_title(ann: User, monkeypat
 async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
     ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tailer looks for a page that goes meanwhile; the next page begins a topic of the same name."""
+    """The tailer reads for a page that leaves meanwhile; the next page begins a topic of the same name."""
     story = await aside(Story, ann)
-    looking, go, original = threading.Event(), threading.Event(), Events.look
+    looking, go, original = threading.Event(), threading.Event(), EventsTopic.look
 
-    def slow(topic: Events, look: Look) -> Any:
+    def slow(topic: EventsTopic, look: Look) -> Any:
         if body := original(topic, look):
             looking.set()
             go.wait(PATIENCE_SECONDS)
@@ -200,10 +200,10 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
     async with client(ListFeed, ann):  # another page is open: the tailer stays
         async with client(EventFeed, ann, story.conversation.pk, 0) as goes:
             await goes.takes(goes.opening)
-            monkeypatch.setattr(Events, "look", slow)
+            monkeypatch.setattr(EventsTopic, "look", slow)
             await aside(story.ends)
             assert await asyncio.to_thread(looking.wait, PATIENCE_SECONDS)
-            monkeypatch.setattr(Events, "look", original)
+            monkeypatch.setattr(EventsTopic, "look", original)
         async with client(EventFeed, ann, story.conversation.pk, 0) as comes:
             await comes.takes(comes.opening)
             go.set()
@@ -216,22 +216,22 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
 
 
 def moved_of(conversation: int, owner: User) -> Look:
-    """A look that found steps in one conversation."""
-    moved = Moved(owner.pk, 9, drafted=False, listed=ListedConversation("", None, 0))
+    """A look with new steps in one conversation."""
+    moved = ChangedConversation(owner.pk, 9, drafted=False, listed=ListedConversation("", None, 0))
     return Look({conversation: moved}, frozenset({conversation}))
 
 
 async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
     ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A window is opened while something is so that passes before anybody looks."""
+    """A window is opened while something is true that has passed at the next update."""
     said = ["before"]
-    standing = ListStanding("", (0, False))
-    monkeypatch.setattr(topics, "list_now", lambda person: (standing, said[0]))
-    monkeypatch.setattr(feed, "list_now", lambda person: (standing, said[0]))
-    topic, moved = topics.PersonalList(ann.pk), moved_of(1, ann)
+    standing = ListState("", (0, False))
+    monkeypatch.setattr(topics, "read_list", lambda person: (standing, said[0]))
+    monkeypatch.setattr(feed, "read_list", lambda person: (standing, said[0]))
+    topic, moved = topics.ListTopic(ann.pk), moved_of(1, ann)
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
-    monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
+    monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
     async with client(ListFeed, ann) as window:
         await window.takes(window.opening)
         topic = window.feed._topic
@@ -246,26 +246,26 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
 
 
 async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The switch was turned, and the list fails: once, until who follows has read for themselves."""
+    """The switch was turned and reading the list fails once: then nothing is known until a follower has caught up."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
-    topic, turned = topics.PersonalList(ann.pk), Look({}, notices=(1, False))
-    topic.begun_at(ListStanding("", (0, False)))
-    monkeypatch.setattr(topics, "list_now", lambda person: 1 / 0)
+    topic, turned = topics.ListTopic(ann.pk), Look({}, notices=(1, False))
+    topic.begin_with(ListState("", (0, False)))
+    monkeypatch.setattr(topics, "read_list", lambda person: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         topic.look(turned)
     assert topic.look(turned) is None
-    topic.begun_at(ListStanding("", (0, False)))
-    monkeypatch.setattr(topics, "list_now", lambda person: (ListStanding("", (1, False)), "stopped"))
+    topic.begin_with(ListState("", (0, False)))
+    monkeypatch.setattr(topics, "read_list", lambda person: (ListState("", (1, False)), "stopped"))
     assert topic.look(turned) == {"html": "stopped"}
     assert topic.look(turned) is None
 
 
 def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it was full for a moment only: else a strip would stay that nobody takes away."""
+    """Even if it was full only for a moment: otherwise the notice would never be removed."""
     moment = iter([False, True])
     monkeypatch.setattr(list_state, "is_short", lambda: next(moment))
     monkeypatch.setattr("conversations.pages.chat.live.is_short", lambda: next(moment))
-    standing, html = topics.list_now(ann.pk)
+    standing, html = topics.read_list(ann.pk)
     assert not standing.notices[1]
     assert "disk is full" not in html
 
@@ -273,25 +273,25 @@ def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatc
 def test_what_all_must_know_is_read_once_for_all_people(
     ann: User, bob: User, kim: User, django_assert_num_queries: Any
 ) -> None:
-    """However many follow their lists: that, and how the conversations of all stand; and between two looks, nothing."""
+    """For any number of lists: one query each for notices and digests; and none if nothing changed."""
     tailer = Tailer(lambda group, number, body: None)
-    lists = [topics.PersonalList(person.pk) for person in (ann, bob, kim)]
+    lists = [topics.ListTopic(person.pk) for person in (ann, bob, kim)]
     for each in lists:
-        each.begun_at(ListStanding("", (0, False)))
+        each.begin_with(ListState("", (0, False)))
     with django_assert_num_queries(2):
-        look = tailer._looked([*lists], watch.ChangeNotice(everything=True), frozenset())
+        look = tailer._read([*lists], watch.ChangeNotice(everything=True), frozenset())
         assert [each.look(look) for each in lists] == [None] * len(lists)
     with django_assert_num_queries(0):
-        look = tailer._looked([*lists], watch.ChangeNotice(), frozenset())
+        look = tailer._read([*lists], watch.ChangeNotice(), frozenset())
         assert [each.look(look) for each in lists] == [None] * len(lists)
 
 
 async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
     kim: User, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same for people who decide: how many wait is right again, for all of them."""
+    """The same for people who decide: the number of waiting approvals is right again for all of them."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
-    monkeypatch.setattr(Tailer, "_show", lambda tailer, topic, look: None)
+    monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
     async with client(ApprovalsFeed, kim) as window:
         await window.takes(window.opening)
         topic = window.feed._topic
@@ -309,10 +309,10 @@ async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
 def test_approvals_are_read_of_the_conversations_that_moved(
     kim: User, ann: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    """Not all that wait on the whole site, and not for each step of a running turn."""
+    """Not everything that waits on the site, and not for each step of a running turn."""
     for _ in range(3):
         asking(ann)
-    topic = PersonalApprovals(kim.pk)
+    topic = ApprovalsTopic(kim.pk)
     topic.begin()
     told = topic.look(Look({}, everything=True))
     assert told
@@ -333,7 +333,7 @@ def test_approvals_are_read_of_the_conversations_that_moved(
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked often whether clients may still listen."""
+    """Access is checked again every few pulses."""
     monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
     monkeypatch.setattr(hub, "CHECK_PULSES", 1)
 
@@ -342,28 +342,28 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_one_failure_does_not_end_the_checks(
     ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever it is: those who may not listen are found by the next one (T-43)."""
+    """Whatever failed: the next check ends those who may not listen (T-43)."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
-    original, failed = access.lapsed, asyncio.Event()
+    original, failed = access.expired_passes, asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def fails_once(passes: Any) -> dict[Pass, int]:
-        monkeypatch.setattr(hub, "lapsed", original)
+        monkeypatch.setattr(hub, "expired_passes", original)
         loop.call_soon_threadsafe(failed.set)
         raise ValueError("once")
 
-    monkeypatch.setattr(hub, "lapsed", fails_once)
+    monkeypatch.setattr(hub, "expired_passes", fails_once)
     async with following(story.conversation.pk, session) as socket:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await failed.wait()
         await aside(User.objects.filter(pk=ann.pk).update, is_active=False)
         assert await socket.closed() == 4401
-    assert "was not checked" in caplog.text
+    assert "checking who may listen failed" in caplog.text
 
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Somebody writes to the database meanwhile, for long."""
+    """Another connection writes to the database for a long time."""
     with closing(sqlite3.connect(connections["default"].settings_dict["NAME"], isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -373,7 +373,7 @@ def locked() -> Iterator[None]:
     connections["default"].vendor != "sqlite", reason="only SQLite has one lock for all that is written"
 )
 async def test_nobody_waits_for_what_is_noted_down(ann: User) -> None:
-    """While another process writes, clients are let in by session and by key; what they did is noted down after it."""
+    """While another process writes, clients are admitted by session and key; what they did is written afterwards."""
     story, session, key = await aside(Story, ann), await aside(cookie, ann), await aside(key_for, ann)
     address = f"/ws/conversations/{story.conversation.pk}/?format=json"
     async with opened("/ws/me/", session) as (page, _):
@@ -397,7 +397,7 @@ async def test_nobody_waits_for_what_is_noted_down(ann: User) -> None:
 
 
 async def test_a_person_has_no_more_than_their_share(ann: User, bob: User, settings: Any) -> None:
-    """Of sockets and streams together; who closes one has room again, and others have theirs."""
+    """Of sockets and streams together; closing one makes room, and other users have their own limit."""
     settings.AGENTSITE_STREAMS = 2
     story, session, key = await aside(Story, ann), await aside(cookie, ann), await aside(key_for, ann)
     address = f"/api/conversations/{story.conversation.pk}/events/"
@@ -416,12 +416,12 @@ async def test_a_person_has_no_more_than_their_share(ann: User, bob: User, setti
 
 
 async def asked(address: str, key: str) -> Any:
-    """The answer to a program."""
+    """Return the answer to a program."""
     return await AsyncClient().get(address, headers={"Authorization": f"Bearer {key}"})
 
 
 async def test_streams_are_requests_like_others(ann: User, settings: Any) -> None:
-    """They are counted with them, and so are those of nobody."""
+    """They count against the limit like others, and so do requests without a user."""
     settings.AGENTSITE_API_REQUESTS = 3
     cache.clear()
     story, key = await aside(Story, ann), await aside(key_for, ann)
@@ -446,7 +446,7 @@ async def test_all_pages_of_a_person_refresh_no_more_often_than_one(ann: User, m
 
 
 async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
-    """However many conversations were followed, the tailer remembers those that are."""
+    """However many conversations were followed, the tailer remembers only the current ones."""
     async with client(ListFeed, ann) as window:
         tailer = window.feed.hub.tailer
         for _ in range(3):
@@ -462,7 +462,7 @@ async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
 
 
 async def test_an_open_stream_holds_no_thread(ann: User) -> None:
-    """Django keeps one for each request to its end, and that of a stream is far (T-42)."""
+    """Django keeps one for each request until it ends, and a stream may last for hours (T-42)."""
     story, key = await aside(Story, ann), await aside(key_for, ann)
     async with AsyncExitStack() as stack:
         threads = threading.active_count()
@@ -474,7 +474,7 @@ async def test_an_open_stream_holds_no_thread(ann: User) -> None:
 
 @asynccontextmanager
 async def served(address: str, key: str) -> AsyncIterator[Any]:
-    """A stream from the site as a server runs it; what is awaited is its first event."""
+    """Open a stream as a server would, and wait for its first event."""
     scope = {
         "type": "http", "method": "GET", "path": address, "raw_path": address.encode(), "query_string": b"",
         "headers": [(b"host", b"testserver"), (b"authorization", f"Bearer {key}".encode())],
@@ -497,7 +497,7 @@ async def served(address: str, key: str) -> AsyncIterator[Any]:
 
 @pytest.mark.postgres
 def test_a_watch_that_hears_nothing_looks_at_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a pooler that hands the connection on, nobody hears a notification."""
+    """Behind a pooler that hands the connection on, no notification arrives."""
     monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
     monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
     with closing(watch.open_watch()) as deaf:
@@ -509,7 +509,7 @@ def test_a_watch_that_hears_nothing_looks_at_everything(monkeypatch: pytest.Monk
 
 @pytest.mark.postgres
 async def test_pages_move_behind_a_pooler(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what is looked at now and then: a conversation, and the list of a person who follows none."""
+    """The periodic read finds it: in a conversation, and in the list of a user who follows none."""
     monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
     monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
     story, session = await aside(Story, ann), await aside(cookie, ann)

@@ -1,4 +1,4 @@
-"""What no step says, where nobody is told of it either: open pages show it with the next look at everything."""
+"""Changes without steps whose notification is lost: open pages show them with the next periodic read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft
 from conversations.prompts.listing import archive, put_back, rename, saw
 from conversations.push import tailer, topics
-from conversations.push.list_state import ListStanding, listed_now
+from conversations.push.list_state import ListState, current_listing
 from conversations.push.tailer import Tailer
-from conversations.push.topics import Look, PageTopic, PersonalApprovals, PersonalList
+from conversations.push.topics import ApprovalsTopic, ListTopic, Look, PageTopic
 from conversations.push.watch import ChangeNotice, Watch
 from tests.conversations.listening import Listener, aside, cookie, opened
 from tests.conversations.support import Story, asking, says
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Deaf(Watch):
-    """Hears of nothing, as behind a pooler that hands connections on, and looks at everything all the time."""
+    """Receives no notifications, as behind a pooler, and reads everything all the time."""
 
     def wait(self, seconds: float) -> ChangeNotice:
         time.sleep(0.05)
@@ -40,7 +40,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spoken(owner: User, *words: str) -> Story:
-    """Turns that have ended, in each of which the model said this."""
+    """Return completed turns in each of which the model said this."""
     story = Story(owner)
     for said in words:
         story = Story(owner, conversation=story.conversation) if said != words[0] else story
@@ -51,7 +51,7 @@ def spoken(owner: User, *words: str) -> Story:
 
 
 async def shows(socket: Listener, *wanted: str, lacks: str = "") -> str:
-    """The first frame that has all of these in it, and not the other."""
+    """Return the first frame with all of these and without the other."""
     html = await socket.text()
     while not all(text in html for text in wanted) or (lacks and lacks in html):
         html = await socket.text()
@@ -60,7 +60,7 @@ async def shows(socket: Listener, *wanted: str, lacks: str = "") -> str:
 
 @pytest.mark.usefixtures("deaf")
 async def test_a_page_shows_what_was_redacted_though_nobody_told_it(ann: User) -> None:
-    """Each turn of which something was taken out, once, however often everything is looked at."""
+    """Each turn with a redacted step is sent once, however often everything is read."""
     story, session = await aside(spoken, ann, "It is swordfish.", "It was tiddlywinks."), await aside(cookie, ann)
     async with opened(f"/ws/conversations/{story.conversation.pk}/?after=1", session) as (socket, _):
         await shows(socket, "swordfish", "tiddlywinks")
@@ -77,7 +77,7 @@ async def test_a_page_shows_what_was_redacted_though_nobody_told_it(ann: User) -
 
 @pytest.mark.usefixtures("deaf")
 async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: User) -> None:
-    """That it was renamed, to a title as long too, put away and back, and seen: in the list and on its page."""
+    """Renamed (to a title of the same length), archived and unarchived, and seen: in the list and on the page."""
     story, session = await aside(spoken, ann, "It is done."), await aside(cookie, ann)
     await aside(presence.record_presence, ann.pk)
     talk = story.conversation
@@ -101,11 +101,11 @@ async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: U
         assert await page.nothing()
 
 
-@pytest.mark.parametrize("at", ["_looked", "_show"])
+@pytest.mark.parametrize("at", ["_read", "_update"])
 async def test_a_look_that_failed_loses_nothing_of_what_was_done(
     ann: User, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """The database did not answer when it was told: before anything was read, and when it came to be shown."""
+    """The database failed when it was notified: before anything was read, or when it was about to be sent."""
     story, session = await aside(spoken, ann, "It is swordfish."), await aside(cookie, ann)
     original: Callable[..., Any] = getattr(Tailer, at)
     failed: list[object] = []
@@ -130,7 +130,7 @@ async def test_a_look_that_failed_loses_nothing_of_what_was_done(
 
 
 async def test_what_was_erased_waits_for_nobody_who_decides(ann: User, kim: User) -> None:
-    """Who decides for others is told at once that it is gone, though nothing is recorded any more."""
+    """A user who decides for others is told at once that it is gone, though nothing is recorded any more."""
     await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
     story, output = await aside(asking, ann)
     async with opened("/ws/approvals/", await aside(cookie, kim)) as (socket, _):
@@ -144,10 +144,10 @@ async def test_what_was_erased_waits_for_nobody_who_decides(ann: User, kim: User
 def test_what_was_erased_is_found_by_people_who_decide(
     ann: User, kim: User, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    """By a look that was told of it; and where no look says more than that time has passed."""
+    """By a look that was notified, and if only time has passed."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     story, output = asking(ann)
-    topic = PersonalApprovals(kim.pk)
+    topic = ApprovalsTopic(kim.pk)
     topic.begin()
     assert topic.look(Look({}, everything=True))
     relisted = frozenset({(story.conversation.pk, ann.pk)})
@@ -160,25 +160,25 @@ def test_what_was_erased_is_found_by_people_who_decide(
 
 
 def test_everything_is_looked_at_by_few_queries(ann: User, bob: User, django_assert_num_queries: Any) -> None:
-    """However many pages and lists are followed: one for all pages, and for all lists what all must know and one."""
+    """For any number of pages and lists: one query for all pages; for all lists, the notices and one more."""
     tailing = Tailer(lambda group, number, body: None)
     talks = [spoken(owner, "It is done.").conversation for owner in (ann, ann, bob)]
-    pages, lists = [PageTopic(talk.pk) for talk in talks], [PersonalList(owner.pk) for owner in (ann, bob)]
+    pages, lists = [PageTopic(talk.pk) for talk in talks], [ListTopic(owner.pk) for owner in (ann, bob)]
     for page, talk in zip(pages, talks, strict=True):
-        assert page.begun_at(listed_now(talk.pk))
+        assert page.begin_with(current_listing(talk.pk))
         page.begin(Conversation.objects.get(pk=talk.pk).seq)
-    first = tailing._looked([*pages, *lists], ChangeNotice(everything=True), frozenset())
+    first = tailing._read([*pages, *lists], ChangeNotice(everything=True), frozenset())
     for each in lists:
-        each.begun_at(ListStanding(first.owned[each.person], (0, False)))
+        each.begin_with(ListState(first.owned[each.person], (0, False)))
     with django_assert_num_queries(3):
-        look = tailing._looked([*pages, *lists], ChangeNotice(everything=True), frozenset())
+        look = tailing._read([*pages, *lists], ChangeNotice(everything=True), frozenset())
         assert [each.look(look) for each in [*pages, *lists]] == [None] * 5
     running = Story(ann, conversation=talks[0])
-    pages[0].look(tailing._looked([*pages], ChangeNotice(everything=True), frozenset()))
+    pages[0].look(tailing._read([*pages], ChangeNotice(everything=True), frozenset()))
     draft = {"conversation": talks[0], "prompt": running.prompt, "path": "1", "attempt": 1, "fence": 1}
     running.asks_model()
     Draft.objects.create(**draft, text="Half of it", size=10)
-    told = [each.look(tailing._looked([*pages], ChangeNotice(everything=True), frozenset())) for each in pages]
+    told = [each.look(tailing._read([*pages], ChangeNotice(everything=True), frozenset())) for each in pages]
     assert told[0]
     assert "Half of it" in told[0]["html"]
     assert told[1:] == [None, None]

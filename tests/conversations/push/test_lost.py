@@ -1,4 +1,4 @@
-"""Whatever becomes of sockets and messages, a client ends with what the server has (I9)."""
+"""Whatever happens to sockets and messages, a client ends with what the server has (I9)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 
 from conversations.prompts.start import start_conversation
 from conversations.push import hub
-from conversations.push.telling import Telling
+from conversations.push.event_reader import EventReader
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     Transcript,
@@ -35,22 +35,22 @@ CUTS = 1000
 
 
 def all_told(conversation: int) -> list[tuple[int, str]]:
-    """Every event of a conversation, from its beginning."""
-    telling, told = Telling(conversation, 0), []
+    """Return every event of a conversation."""
+    telling, told = EventReader(conversation, 0), []
     while new := telling.read():
         told += [(event.seq, event.type) for event in new]
     return told
 
 
 async def expect_whole(transcript: Transcript, owner: User, conversation: int, prompts: list[int]) -> None:
-    """The client has each event once and in order, the prompts of the API, and no text that is still on its way."""
+    """The client has each event once and in order, the prompts of the API, and no unfinished text."""
     assert transcript.told == await aside(all_told, conversation)
     assert transcript.drafts == {}
     assert [transcript.prompt(prompt) for prompt in prompts] == await aside(as_the_api_says, owner, *prompts)
 
 
 async def test_a_socket_that_is_cut_a_thousand_times(ann: User) -> None:
-    """At random places of turns that go on meanwhile: no gap, no duplicate (T-39, I9)."""
+    """Disconnected at random points of running turns: no gap, no duplicate (T-39, I9)."""
     session, chance = await aside(cookie, ann), random.Random(39)
     conversation = await aside(start_conversation, ann)
     transcript, behind = Transcript(), threading.Semaphore(40)
@@ -74,13 +74,13 @@ async def test_a_socket_that_is_cut_a_thousand_times(ann: User) -> None:
 
 
 class Lossy(InMemoryChannelLayer):  # type: ignore[misc]
-    """A layer that loses 30 % of its messages, doubles 10 %, and lets some overtake others."""
+    """A channel layer that loses 30 % of its messages, repeats 10 %, and reorders some."""
 
     chance = random.Random(38)
     counts: dict[str, int] = {}
 
     async def send(self, channel: str, message: dict[str, Any]) -> None:
-        """Hand a message on, or not."""
+        """Send a message, or lose it."""
         dice = self.chance.random()
         fate = "lost" if dice < 0.3 else "doubled" if dice < 0.4 else "late" if dice < 0.5 else "sent"
         self.counts[fate] = self.counts.get(fate, 0) + 1
@@ -94,7 +94,7 @@ class Lossy(InMemoryChannelLayer):  # type: ignore[misc]
 
 @pytest.fixture
 def lossy(settings: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """The layer loses messages. What became of how many."""
+    """Install a lossy channel layer. Returns how many messages it lost, repeated or delayed."""
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": f"{__name__}.Lossy"}}
     monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
     Lossy.counts = {}
@@ -106,7 +106,7 @@ def has_lost_enough(fates: dict[str, int]) -> bool:
 
 
 async def test_messages_that_are_lost_doubled_and_late(ann: User, lossy: dict[str, int]) -> None:
-    """The socket's client ends with the server's transcript (T-38, I9)."""
+    """The socket's client ends with the server's events (T-38, I9)."""
     session = await aside(cookie, ann)
     conversation = await aside(start_conversation, ann)
     transcript = Transcript()
@@ -118,7 +118,7 @@ async def test_messages_that_are_lost_doubled_and_late(ann: User, lossy: dict[st
 
 
 async def test_a_stream_over_a_layer_that_loses(ann: User, lossy: dict[str, int]) -> None:
-    """The same for server-sent events, cut again and again: `Last-Event-ID` is all that the client keeps (T-38, I9)."""
+    """The same for server-sent events, disconnected repeatedly: the client keeps only `Last-Event-ID` (T-38, I9)."""
     key, chance = await aside(key_for, ann), random.Random(38)
     conversation = await aside(start_conversation, ann)
     transcript = Transcript()
@@ -135,7 +135,7 @@ def has_had(transcript: Transcript, events: int) -> bool:
 
 
 async def listen_to_stream(transcript: Transcript, conversation: int, key: str, enough: Callable[[], bool]) -> None:
-    """Take events from where the client stands, until it has enough."""
+    """Take events from where the client is, until it has enough."""
     last = {"Last-Event-ID": str(transcript.at)}
     async with streamed(f"/api/conversations/{conversation}/events/", key, **last) as stream:
         async for event in stream.events():

@@ -1,4 +1,4 @@
-"""What open pages get: HTML of one conversation, a person's list, approvals."""
+"""What open pages receive: HTML of one conversation, a user's list, approvals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def html_with(socket: Listener, *wanted: str) -> str:
-    """The first frame that has all of these in it."""
+    """Return the first frame that contains all of these."""
     html = await socket.text()
     while not all(text in html for text in wanted):
         html = await socket.text()
@@ -37,12 +37,12 @@ async def html_with(socket: Listener, *wanted: str) -> str:
 
 
 def seq_of(conversation: Conversation) -> int:
-    """Its last step."""
+    """Return the last step of the conversation."""
     return Conversation.objects.get(pk=conversation.pk).seq
 
 
 async def test_a_page_shows_what_happens(ann: User) -> None:
-    """A text while it streams, and the whole when it is recorded."""
+    """Text while it streams, and the whole text once it is recorded."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     async with opened(f"/ws/conversations/{story.conversation.pk}/?after=2", session) as (socket, _):
@@ -56,7 +56,7 @@ async def test_a_page_shows_what_happens(ann: User) -> None:
 
 
 async def test_a_page_that_comes_back_gets_what_it_lacks(ann: User) -> None:
-    """By the step it stands at; and all of it when it asks for that."""
+    """From the step that it is at; and everything if it asks for that."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     await aside(story.answers, says("While you were away."))
@@ -67,7 +67,7 @@ async def test_a_page_that_comes_back_gets_what_it_lacks(ann: User) -> None:
 
 
 async def test_the_list_moves_in_every_window(ann: User, bob: User) -> None:
-    """What one window starts, the list of another shows; nobody else's does."""
+    """A turn started in one window appears in the list of another, but not in other users' lists."""
     mine, other = await aside(cookie, ann), await aside(cookie, bob)
     async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
         assert "Look around." not in await stranger.text()
@@ -78,7 +78,7 @@ async def test_the_list_moves_in_every_window(ann: User, bob: User) -> None:
 
 
 async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User) -> None:
-    """No step says that it was renamed, put away or erased: the list and the page of it follow all the same."""
+    """No step records that it was renamed, archived or erased; the list and its page are updated all the same."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.ends)
     talk = story.conversation
@@ -99,7 +99,7 @@ async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User)
 
 
 async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> None:
-    """By the step it stands at. What a hidden page, a program or nonsense says marks nothing."""
+    """Up to the step that it is at. Messages of a hidden page, a program or nonsense mark nothing."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.ends)
     address = f"/ws/conversations/{story.conversation.pk}/"
@@ -124,7 +124,7 @@ async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> Non
 
 
 async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User, kim: User) -> None:
-    """Opened and decided, and how many wait; who decides only their own is told of no others."""
+    """Opened and decided gates, and how many wait; a user who decides only their own gets no others."""
     await aside(User.objects.filter(pk__in=[bob.pk, kim.pk]).update, is_staff=True)
     decides, looks = await aside(cookie, kim), await aside(cookie, bob)
     async with opened("/ws/approvals/", decides) as (socket, _), opened("/ws/approvals/", looks) as (other, _):
@@ -143,7 +143,7 @@ async def test_staff_is_told_of_each_gate_that_it_is_shown(ann: User, bob: User,
 
 
 async def counts(socket: Listener, *, after_lists: bool = False) -> str:
-    """How many approvals wait, by the next frame, which says nothing else."""
+    """Return the number of waiting approvals from the next frame, which contains nothing else."""
     html = await socket.text()
     while after_lists and 'id="list"' in html:
         html = await socket.text()
@@ -180,7 +180,7 @@ async def test_how_many_approvals_wait_moves_on_every_page(ann: User, bob: User,
 
 
 async def test_how_many_approvals_wait_is_told_to_who_read_between(ann: User, kim: User) -> None:
-    """A list that is pushed for another reason has its own number: the next count is said after it, whatever it is."""
+    """A list that is pushed for another reason has the number too: the next count is sent after it in any case."""
     await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
     session = await aside(cookie, kim)
     async with opened("/ws/me/", session) as (page, _):
@@ -194,7 +194,7 @@ async def test_how_many_approvals_wait_is_told_to_who_read_between(ann: User, ki
 
 
 async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
-    """Then nobody is mailed; a page that is hidden says nothing of the kind."""
+    """In that case no e-mail is sent; a hidden page reports nothing of the kind."""
     session = await aside(cookie, ann)
     async with opened("/ws/me/", session) as (socket, _):
         await socket.says('{"looking": false}')
@@ -205,7 +205,7 @@ async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
 
 
 async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:
-    """Also of a turn that ended long ago, and though no step says so."""
+    """Also of a turn that ended long ago, though no step records it."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     await aside(story.answers, says("The password is swordfish."))
@@ -217,7 +217,7 @@ async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:
 
 
 async def test_a_page_that_was_away_shows_what_was_redacted_meanwhile(ann: User) -> None:
-    """It comes back with the last step there is, and gets the turn all the same."""
+    """The page comes back with the last step, and gets the turn all the same."""
     story, session = await aside(Story, ann), await aside(cookie, ann)
     await aside(story.asks_model)
     await aside(story.answers, says("The password is swordfish."))
@@ -229,7 +229,7 @@ async def test_a_page_that_was_away_shows_what_was_redacted_meanwhile(ann: User)
 
 
 async def test_every_page_tells_of_the_kill_switch_and_of_its_end(ann: User, bob: User) -> None:
-    """Of people with turns and without; nothing has to happen in their conversations."""
+    """For users with and without turns, though nothing happens in their conversations."""
     await aside(Story, ann)
     mine, other = await aside(cookie, ann), await aside(cookie, bob)
     async with opened("/ws/me/", mine) as (window, _), opened("/ws/me/", other) as (stranger, _):
@@ -247,7 +247,7 @@ async def test_every_page_tells_of_the_kill_switch_and_of_its_end(ann: User, bob
 
 
 async def test_every_page_tells_of_a_full_disk_and_of_its_end(ann: User, settings: Any, tmp_path: Path) -> None:
-    """No commit says either; whoever looks at a page meanwhile sees the strip come and go."""
+    """No commit reports it; a user with an open page sees the notice appear and disappear."""
     settings.AGENTSITE_DATA = tmp_path
     session = await aside(cookie, ann)
     async with opened("/ws/me/", session) as (window, _):

@@ -1,4 +1,4 @@
-"""Push in real processes: the web server and the worker apart, with no Redis, on the database of the test run."""
+"""Push in real processes: web server and worker are separate, without Redis, on the database of the test run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ print(story.conversation.pk)
 
 @contextmanager
 def own_database(name: str) -> Iterator[dict[str, str]]:
-    """The variables that name an empty database: a file of the data folder's, or one of the run's PostgreSQL server."""
+    """Return the environment for an empty database: a file in the data folder, or one of the PostgreSQL server."""
     if not POSTGRES.startswith("postgres"):
         yield {}
         return
@@ -71,7 +71,7 @@ def own_database(name: str) -> Iterator[dict[str, str]]:
 
 @dataclass
 class Site:
-    """A site that runs, and a key of its administrator's."""
+    """A running site, and an API key of its administrator."""
 
     folder: Path
     port: int
@@ -84,7 +84,7 @@ class Site:
         return False
 
     def api(self, address: str, body: dict[str, Any] | None = None) -> Any:
-        """What the API answers, to a POST where there is a body."""
+        """Return the answer of the API; a POST if there is a body."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/{address}")
         request.add_header("Authorization", f"Bearer {self.key}")
         request.add_header("Content-Type", "application/json")
@@ -93,7 +93,7 @@ class Site:
             return json.load(answer)
 
     def socket(self, conversation: int, after: int = 0) -> ClientConnection:
-        """A socket that gets the events of a conversation."""
+        """Open a socket for the events of a conversation."""
         return connect(
             f"ws://127.0.0.1:{self.port}/ws/conversations/{conversation}/?format=json&after={after}",
             additional_headers={"Authorization": f"Bearer {self.key}"},
@@ -101,19 +101,19 @@ class Site:
 
     @contextmanager
     def stream(self, address: str) -> Iterator[http.client.HTTPResponse]:
-        """A stream of events."""
+        """Open a stream of events."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as asked:
             asked.request("GET", f"/api/{address}", headers={"Authorization": f"Bearer {self.key}"})
             with asked.getresponse() as response:
                 yield response
 
     def web(self) -> int:
-        """The web server's process."""
+        """Return the process of the web server."""
         (pid,) = [pid for pid in processes_of(self.folder) if b"agentsite.web" in _command(pid)]
         return pid
 
     def fills(self) -> int:
-        """A conversation of 40 MB."""
+        """Create a conversation of 40 MB."""
         return int(
             run("-c", FILL, environment={**self.environment, "DJANGO_SETTINGS_MODULE": "agentsite.settings"}).stdout
         )
@@ -156,19 +156,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def told(prompt: dict[str, Any]) -> dict[str, Any]:
-    """Of a prompt, what events tell."""
+    """Return what the events say about a prompt."""
     return {name: prompt[name] for name in ("state", "stop_reason", "input", "outputs", "usage")}
 
 
 def lines(stream: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The events of a stream, until the server ends it."""
+    """Return the events of a stream, until the server ends it."""
     while line := stream.readline():
         if line.startswith(b"data: "):
             yield json.loads(line.removeprefix(b"data: "))
 
 
 def test_a_worker_s_turn_is_told_by_the_web_server(site: Site) -> None:
-    """Socket and stream rebuild what the API says, and saw the text stream: no Redis, no shared memory (I9)."""
+    """Socket and stream rebuild what the API returns, with streaming text: no Redis, no shared memory (I9)."""
     conversation = site.api("conversations/", {})["id"]
     by_socket, by_stream = Transcript(), Transcript()
     with site.socket(conversation) as socket:
@@ -184,7 +184,7 @@ def test_a_worker_s_turn_is_told_by_the_web_server(site: Site) -> None:
 
 
 def listen(socket: ClientConnection, transcript: Transcript, prompt: int) -> int:
-    """Take events to the prompt's end; how many of them were text on its way."""
+    """Take events to the prompt's end. Returns how many of them were streaming text."""
     deltas = 0
     while transcript.state(prompt) != "completed":
         event = json.loads(socket.recv(timeout=60))
@@ -194,7 +194,7 @@ def listen(socket: ClientConnection, transcript: Transcript, prompt: int) -> int
 
 
 def test_the_server_dies_while_clients_listen(site: Site) -> None:
-    """Killed in the middle of three turns; the client that comes back has all of it once (T-39)."""
+    """Killed during three turns; the client that reconnects has everything once (T-39)."""
     conversation, transcript = site.api("conversations/", {})["id"], Transcript()
     for _ in range(3):
         prompt = site.api(f"conversations/{conversation}/prompts/", {"input": "Run it."})["id"]
@@ -209,13 +209,13 @@ def test_the_server_dies_while_clients_listen(site: Site) -> None:
 
 
 def memory(pid: int) -> float:
-    """What a process holds, in MB."""
+    """Return the memory of a process in MB."""
     (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) / 1024
 
 
 def slowest(site: Site, requests: int) -> float:
-    """The longest that a page took of so many, in seconds."""
+    """Return the longest response time of several requests, in seconds."""
     longest = 0.0
     for _ in range(requests):
         began = time.monotonic()
@@ -225,7 +225,7 @@ def slowest(site: Site, requests: int) -> float:
 
 
 def test_clients_that_read_nothing(site: Site) -> None:
-    """20 streams of a conversation of 40 MB that nobody reads: 800 MB, were they kept; other pages answer (T-42)."""
+    """20 streams of 40 MB that nobody reads: buffered that would be 800 MB. Other pages answer (T-42)."""
     conversation = site.fills()
     before = memory(site.web())
     with ExitStack() as stack:
@@ -240,7 +240,7 @@ def test_clients_that_read_nothing(site: Site) -> None:
 
 @contextmanager
 def web_alone(folder: Path) -> Iterator[tuple[Site, subprocess.Popen[bytes]]]:
-    """A web server with no worker, and its process."""
+    """A web server without a worker, and its process."""
     with own_database("push_web") as database:
         port = free_port()
         environment = variables(
@@ -258,7 +258,7 @@ def web_alone(folder: Path) -> Iterator[tuple[Site, subprocess.Popen[bytes]]]:
 
 
 def test_silent_streams_keep_nothing_waiting(tmp_path: Path) -> None:
-    """20 streams on which nothing comes: other pages answer within 300 ms, and the server stops within 10 s (T-42)."""
+    """20 idle streams: other pages answer within 300 ms, and the server stops within 10 s (T-42)."""
     with web_alone(tmp_path) as (site, process), ExitStack() as stack:
         conversation = site.api("conversations/", {})["id"]
         for _ in range(SILENT):
@@ -273,7 +273,7 @@ def test_silent_streams_keep_nothing_waiting(tmp_path: Path) -> None:
 
 
 def taken(work: Callable[[], object]) -> float:
-    """How many seconds it takes."""
+    """Return how many seconds it takes."""
     began = time.monotonic()
     work()
     return time.monotonic() - began
@@ -302,7 +302,7 @@ def test_connections_stay_flat(tmp_path: Path) -> None:
 
 
 def connections_of(admin: psycopg.Connection[Any]) -> int:
-    """How many there are besides ours; fails for one that sits in a transaction."""
+    """Return the number of other connections; fails if one of them is in a transaction."""
     rows = admin.execute(
         "SELECT state, extract(epoch FROM now() - state_change) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid != pg_backend_pid()"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def test_a_stream_of_a_prompt_tells_all_of_it_and_ends(ann: User) -> None:
-    """Joined in the middle, it ends with the terminal event; the client has what the API says (S94)."""
+    """Joined in the middle, up to the terminal event; the client has what the API returns (S94)."""
     key = await aside(key_for, ann)
     story, _ = await aside(asking, ann)
     transcript = Transcript()
@@ -32,7 +32,7 @@ async def test_a_stream_of_a_prompt_tells_all_of_it_and_ends(ann: User) -> None:
 
 
 async def test_a_prompt_that_ended_is_told_at_once_and_its_stream_ends(ann: User) -> None:
-    """Who asks after the end gets all of it, and of another prompt nothing."""
+    """A client that connects after the end gets all of it, and nothing of another prompt."""
     key = await aside(key_for, ann)
     before = await aside(Story, ann)
     await aside(before.ends)
@@ -45,7 +45,7 @@ async def test_a_prompt_that_ended_is_told_at_once_and_its_stream_ends(ann: User
 
 @pytest.mark.parametrize("by", ["after", "Last-Event-ID", "both"])
 async def test_it_goes_on_where_the_client_stood(ann: User, by: str) -> None:
-    """`Last-Event-ID`, which a browser sends by itself, wins over the address that it was opened with."""
+    """`Last-Event-ID`, which a browser sends when it reconnects, takes precedence over the URL."""
     key = await aside(key_for, ann)
     story = await aside(Story, ann)
     await aside(story.ends)
@@ -65,7 +65,7 @@ async def test_who_has_the_end_is_told_not_to_come_back(ann: User) -> None:
 
 
 async def test_a_silent_stream_says_that_it_is_there(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comment now and then keeps proxies from closing it."""
+    """A regular comment keeps proxies from closing the stream."""
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.05)
     key = await aside(key_for, ann)
     story = await aside(Story, ann)
@@ -80,7 +80,7 @@ async def answer(address: str, method: str = "get", **headers: str) -> tuple[int
 
 
 async def test_it_refuses_in_the_words_of_the_api(ann: User, bob: User) -> None:
-    """Nobody, a key that is none, another's conversation, one that is not there, a number that is none, and POST."""
+    """Without a user, with a bad key, another's conversation, one that does not exist, a bad number, and POST."""
     story = await aside(Story, ann)
     mine, other = f"Bearer {await aside(key_for, ann)}", f"Bearer {await aside(key_for, bob)}"
     for address in (f"/api/conversations/{story.conversation.pk}/events/", f"/api/prompts/{story.prompt.pk}/events/"):

@@ -1,4 +1,4 @@
-"""A commit whose notification is lost (CP25): on PostgreSQL everything is looked at now and then."""
+"""A commit whose notification is lost (CP25): on PostgreSQL everything is read periodically."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Noticing what others commit: on SQLite by its counter, on PostgreSQL by notifications."""
+"""The watch notices commits of other processes: on SQLite by a counter, on PostgreSQL by notifications."""
 
 import os
 import subprocess
@@ -27,13 +27,13 @@ from tests.conversations.recorded import at_once, meddle, said, taken
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SOON = 5.0
-"""Seconds in which a change must come; it comes in some milliseconds, but the machine may be busy."""
+"""Seconds within which a change must be noticed. It takes milliseconds, but the machine may be busy."""
 MOMENT = 0.1
 
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """A watch that has said `everything`."""
+    """A watch that has reported `everything`."""
     opened = open_watch()
     assert opened.wait(SOON) == ChangeNotice(everything=True)
     yield opened
@@ -46,13 +46,13 @@ def prompt(ann: User) -> Prompt:
 
 
 def says(prompt: Prompt) -> None:
-    """Somebody appends a step."""
+    """Append a step."""
     with locked_turn(prompt.pk) as turn:
         turn.append([said()])
 
 
 def draws(held: Claim, text: str, size: int) -> None:
-    """A worker writes a piece of a draft."""
+    """Write a piece of a draft, like a worker."""
     store([DraftRow(held.prompt, "1", 1, held.fence, text, size)])
 
 
@@ -61,7 +61,7 @@ def of(*prompts: Prompt) -> ChangeNotice:
 
 
 def test_it_begins_with_everything(prompt: Prompt) -> None:
-    """What was committed before it is told by nobody: the caller looks for itself."""
+    """What was committed before is not reported: the caller reads it anyway."""
     opened = open_watch()
     assert opened.wait(0) == ChangeNotice(everything=True)
     assert opened.wait(0) is None
@@ -100,7 +100,7 @@ def test_nothing_is_missed_between_two_waits(ann: User, watch: Watch) -> None:
 
 
 def test_every_commit_of_many_writers_is_noticed(ann: User, watch: Watch) -> None:
-    """Ten connections write side by side while it waits and reads."""
+    """Ten connections write in parallel while it waits and reads."""
     prompts = [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(10)]
     written = threading.Event()
 
@@ -109,7 +109,7 @@ def test_every_commit_of_many_writers_is_noticed(ann: User, watch: Watch) -> Non
             says(prompt)
 
     def seen() -> dict[int, int]:
-        """The last step of each conversation, as it stood when the watch last told of it."""
+        """Return the last step of each conversation at the watch's last notice."""
         last: dict[int, int] = {}
         finished = False
         while not finished:
@@ -152,13 +152,13 @@ def test_a_draft_that_grows_begins_anew_or_goes_is_noticed(ann: User, prompt: Pr
 
 
 def test_what_is_no_step_and_no_draft_tells_nothing(prompt: Prompt, watch: Watch) -> None:
-    """Leases are renewed and beats are written all the time."""
+    """Leases are renewed and heartbeats are written all the time."""
     meddle("UPDATE conversations_prompt SET lease_until = lease_until")
     assert watch.wait(MOMENT) is None
 
 
 def test_what_stands_in_the_list_otherwise_is_noticed(ann: User, prompt: Prompt, watch: Watch) -> None:
-    """No step says so. It is told once, with whose it is."""
+    """No step records it. It is reported once, with its owner."""
     talk = prompt.conversation
     for change in (partial(rename, talk, "Other"), partial(archive, talk), partial(saw, talk.pk, 1)):
         Conversation.objects.update(seen_seq=0)
@@ -177,7 +177,7 @@ def test_what_is_rolled_back_tells_nothing(prompt: Prompt, watch: Watch) -> None
 
 
 def test_an_erased_conversation_does_no_harm(ann: User, prompt: Prompt, watch: Watch) -> None:
-    """Its steps had the highest numbers of all; the next ones are noticed all the same."""
+    """Its steps had the highest ids of all; later ones are noticed all the same."""
     held = taken(prompt)
     draws(held, "On its way.", 11)
     meddle("UPDATE conversations_prompt SET lease_until = 0")
@@ -202,7 +202,7 @@ erase(Conversation.objects.get(pk=sys.argv[2]), User.objects.get())
 
 
 def test_what_another_process_erased_is_noticed(ann: User, prompt: Prompt, watch: Watch) -> None:
-    """As `manage.py erase` does. Where nothing is left that could say whose it was, all is looked at."""
+    """As `manage.py erase` does. No row is left with the owner, so everything is read."""
     talk, name = prompt.conversation_id, str(connection.settings_dict["NAME"])
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "agentsite.settings"}
     command = [sys.executable, "-c", ERASES, name, str(talk)]

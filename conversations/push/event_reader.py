@@ -1,4 +1,4 @@
-"""The events of one conversation, made from its steps: the same whether told as they happen or caught up with."""
+"""Reading the events of a conversation from its steps. They are the same whether sent live or caught up with."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from conversations.models import Step as StepRow
 from conversations.usage.totals import NOTHING, of_prompts, spent_json
 
 AT_ONCE, CHARACTERS_AT_ONCE = 200, 500_000
-"""Steps read in one go, and about how much they may hold: others wait meanwhile, and slow clients hold what is read."""
+"""How many steps, and about how many characters, are read in one go: other clients wait, and slow ones buffer."""
 TERMINAL = frozenset({"prompt.completed", "prompt.failed", "prompt.cancelled"})
-"""The types of event of which each prompt has one, its last."""
+"""The types of the last event of a prompt."""
 
 Numbered = tuple[int, Step]
-"""A step and its prompt's id."""
+"""The id of a prompt, and one of its steps."""
 
 
 class SentEvent(NamedTuple):
-    """One event as it is sent. `last`: the last of its step; only that one carries the `id` to come back with."""
+    """An event as it is sent. `last`: the last event of its step; only that one carries the `id` to resume from."""
 
     seq: int
     last: bool
@@ -36,39 +36,38 @@ class SentEvent(NamedTuple):
     text: str
 
     def __deepcopy__(self, memo: object) -> SentEvent:
-        return self  # nothing in it changes: a channel layer copies what it hands on
+        return self  # it is immutable, and a channel layer copies what it sends
 
 
-class Telling:
-    """Tells a conversation's events from the step after `after` on, as far as they are recorded."""
+class EventReader:
+    """Reads the recorded events of a conversation that come after the step `after`."""
 
     def __init__(self, conversation: int, after: int) -> None:
         self.conversation, self.at = conversation, after
-        self.more = True  # whether more steps are there than were read
+        self.more = True  # whether there are more steps than were read
         self._folds: dict[int, EventFold] = {}
 
     def read(self, until: int | None = None) -> list[SentEvent]:
-        """The events of the next steps, at most AT_ONCE of them; `at` then stands at the last one read.
+        """Return the events of the next steps, at most AT_ONCE of them. `at` is then the last step that was read.
 
-        `until`: the last step that is told of, though there may be more. An event whose output has been erased
-        meanwhile is left out. Who stands after the last step, as a client may that comes from before a backup was
-        restored, is put at the present.
+        `until`: the last step to read, though there may be more. Events whose output was erased meanwhile are left out.
+        A client beyond the last step, e.g. from before a backup was restored, continues at the present.
         """
         rows = StepRow.objects.filter(conversation=self.conversation, seq__gt=self.at).order_by("seq")
         steps, more = _some(rows if until is None else rows.filter(seq__lte=until))
         try:
-            told = self._told(steps)
+            sent = self._read_events(steps)
         except BaseException:
             self._folds.clear()  # they may be ahead of `at`
             raise
         self.at = steps[-1][1].id if steps else min(self.at, _present(self.conversation))
         self.more = more
-        return told
+        return sent
 
-    def _told(self, steps: Sequence[Numbered]) -> list[SentEvent]:
+    def _read_events(self, steps: Sequence[Numbered]) -> list[SentEvent]:
         by_step = [self._events(prompt, step) for prompt, step in steps]
         details = _Details([event for events in by_step for event in events])
-        return [told for events in by_step for told in details.tell(events)]
+        return [sent for events in by_step for sent in details.tell(events)]
 
     def _events(self, prompt: int, step: Step) -> list[Event]:
         if prompt not in self._folds:
@@ -87,7 +86,7 @@ def _present(conversation: int) -> int:
 
 
 def _some(rows: QuerySet[StepRow]) -> tuple[list[Numbered], bool]:
-    """The first of these steps, as many as are read in one go, and whether there may be more."""
+    """Return the first of these steps, as many as are read in one go, and whether there may be more."""
     found: list[Numbered] = []
     characters = 0
     for prompt, step, size in _steps(rows[:AT_ONCE]):
@@ -99,14 +98,14 @@ def _some(rows: QuerySet[StepRow]) -> tuple[list[Numbered], bool]:
 
 
 def _steps(rows: QuerySet[StepRow]) -> Iterator[tuple[int, Step, int]]:
-    """Prompt, step, and how many characters it holds."""
+    """Yield prompt, step, and the number of characters in the step."""
     fields = rows.values_list("prompt_id", "actor", "type", "payload", "path", "seq", "time")
     for prompt, actor, type, payload, path, seq, at in fields.iterator(chunk_size=20):
         yield prompt, Step(actor, type, json.loads(payload), path, seq, at.isoformat()), len(payload)
 
 
 class _Details:
-    """What events tell beyond the steps: outputs' ids and files, what a turn used. Read once for many events."""
+    """What events say beyond their steps: ids and files of outputs, usage of a turn. Read once for many events."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         entries = {id(event): load_output(event.output) for event in events if hasattr(event, "output")}
@@ -116,11 +115,12 @@ class _Details:
         self._spent = of_prompts({event.prompt for event in events if event.type in TERMINAL})
 
     def tell(self, events: Sequence[Event]) -> list[SentEvent]:
-        """The events of one step."""
+        """Return the events of one step, ready to be sent."""
         known = [(event, self._public(event)) for event in events]
         shown = [(event, public) for event, public in known if public is not None]
         return [
-            _told(event, public, last=number == len(shown)) for number, (event, public) in enumerate(shown, start=1)
+            _sent_event(event, public, last=number == len(shown))
+            for number, (event, public) in enumerate(shown, start=1)
         ]
 
     def _public(self, event: Event) -> dict[str, JSON] | None:
@@ -136,7 +136,7 @@ class _Details:
 
 
 def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """The ids of the outputs that stand at these (prompt, position)."""
+    """Return the ids of the outputs at these places (prompt, position)."""
     positions: dict[int, set[int]] = {}
     for prompt, position in places:
         positions.setdefault(prompt, set()).add(position)
@@ -149,7 +149,7 @@ def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     return {(prompt, position): pk for prompt, position, pk in rows}
 
 
-def _told(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
+def _sent_event(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
     if last:
         public["id"] = event.seq
     return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))
