@@ -88,7 +88,7 @@ def test_the_same_form_again_gives_the_same_prompt(ann: User, prompts: str) -> N
         ({"files": [csv("big.csv", b"x" * (MB + 1))]}, "files", "big.csv is too large. A file can have up to 1 MB."),
         ({"files": [csv(f"{n}") for n in range(11)]}, "files", "You attached 11 files; a message can have 10."),
         ({"input": "Hi.", "files": "text"}, "files", "Send files here, not text."),
-        ({"input": "Hi.", "file": csv()}, "file", "There is no such file field."),
+        ({"input": "Hi.", "file": csv()}, "file", "There is no such field for files."),
         ({"input": "Hi.", "colour": "red"}, "colour", "There is no such field."),
         ({"input": ["Hi.", "Ho."]}, "input", "Send it once."),
         ({"input": "Hi.", "model": "best"}, "model", "normal"),
