@@ -1,46 +1,46 @@
-# Each target does all of its own set-up in .venv: with uv where it is installed, with plain pip otherwise.
-# A stamp beside the packages remembers which lock they came from, so that a second run starts at once.
+# Each target sets up .venv by itself: with uv if it is installed, otherwise with pip.
+# A stamp file beside the packages records that the lock was installed, so that the next run starts at once.
 
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 RUN := .venv/.run.stamp
 DEV := .venv/.dev.stamp
-# Where `make test-all` finds PostgreSQL; any server and user that may create databases will do.
+# The PostgreSQL server for `make test-all`: any server, with a user who may create databases.
 POSTGRES ?= postgres://postgres@127.0.0.1:5432/agentsite
 COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .PHONY: run test test-all lint lock
 
-run: $(RUN) ## Start the site: pages, worker and, without a model's key, the demo model.
+run: $(RUN) ## Start the site: web server, worker and, if no model is set up, the demo model.
 	@$(BIN)/python manage.py serve
 
-test: $(DEV) ## Run the tests that need no service, and say what was left out.
+test: $(DEV) ## Run the tests that need no services, and report what was left out.
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-test-all: $(DEV) ## Run the rest: PostgreSQL, the browser, crashes. A missing service is a failure.
+test-all: $(DEV) ## Run the other tests: PostgreSQL, browser, crashes. A missing service is a failure.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "browser and not crash" $(ARGS)
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m crash $(ARGS)
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
 		$(BIN)/python -m pytest -q -n auto tests/conversations tests/api -m "not (browser or crash)" $(ARGS)
 
-lint: $(DEV) ## Style, types, the direction of imports, migrations.
+lint: $(DEV) ## Check style, types, the direction of imports, and migrations.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 
-# One lock for Python 3.11 to 3.13: the same version everywhere, and Django's long-term release.
-lock: $(DEV) ## Make the locks anew, with the newest versions that pyproject.toml allows.
+# One lock for Python 3.11 to 3.13: the same versions everywhere, and Django's long-term support release.
+lock: $(DEV) ## Update the locks to the newest versions that pyproject.toml allows.
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
 	echo "django<5.3" | $(COMPILE) pyproject.toml --constraint - --output-file requirements.lock && \
 	$(COMPILE) pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 
 # $(1): the lock to install from.
 define install
-	@test -n "$(PYTHON)" || { echo "Agentsite needs Python 3.11 or newer: install one, or name it with PYTHON=..." >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "Agentsite needs Python 3.11 or newer: install it, or set PYTHON=... to its path." >&2; exit 2; }
 	@if command -v uv >/dev/null; then \
 		test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" .venv; \
 		uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1); \

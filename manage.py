@@ -8,7 +8,10 @@ from agentsite.errors import CannotStart
 
 
 def main() -> int:
-    """Run the command named in `sys.argv`; 2 and one sentence on stderr where the site cannot start as it is set up."""
+    """Run the command named in `sys.argv` and return the exit code.
+
+    If the site cannot start with these settings, one sentence on stderr says why, and the exit code is 2.
+    """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     from django.core.management import execute_from_command_line
 

@@ -1,7 +1,7 @@
-"""What extends a site: `from agents import tool, ToolCall, ToolError, Risk, Plugin, Round, Output, register_output`.
+"""The extension API: `from agents import tool, ToolCall, ToolError, Risk, Plugin, Round, Output, register_output`.
 
-Each name is imported when it is first asked for, so that a process that needs one module below this package, and Django
-while it loads its apps, do not pay for the others.
+Each name is imported on first use. A process that needs only one module of this package does not load the others, and
+neither does Django while it loads its apps.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
 
-_HOMES = {
+_MODULES = {
     "Output": ("agents.engine.outputs.kinds", "Output"),
     "Plugin": ("agents.engine.tools.plugin", "Plugin"),
     "Risk": ("agents.engine.tools.tool", "Risk"),
@@ -29,7 +29,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
+    module, attribute = _MODULES[name]
     return getattr(import_module(module), attribute)

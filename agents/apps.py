@@ -1,16 +1,16 @@
-"""The Django app of the capability side."""
+"""The Django app `agents`: what agents can do."""
 
 from django.apps import AppConfig
 
 
 class AgentsConfig(AppConfig):
-    """Tools, plugins, the models of language."""
+    """The app with the tools, the plugins and the model providers."""
 
     name = "agents"
     label = "agents"
 
     def ready(self) -> None:
-        """Register the checks and find every tool and plugin: where two share a name, the process does not start."""
+        """Register the checks and discover every tool and plugin. The process does not start if two share a name."""
         from agents import checks, discovery  # noqa: F401 - checks register themselves
 
         discovery.installed()

@@ -1,4 +1,4 @@
-"""What `manage.py check` says about the reach of commands that agents run."""
+"""System checks: how far the commands that agents run can reach. Django runs them with `manage.py check`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,29 +11,29 @@ from agents.plugins.shell import sandbox
 
 
 @register(Tags.security, deploy=True)
-def sandbox_works(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
-    """agents.W001: commands run with the rights of the worker."""
-    if sandbox.works():
+def check_sandbox(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
+    """Warn with agents.W001 if commands run without a sandbox, with the rights of the worker."""
+    if sandbox.is_available():
         return []
     return [
         Warning(
-            "Commands that agents run are not sandboxed: they have the worker's rights, its network and its files.",
-            hint="Install bubblewrap 0.8 or newer for the worker, and allow its user to make user namespaces.",
+            "Commands that agents run are not sandboxed: they have the worker's rights, network access and files.",
+            hint="Install bubblewrap 0.8 or newer for the worker, and allow its user to create user namespaces.",
             id="agents.W001",
         )
     ]
 
 
 @register(Tags.security)
-def data_is_out_of_sight(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
-    """agents.E001: database and key lie where every sandboxed command reads."""
+def check_data_folder(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
+    """Fail with agents.E001 if every sandboxed command could read the folder of the database and the secret key."""
     folder = getattr(settings, "AGENTSITE_DATA", None)
-    if folder is None or not sandbox.shows(Path(folder)):
+    if folder is None or not sandbox.exposes(Path(folder)):
         return []
     return [
         Error(
-            f"AGENTSITE_DATA is {folder}, among the programs that every sandboxed command can read.",
-            hint="Move it out of /usr, /bin, /sbin and /lib.",
+            f"AGENTSITE_DATA is {folder}, a folder that every sandboxed command can read.",
+            hint="Move it out of /usr, /bin, /sbin and /lib, where sandboxed commands find their programs.",
             id="agents.E001",
         )
     ]

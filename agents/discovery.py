@@ -1,6 +1,7 @@
-"""How tools and plugins are found, the way Django finds `admin.py`: by standing in a module of the right name.
+"""Discovery of tools and plugins, the way Django finds `admin.py`: by the name of the module that defines them.
 
-An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`; so are those that we ship.
+An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`. The ones that ship with Agentsite are
+found in the same way.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, wire_name
 
 NAMES = ("tools", "plugins", "plugin")
-"""The modules that are looked into, where a package has them."""
+"""The modules that are searched, in each package that has them."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Tools by name, and plugins in the order in which they prepare a round."""
+    """The discovered tools, sorted by name, and plugins, in the order in which they prepare a round."""
 
     tools: tuple[Tool, ...]
     plugins: tuple[type[Plugin], ...]
@@ -32,7 +33,10 @@ class Found:
 
 @cache
 def installed() -> Found:
-    """What the plugins we ship and the installed Django apps have. Raises RegistryError, see the functions below."""
+    """Return the tools and plugins of this site: the shipped ones and those of the installed Django apps.
+
+    Raises RegistryError, see the functions below.
+    """
     from django.apps import apps
 
     packages = [config.name for config in apps.get_app_configs()]
@@ -41,44 +45,45 @@ def installed() -> Found:
 
 
 def installed_tool(name: str) -> Tool | None:
-    """The installed tool of this name; None where there is none, or only a plugin offers it, round by round."""
+    """Return the installed tool of this name; None if there is none, or if only a plugin offers it, round by round."""
     return next((tool for tool in installed().tools if tool.name == name), None)
 
 
 def shipped_packages() -> list[str]:
-    """The packages of the plugins that we ship."""
+    """Return the names of the packages of plugins that ship with Agentsite."""
     return [found.name for found in pkgutil.iter_modules(shipped.__path__, f"{shipped.__name__}.") if found.ispkg]
 
 
 def modules_of(packages: Iterable[str], names: Iterable[str] = NAMES) -> Iterator[ModuleType]:
-    """The modules of these names in the packages that have them. Raises RegistryError naming one that is broken."""
+    """Yield the modules with these names, from each package that has them. Raises RegistryError naming a broken one."""
     for package in packages:
-        if not hasattr(_imported(package), "__path__"):
+        if not hasattr(_import(package), "__path__"):
             continue
         for name in names:
             if find_spec(f"{package}.{name}"):
-                yield _imported(f"{package}.{name}")
+                yield _import(f"{package}.{name}")
 
 
 def discover_tools(modules: Iterable[ModuleType]) -> list[Tool]:
-    """The tools at the top of these modules, by name.
+    """Return the tools at the top level of these modules, sorted by name.
 
-    Raises RegistryError naming both modules where two tools share a name, or the form of it that a model reads.
+    Raises RegistryError naming both modules if two tools share a name, or share the form of it that a model sees.
     """
     found: dict[str, tuple[Tool, str]] = {}
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, Tool):
                 tool, owner = found.setdefault(wire_name(value.name), (value, module.__name__))
-                if tool is not value:  # the same tool, imported elsewhere, is no second one
+                if tool is not value:  # the same tool, imported into another module, is not a second one
                     raise _clash("tool", (tool.name, owner), (value.name, module.__name__))
     return sorted((tool for tool, _ in found.values()), key=lambda tool: tool.name)
 
 
 def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
-    """The plugins that these modules define, by `order`, then by name. One with a leading underscore is only a base.
+    """Return the plugins that these modules define, sorted by `order`, then by name.
 
-    Raises RegistryError for a plugin without a name, and naming both modules where two share one.
+    A class whose name has a leading underscore is a base class and is left out. Raises RegistryError for a plugin
+    without a name, and naming both modules if two plugins share one.
     """
     found: dict[str, type[Plugin]] = {}
     for plugin in (plugin for module in modules for plugin in _plugins_of(module)):
@@ -91,21 +96,21 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
 
 
 def _plugins_of(module: ModuleType) -> Iterator[type[Plugin]]:
-    """The public plugins that `module` defines itself: what it imports belongs to another."""
+    """Yield the public plugins that `module` defines itself. Those that it imports belong to another module."""
     for value in vars(module).values():
         own = isinstance(value, type) and value.__module__ == module.__name__ and not value.__name__.startswith("_")
         if own and issubclass(value, Plugin):
             yield value
 
 
-def _imported(name: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
-    except Exception as error:  # whatever a module raises, its name must be said
+    except Exception as error:  # whatever a module raises, the message must name the module
         raise RegistryError(f"{name} cannot be imported: {error!r}") from error
 
 
 def _clash(what: str, first: tuple[str, str], second: tuple[str, str]) -> RegistryError:
-    """Each of the two as (name, module)."""
+    """Return the error about two tools or plugins with one name, each given as (name, module)."""
     named = " and ".join(f"{name!r} in {module}" for name, module in (first, second))
-    return RegistryError(f"two owners of one {what}: {named}")
+    return RegistryError(f"two {what}s share a name: {named}")

@@ -1,4 +1,4 @@
-"""What a site has for its agents, as `manage.py agents` prints it: tools, plugins, skills and the model."""
+"""The inventory of a site, as `manage.py agents` prints it: tools, plugins, skills and the model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.models import Skill
 from agents.skills import missing_tools
 
 OPENAI = "https://api.openai.com/v1"
-"""Where the SDK asks that the provider is made of, unless it is told another address."""
+"""The `openai` SDK's default address."""
 
 
-def registered() -> dict[str, Any]:
-    """All of it as plain values. Raises django.db.Error where the skills cannot be read."""
+def collect() -> dict[str, Any]:
+    """Return the whole inventory as plain values. Raises django.db.Error if the skills cannot be read."""
     skills = list(Skill.objects.all())
     found = discovery.installed()
     return {
@@ -39,10 +39,14 @@ def registered() -> dict[str, Any]:
 
 
 def model() -> dict[str, str]:
-    """Who answers: the API that is spoken, the server without its credentials, and a model's name for each tier."""
+    """Return which model answers: the API, the server without its credentials, and a model's name for each tier."""
     demo = not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL
     names = ("demo", "demo") if demo else (settings.AGENTSITE_MODEL_NORMAL, settings.AGENTSITE_MODEL_HIGH)
-    server = "the demo model that `manage.py serve` starts" if demo else _bare(settings.OPENAI_BASE_URL or OPENAI)
+    server = (
+        "the demo model that `manage.py serve` starts"
+        if demo
+        else _without_credentials(settings.OPENAI_BASE_URL or OPENAI)
+    )
     return {"api": settings.AGENTSITE_MODEL_API, "server": server, "normal": names[0], "high": names[1]}
 
 
@@ -59,12 +63,12 @@ def _tool(tool: Tool, skills: list[Skill]) -> dict[str, Any]:
 
 
 def _gate(tool: Tool) -> str:
-    """Whether a person is asked before it runs."""
+    """Return whether a person is asked before the tool runs."""
     if callable(tool.approval):
         return "by rule"
     return "yes" if tool.approval else "no"
 
 
-def _bare(address: str) -> str:
+def _without_credentials(address: str) -> str:
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Skill(models.Model):
-    """Knowledge that an agent takes up when it needs it: always described to it, told in full only while active."""
+    """A skill: knowledge for an agent. It always sees the description, and the full text while the skill is active."""
 
     name = models.SlugField(max_length=64, unique=True, help_text="What the agent asks for it by.")
     description = models.CharField(
@@ -27,7 +27,7 @@ class Skill(models.Model):
 
 
 class SystemPrompt(models.Model):
-    """What a model is told before all else, in place of the agent's own words."""
+    """A system prompt that replaces the agent's own."""
 
     name = models.CharField(max_length=100, unique=True)
     text = models.TextField()

@@ -1,4 +1,4 @@
-"""Every policy of the site by name: the agent, the model, and all tools."""
+"""The site's registry of policies, by name: the agent, the model, and all tools."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agents.providers.responses.protocol import Responses
 
 @cache
 def protocols() -> dict[str, Provider]:
-    """The site's model server in both ways that a model may ask for tools (R1), by an agent's word for them.
+    """Return the site's two providers, one for each way in which a model can ask for tools (R1).
 
-    `native` speaks the API's own tool calls, `json` has them written as text. They share connections: closing one
-    closes all.
+    `native` uses the API's own tool calls, `json` has them written as text. They share connections: closing one
+    closes both.
     """
     models = {"normal": settings.AGENTSITE_MODEL_NORMAL, "high": settings.AGENTSITE_MODEL_HIGH}
     if settings.AGENTSITE_MODEL_FALLBACK:
@@ -34,16 +34,16 @@ def protocols() -> dict[str, Provider]:
 
 
 def provider() -> Provider:
-    """The site's model server as the settings say, for agents that do not say."""
+    """Return the provider that the settings name, for agents that do not choose one."""
     return protocols()["json" if settings.AGENTSITE_MODEL_API == "json" else "native"]
 
 
 @cache
 def policies() -> PolicyRegistry:
-    """The registry that turns run with. Raises RegistryError where two share a name."""
+    """Return the registry that turns run with. Raises RegistryError if two policies share a name."""
     found = discovery.installed()
     registry = PolicyRegistry()
-    registry.register("agent", description="Answers, with tools and approvals.")(
+    registry.register("agent", description="Answers a message, with tools and approvals.")(
         agent(tools=lambda: found.tools, plugins=lambda: [plugin() for plugin in found.plugins])
     )
     registry.register("model", description="Asks the model once.")(model(provider(), protocols()))

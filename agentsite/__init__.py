@@ -1,1 +1,1 @@
-"""The Django project: settings, addresses, the web server's entry and `manage.py serve`. Nobody imports it."""
+"""The Django project: settings, URLs, the web server and `manage.py serve`. No other package imports it."""

@@ -1,7 +1,7 @@
-"""The site as an ASGI application: Django, with its static files in front, and beside it the sockets.
+"""The site as an ASGI application: Django with its static files, and the WebSockets.
 
-The files are served by the same process so that one command is enough; Daphne alone knows none. They are found where
-the apps keep them, with no collecting step, and DEBUG off as well as on.
+Static files are served by the same process so that one command is enough; Daphne does not serve them by itself. They
+are served from the apps' own folders, without `collectstatic`, whether DEBUG is on or off.
 """
 
 import os
@@ -15,18 +15,18 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 
 
 class StaticFiles(ASGIStaticFilesHandler):
-    """Static files that a browser asks for again each time and gets only where they changed."""
+    """Static files that a browser revalidates each time, and downloads only if they have changed."""
 
     def serve(self, request: HttpRequest) -> HttpResponse | FileResponse:
-        """The file, with the headers that Django's middleware would have set."""
+        """Return the file, with the headers that Django's middleware would have set."""
         response = super().serve(request)
-        response.headers["Cache-Control"] = "no-cache"  # their names carry no version
+        response.headers["Cache-Control"] = "no-cache"  # their names have no version
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
 
 pages = StaticFiles(get_asgi_application())
 
-from conversations.push.routing import sockets  # noqa: E402 - only now are Django's apps ready
+from conversations.push.routing import sockets  # noqa: E402 - Django's apps are ready only now
 
 application = ProtocolTypeRouter({"http": pages, "websocket": sockets})

@@ -1,4 +1,4 @@
-"""What every page knows of the site."""
+"""The template context of every page."""
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -8,8 +8,5 @@ from conversations.pages.theme import chosen
 
 
 def site(request: HttpRequest) -> dict[str, object]:
-    """What a page has to say of the site: `demo` that the demo model answers, `disk_full` that nothing can be stored.
-
-    `theme`: what was chosen in this browser.
-    """
+    """Return `demo` (the demo model answers), `disk_full` (nothing can be stored) and this browser's `theme`."""
     return {"demo": settings.DEMO, "disk_full": is_short(), "theme": chosen(request)}

@@ -1,7 +1,7 @@
-"""The data folder: database and key, files, workspaces, as three siblings that only their owner may enter.
+"""The data folder: database and key, files, and workspaces, in three folders that only their owner can enter.
 
-A workspace is where an agent's commands run. Because it stands beside the folder of database and key and never above
-or below it, no path that stays inside a workspace, nor its parent, reaches them.
+A workspace is where an agent's commands run. It is beside the folder of the database and the key, never above or below
+it. So no path inside a workspace, or inside its parent, reaches them.
 """
 
 import os
@@ -15,7 +15,7 @@ from agentsite.errors import CannotStart
 
 @dataclass(frozen=True)
 class DataFolder:
-    """Where each kind of data lies."""
+    """The folders of the site's data."""
 
     private: Path  # the SQLite database and the secret key
     files: Path  # what people upload and agents make
@@ -23,16 +23,16 @@ class DataFolder:
 
 
 def prepare(root: Path, workspaces: Path | None = None) -> DataFolder:
-    """Make the folders below `root`, each 0700; `workspaces` may lie elsewhere, but not within database and key.
+    """Create the folders below `root`, each with mode 0700. `workspaces` may be elsewhere, but not near the database.
 
-    A `root` or `workspaces` that somebody else made keeps its mode: it may be a mount, or hold other things.
-    Raises CannotStart where one cannot be made or written.
+    A `root` or `workspaces` that exists already keeps its mode: it may be a mount, or contain other things.
+    Raises CannotStart if one cannot be created or written, or if workspaces and database would contain one another.
     """
     folder = DataFolder(root / "data", root / "files", workspaces or root / "workspaces")
     if folder.workspaces.is_relative_to(folder.private) or folder.private.is_relative_to(folder.workspaces):
         raise CannotStart(
-            f"AGENTSITE_WORKSPACES is {folder.workspaces}: choose a folder that neither holds nor lies in"
-            f" {folder.private}, where database and key are."
+            f"AGENTSITE_WORKSPACES is {folder.workspaces}: choose a folder that does not contain {folder.private} and"
+            " is not inside it, because the database and the secret key are there."
         )
     for path in (root, folder.private, folder.files, folder.workspaces):
         _make(path, private=path.parent == root)
@@ -40,10 +40,10 @@ def prepare(root: Path, workspaces: Path | None = None) -> DataFolder:
 
 
 def secret_key(folder: Path) -> str:
-    """The key in `folder`/secret.key, made at the first call: 64 random characters behind a `~`, 0600.
+    """Return the key in `folder`/secret.key, created on the first call: `~` and 64 random characters, mode 0600.
 
-    No sentence ends so: text on its way is held back where its end may begin a secret (conversations.worker.drafts).
-    Two processes that start at once get the same key: the file appears whole or not at all, and only once.
+    No sentence ends with `~`: streamed text is held back if its end may begin a secret (conversations.worker.drafts).
+    Two processes that start at the same time get the same key: the file appears atomically, and only once.
     """
     file = folder / "secret.key"
     try:
@@ -51,11 +51,11 @@ def secret_key(folder: Path) -> str:
             _write_once(file, "~" + secrets.token_urlsafe(48))
         return file.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise CannotStart(f"The secret key {file} cannot be used ({error.strerror}): make it readable.") from None
+        raise CannotStart(f"The secret key {file} cannot be read ({error.strerror}): make it readable.") from None
 
 
 def _make(path: Path, *, private: bool) -> None:
-    """Make the folder 0700 where it is missing; `private` closes one that is there already."""
+    """Create the folder with mode 0700 if it is missing; `private` sets the mode of an existing one, too."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if private:
@@ -64,12 +64,12 @@ def _make(path: Path, *, private: bool) -> None:
     except OSError as error:
         raise CannotStart(
             f"The data folder {path} cannot be written ({error.strerror}): "
-            "make it writable, or name another one in AGENTSITE_DATA."
+            "make it writable, or set AGENTSITE_DATA to another one."
         ) from None
 
 
 def _write_once(file: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent)  # made 0600
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent)  # has mode 0600
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:
             stream.write(text)
@@ -77,6 +77,6 @@ def _write_once(file: Path, text: str) -> None:
             os.fsync(stream.fileno())
         os.link(temporary, file)
     except FileExistsError:
-        pass  # another process was quicker: its key is the key
+        pass  # another process was faster: its key is used
     finally:
         Path(temporary).unlink()

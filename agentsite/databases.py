@@ -1,4 +1,4 @@
-"""The database from `DATABASE_URL`, and the options each kind runs with."""
+"""The database settings: `DATABASE_URL`, and the options of each database."""
 
 import sqlite3
 from pathlib import Path
@@ -8,12 +8,12 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 
-# Django 5.2 asks for 3.31 (its release notes); the record's SQL uses RETURNING, which came with 3.35.
+# Django 5.2 requires 3.31 (its release notes); the record's SQL uses RETURNING, which was added in 3.35.
 OLDEST_SQLITE = (3, 35, 0)
 
 Database = dict[str, Any]
 
-# PostgreSQL and the network end no session by themselves whose other end hangs or is gone, and it may hold locks.
+# Without these, PostgreSQL and the network keep a session whose other end hangs or is gone, and it may hold locks.
 REACHED = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -21,14 +21,14 @@ REACHED = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,  # milliseconds
 }
-# One that hangs in a transaction is ended before those who wait for it give up, and before the leases of a worker that
-# waits lapse (30 s).
+# A session that hangs in a transaction is ended before those that wait for it give up, and before the leases of a
+# waiting worker expire (30 s).
 WAITED_FOR = "-c idle_in_transaction_session_timeout=20s -c lock_timeout=25s"
 
 
 def from_url(url: str, folder: Path) -> Database:
-    """Django's settings of one database: `postgres://user:password@host:port/name?option=value`, `sqlite:////path`,
-    or, where `url` is blank, SQLite in `folder`. Raises CannotStart for anything else."""
+    """Return Django's settings for one database: `postgres://user:password@host:port/name?option=value`,
+    `sqlite:////path` or, if `url` is blank, SQLite in `folder`. Raises CannotStart for anything else."""
     if not url:
         return sqlite(folder / "agentsite.sqlite3")
     try:
@@ -37,28 +37,28 @@ def from_url(url: str, folder: Path) -> Database:
             return _postgresql(parts)
         if parts.scheme == "sqlite" and not parts.netloc and parts.path.strip("/"):
             return sqlite(ROOT / unquote(parts.path[1:]))
-    except ValueError:  # a port that is no number, a bracket that does not close
+    except ValueError:  # a port that is not a number, a bracket that is not closed
         pass
-    # The address is not repeated: it carries a password.
+    # The URL is not repeated in the message: it contains a password.
     raise CannotStart(
-        "DATABASE_URL is no database: write postgres://user:password@host:5432/name or sqlite:////path/to/file."
+        "DATABASE_URL is not valid: write postgres://user:password@host:5432/name or sqlite:////path/to/file."
     )
 
 
 def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Database:
-    """SQLite as one host needs it. Raises CannotStart where Python's SQLite is older than OLDEST_SQLITE.
+    """Return the settings for SQLite on one host. Raises CannotStart if Python's SQLite is older than OLDEST_SQLITE.
 
-    IMMEDIATE takes the write lock at BEGIN: a deferred transaction that reads and then writes fails at once where
-    another one wrote between (measured with five writers: 5,069 refused in 15 s, none with IMMEDIATE). Lock waits are
-    unfair and came to 10.6 s, so 20 s. FULL: what is recorded survives a loss of power, not only of the process.
-    recursive_triggers: without it a REPLACE deletes the rows in its way without asking the ledger's triggers.
-    secure_delete: what is erased or redacted is overwritten in the file, also where Python's SQLite was not built to
-    (measured: a record takes 1.04 times as long, an erasure twice; FAST leaves what had pages of its own).
+    IMMEDIATE takes the write lock at BEGIN: a deferred transaction that reads and then writes fails at once if another
+    one wrote in between (measured with five writers: 5,069 refused in 15 s, none with IMMEDIATE). Lock waits are unfair
+    and reached 10.6 s, so the timeout is 20 s. FULL: records survive a power failure, not only a crash of the process.
+    recursive_triggers: without it, a REPLACE deletes the rows in its way without firing the ledger's triggers.
+    secure_delete: what is erased or redacted is overwritten in the file, even if Python's SQLite was built without it
+    (measured: a record takes 1.04 times as long, an erasure twice; FAST leaves content that had its own pages).
     """
     if version < OLDEST_SQLITE:
         needed, found = (".".join(map(str, each)) for each in (OLDEST_SQLITE, version))
         raise CannotStart(
-            f"SQLite is {found} and {needed} is needed: use a newer Python, or PostgreSQL by DATABASE_URL."
+            f"SQLite is {found}, but {needed} or newer is needed: use a newer Python, or PostgreSQL with DATABASE_URL."
         )
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -69,7 +69,7 @@ def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;"
             " PRAGMA secure_delete=ON;",
         },
-        # A file, as in production: an in-memory database knows neither WAL nor a second process.
+        # A file, as in production: an in-memory database has no WAL and cannot be shared with a second process.
         "TEST": {"NAME": file.with_name(f"test-{file.name}")},
     }
 
@@ -83,13 +83,13 @@ def _postgresql(parts: SplitResult) -> Database:
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "OPTIONS": _options(dict(parse_qsl(parts.query, keep_blank_values=True))),
-        # A cursor of the server's does not survive a pooler that hands the connection on after each transaction.
+        # A server-side cursor does not survive a pooler that passes the connection on after each transaction.
         "DISABLE_SERVER_SIDE_CURSORS": True,
     }
 
 
 def _options(own: dict[str, str]) -> dict[str, Any]:
-    """Those of the address win. What it has of `options` goes behind ours; a blank one leaves none."""
+    """Return our options, overridden by those of the URL. Its `options` are added to ours; a blank one removes them."""
     if own.get("options"):
         own["options"] = f"{WAITED_FOR} {own['options']}"
     return REACHED | {"options": WAITED_FOR} | own

@@ -1,7 +1,7 @@
-"""Typed readers of the environment and of the `.env` file beside `manage.py`.
+"""Environment variables: typed access to the environment and the `.env` file beside `manage.py`.
 
-A variable of the process wins over the same name in the file; a blank value counts as not set. Every reader raises
-`CannotStart` with one sentence where a value makes no sense, so that a typing error never becomes a default.
+A variable of the process overrides the same name in the file; a blank value counts as not set. Every reader raises
+`CannotStart` with one sentence if a value is invalid, so that a typing error never becomes a default.
 """
 
 import os
@@ -20,24 +20,24 @@ _MAILBOX = re.compile(r"[^@<>\s]+@[^@<>\s]+|[^@<>\r\n]*<[^@<>\s]+@[^@<>\s]+>")
 
 
 class Environment:
-    """Settings by name, as text in `values`, read as what they stand for."""
+    """The settings in `values`, texts by name, with a reader for each type."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = {name: value.strip() for name, value in values.items()}
 
     def text(self, name: str, default: str = "") -> str:
-        """The value, or `default` where it is not set or blank."""
+        """Return the value, or `default` if it is not set or blank."""
         return self._values.get(name) or default
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Yes or no, written as 1/0, true/false, yes/no or on/off in any case."""
+        """Return a boolean, written as 1/0, true/false, yes/no or on/off in any case."""
         value = self.text(name).lower()
         if value and value not in _TRUE | _FALSE:
             raise CannotStart(f"{name} is {value!r}: write 1 for yes or 0 for no.")
         return value in _TRUE if value else default
 
     def number(self, name: str, default: float, *, least: float = 0, most: float = float("inf")) -> float:
-        """A number from `least` to `most`, in the unit its name gives."""
+        """Return a number from `least` to `most`, in the unit that its name gives."""
         value = self.text(name)
         try:
             number = float(value) if value else float(default)
@@ -48,37 +48,37 @@ class Environment:
         return number
 
     def whole(self, name: str, default: int, *, least: int = 0, most: float = float("inf")) -> int:
-        """A whole number from `least` to `most`."""
+        """Return a whole number from `least` to `most`."""
         number = self.number(name, default, least=least, most=most)
         if not number.is_integer():
             raise CannotStart(f"{name} is {self.text(name)!r}: write a whole number.")
         return int(number)
 
     def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
-        """One of `choices`."""
+        """Return one of `choices`."""
         value, allowed = self.text(name, default), list(choices)
         if value not in allowed:
             raise CannotStart(f"{name} is {value!r}: write one of {', '.join(allowed)}.")
         return value
 
     def items(self, name: str) -> list[str]:
-        """The items of a comma-separated value, without blanks; empty where it is not set."""
+        """Return the items of a comma-separated value, without surrounding spaces; an empty list if it is not set."""
         return [item.strip() for item in self.text(name).split(",") if item.strip()]
 
     def url(self, name: str, schemes: Iterable[str]) -> str:
-        """An address that begins with one of `schemes` and names a host; "" where it is not set."""
+        """Return a URL with one of `schemes` and a host; "" if it is not set."""
         value, allowed = self.text(name), list(schemes)
         try:
             parts = urlsplit(value)
             good = not value or (parts.scheme in allowed and parts.hostname and parts.port != 0)
-        except ValueError:  # a bracket that does not close, a port that is no number
+        except ValueError:  # a bracket that is not closed, a port that is not a number
             good = False
-        if not good:  # the value is not repeated: an address may carry a password
-            raise CannotStart(f"{name} is no address: write one like {allowed[0]}://host.")
+        if not good:  # the value is not repeated in the message: a URL may contain a password
+            raise CannotStart(f"{name} is not a valid URL: write one like {allowed[0]}://host.")
         return value
 
     def mailbox(self, name: str) -> str:
-        """An e-mail address, alone or as `Name <address>`; "" where it is not set."""
+        """Return an e-mail address, alone or as `Name <address>`; "" if it is not set."""
         value = self.text(name)
         if value and not _MAILBOX.fullmatch(value):
             raise CannotStart(
@@ -87,14 +87,14 @@ class Environment:
         return value
 
     def path(self, name: str, default: Path) -> Path:
-        """A path; what is relative stands below the folder of `manage.py`."""
+        """Return a path. A relative one is below the folder of `manage.py`."""
         return (ROOT / Path(self.text(name, str(default))).expanduser()).resolve()
 
 
 def environment() -> Environment:
-    """The environment of this process over its `.env` file.
+    """Return the environment of this process, which overrides its `.env` file.
 
-    `AGENTSITE_ENV_FILE` names another file than the `.env` beside `manage.py`; where there is none, nothing is read.
+    `AGENTSITE_ENV_FILE` names another file than the `.env` beside `manage.py`. A missing file is ignored.
     """
     file = ROOT / os.environ.get("AGENTSITE_ENV_FILE", ".env")
     return Environment({**_read_file(file), **{name: value for name, value in os.environ.items() if value.strip()}})
@@ -106,7 +106,7 @@ def _read_file(file: Path) -> dict[str, str]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotStart(f"{file} cannot be read ({error}): correct it or take it away.") from None
+        raise CannotStart(f"{file} cannot be read ({error}): correct or remove it.") from None
     values = {}
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -116,11 +116,11 @@ def _read_file(file: Path) -> dict[str, str]:
 
 
 def _read_line(line: str, where: str) -> tuple[str, str]:
-    """`NAME=value`, with `export` before it and quotes around the value where somebody wrote them."""
+    """Return name and value of a line `NAME=value`, without an `export` before it and quotes around the value."""
     name, equals, value = line.strip().removeprefix("export ").partition("=")
     name, value = name.strip(), value.strip()
     if not equals or not name.isidentifier():
-        raise CannotStart(f"{where} is no setting: write NAME=value, or # before a remark.")
+        raise CannotStart(f"{where} is not a setting: write NAME=value, or begin a comment with #.")
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     return name, value

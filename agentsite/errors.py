@@ -1,9 +1,9 @@
-"""What stops a start."""
+"""The error that stops the site from starting."""
 
 
 class CannotStart(Exception):
-    """The site cannot start as it is set up.
+    """The site cannot start with its current setup.
 
-    Its message is one sentence for the person at the terminal: what is wrong and what to do. Commands print it
-    without a traceback and end with exit code 2.
+    The message is one sentence for the person at the terminal: what is wrong and what to do. Commands print it
+    without a traceback and exit with code 2.
     """

@@ -1,7 +1,7 @@
-"""Logs on stderr: a JSON object per line, or, where a person is looking at a terminal, a readable line.
+"""Logging to stderr: one JSON object per line, or readable lines if stderr is a terminal.
 
-Give `extra={"conversation": ..., "prompt": ..., "path": ...}` to say what a line is about. Never log a payload, a
-message or a header: they carry people's words and keys. The site's own secrets are hidden all the same.
+Pass `extra={"conversation": ..., "prompt": ..., "path": ...}` to say what a line is about. Never log a payload, a
+message or a header: they contain people's words and keys. The site's own secrets are hidden in any case.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from agents.engine.secrets import HIDDEN, hide
 
 _KEY = re.compile(r"\bagk_\w+")
-# What a line may be about, beside what it says.
+# The attributes of a record that say what the line is about.
 ABOUT = ("conversation", "prompt", "path")
 
 
@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
     """`{"time", "level", "logger", "message", "conversation"?, "prompt"?, "path"?, "error"?}`; the time is UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON."""
+        """Return the record as one line of JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -42,17 +42,17 @@ class TerminalFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        """The readable line, and in brackets what it is about."""
+        """Return the readable line, with what it is about in brackets."""
         about = ", ".join(f"{name} {value}" for name, value in _about(record).items())
         return super().formatMessage(record) + (f" ({about})" if about else "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and the error below it."""
+        """Return the line, with the error below it."""
         return _hidden(super().format(record))
 
 
 def _hidden(line: str) -> str:
-    """The line without the site's secrets, and without anybody's API key."""
+    """Return the line without the site's secrets and without API keys."""
     return _KEY.sub(HIDDEN, hide(line))
 
 
@@ -61,9 +61,9 @@ def _about(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def configuration(level: str, *, terminal: bool | None = None) -> dict[str, Any]:
-    """Django's LOGGING: everything from `level` on to stderr, chatty packages from WARNING on.
+    """Return Django's LOGGING: everything from `level` on to stderr, chatty packages only from WARNING on.
 
-    `terminal` chooses the readable form; None means whether stderr is one.
+    `terminal` chooses the readable format; None chooses it if stderr is a terminal.
     """
     readable = sys.stderr.isatty() if terminal is None else terminal
     formatter = TerminalFormatter if readable else JsonFormatter
@@ -76,7 +76,7 @@ def configuration(level: str, *, terminal: bool | None = None) -> dict[str, Any]
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **{name: {"level": "WARNING"} for name in quiet},
-            # Django's own handlers would print its lines a second time.
+            # Django's own handlers would print these lines a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
         },

@@ -1,4 +1,4 @@
-"""What has to be in order before the site starts: its port, its database, its first administrator."""
+"""Preparation of the site before it starts: its port, its database and its first administrator."""
 
 import errno
 import secrets
@@ -18,7 +18,7 @@ Say = Callable[[str], object]
 
 
 def refuse_taken_port(host: str, port: int) -> None:
-    """Raise CannotStart where HOST:PORT cannot be opened."""
+    """Raise CannotStart if HOST:PORT cannot be opened."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the web server does
@@ -27,13 +27,13 @@ def refuse_taken_port(host: str, port: int) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CannotStart(
-                f"Port {port} is taken: stop the program that holds it, or set PORT to a free one."
+                f"Port {port} is in use: stop the program that uses it, or set PORT to a free one."
             ) from None
         raise CannotStart(f"{host}:{port} cannot be opened ({error.strerror}): correct HOST and PORT.") from None
 
 
 def prepare_database() -> None:
-    """Bring the database to this version. Raises CannotStart where it does not answer, or keeps no ledger safe."""
+    """Migrate the database. Raises CannotStart if it does not answer, or cannot keep ledgers safe."""
     try:
         connection.ensure_connection()
         call_command("migrate", interactive=False, verbosity=0)
@@ -44,28 +44,31 @@ def prepare_database() -> None:
 
 
 def refuse_unsafe_database() -> None:
-    """Raise CannotStart where the database keeps no ledger safe, and Django's Error where it does not answer."""
+    """Raise CannotStart if the database cannot keep ledgers safe, and Django's Error if it does not answer."""
     for found in run_checks(tags=[Tags.database], databases=[connection.alias]):
         if found.is_serious():
             raise CannotStart(" ".join(filter(None, (found.msg, found.hint))))
 
 
 def announce_administrator(say: Say) -> None:
-    """Create the first administrator where there is none, and say the password once where it was chosen here.
+    """Create the first administrator if there is none, and say the password once if it was generated here.
 
-    Name, password and address come from DJANGO_SUPERUSER_USERNAME, _PASSWORD and _EMAIL, as in Django's own command.
-    With the first administrator come the skills that we ship; no later start brings back one that was deleted.
+    Name, password and e-mail address come from DJANGO_SUPERUSER_USERNAME, _PASSWORD and _EMAIL, as in Django's own
+    command. The shipped skills are added together with the first administrator, so that a later start does not bring
+    back one that was deleted.
     """
     users, env = get_user_model().objects, environment()
     if users.filter(is_superuser=True).exists():
         return
     name = env.text("DJANGO_SUPERUSER_USERNAME", "admin")
     if users.filter(username=name).exists():
-        raise CannotStart(f"{name!r} exists and is no administrator: name another one in DJANGO_SUPERUSER_USERNAME.")
+        raise CannotStart(
+            f"The user {name!r} exists but is not an administrator: set DJANGO_SUPERUSER_USERNAME to another name."
+        )
     given = env.text("DJANGO_SUPERUSER_PASSWORD")
     password = given or secrets.token_urlsafe(12)
     with transaction.atomic():
         users.create_superuser(username=name, email=env.text("DJANGO_SUPERUSER_EMAIL"), password=password)
         add_first_skills()
-    chosen = "the password of DJANGO_SUPERUSER_PASSWORD" if given else f"the password {password} (shown only now)"
+    chosen = "the password from DJANGO_SUPERUSER_PASSWORD" if given else f"the password {password} (shown only now)"
     say(f"The first administrator is {name}, with {chosen}.")

@@ -1,10 +1,11 @@
-"""The whole site from one command.
+"""`manage.py serve`: runs the whole site from one command.
 
     serve ── demo model     only where neither OPENAI_API_KEY nor OPENAI_BASE_URL is set
           ├─ web server     agentsite.web
           └─ worker         manage.py worker
 
-They end in the opposite order, so that a turn that is ending can still write, and still hear from its model.
+They are stopped in the opposite order, so that a turn that is ending can still write, and still get an answer from its
+model.
 """
 
 import os
@@ -24,14 +25,14 @@ from agentsite.errors import CannotStart
 from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
 from conversations.worker.children import Child, Family
 
-START_SECONDS = 60.0  # for a child to listen; a cold start takes 4 to 5 s (measured on two cores)
-STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker ends its cluster, and has a margin of its own
+START_SECONDS = 60.0  # for a child to be ready; a cold start takes 4 to 5 s (measured on two cores)
+STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker stops its cluster, with a margin of its own
 
 
 def serve(say: Say) -> None:
-    """Run the site until SIGINT or SIGTERM, telling a person by `say` what they need to know.
+    """Run the site until SIGINT or SIGTERM. Calls `say` with what the person at the terminal needs to know.
 
-    Raises CannotStart where it cannot begin. Once it has begun, a child that dies is started again.
+    Raises CannotStart if the site cannot start. Once it runs, a child that dies is started again.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: sys.exit(0))  # nothing runs yet; a migration rolls back
@@ -46,33 +47,35 @@ def serve(say: Say) -> None:
             family.tend()
         finally:
             if not family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS):
-                say("Something did not end in time and was cut off; the next start takes it up.")
+                say("Not everything stopped in time. What was cut off continues at the next start.")
 
 
 def _start_children(family: Family, say: Say) -> None:
-    variables = _childrens()
+    variables = _environment_of_children()
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
         variables |= _start_demo(family)
-        say("No model is set up, so a small demo model answers. Name a real one by OPENAI_API_KEY or OPENAI_BASE_URL.")
+        say("No model is set up, so a small demo model answers. For a real one, set OPENAI_API_KEY or OPENAI_BASE_URL.")
     web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - as seen from here
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - the address from this machine
     _wait_until(family, web, lambda: _answers(host, settings.PORT))
     family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
     if not family.stopping:
-        say(f"Agentsite is at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C ends it)")
+        say(f"Agentsite is running at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C to stop)")
 
 
-def _childrens() -> dict[str, str]:
-    """The variables of this process but for those of the first administrator: what runs there tells its environment."""
+def _environment_of_children() -> dict[str, str]:
+    """Return this process's environment without the first administrator's variables, which commands could read."""
     return {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
 
 
 def _start_demo(family: Family) -> dict[str, str]:
-    """Start the demo model on a free port, which it keeps when it starts again; the variables that point to it."""
+    """Start the demo model on a free port, which it keeps when restarted. Returns the variables that point to it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "port"
         command = [sys.executable, "-m", "agents.providers.demo"]
-        demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, _childrens()))
+        demo = family.add(
+            Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, _environment_of_children())
+        )
         _wait_until(family, demo, lambda: _read(file).isdigit())
         port = _read(file)
     demo.command = [*command, "--port", port]
@@ -80,13 +83,13 @@ def _start_demo(family: Family) -> dict[str, str]:
 
 
 def _wait_until(family: Family, child: Child, ready: Callable[[], bool]) -> None:
-    """Wait for a child to be ready, or to be told to stop. Raises CannotStart where it dies or takes too long."""
+    """Wait until a child is ready, or the site is told to stop. Raises CannotStart if it dies or takes too long."""
     deadline = time.monotonic() + START_SECONDS
     while not family.stopping and not ready():
         if not child.running:
-            raise CannotStart(f"The {child.name} ended at its start: what it wrote above says why.")
+            raise CannotStart(f"The {child.name} stopped while it was starting: see its output above.")
         if time.monotonic() > deadline:
-            raise CannotStart(f"The {child.name} was not ready within {START_SECONDS:g} s: see what it wrote above.")
+            raise CannotStart(f"The {child.name} was not ready within {START_SECONDS:g} s: see its output above.")
         family.wait(0.05)
 
 

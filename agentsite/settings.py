@@ -1,6 +1,6 @@
-"""Django's settings, from the environment; the README's table names each variable.
+"""Django's settings, read from the environment. docs/settings.md lists every variable.
 
-What this module reads is checked here: a value that makes no sense raises `CannotStart`, and nothing starts.
+All values are checked here: an invalid one raises `CannotStart`, and nothing starts.
 """
 
 from datetime import timedelta
@@ -35,25 +35,28 @@ SECRET_KEY = env.text("SECRET_KEY") or secret_key(_folder.private)
 ALLOWED_HOSTS = env.items("ALLOWED_HOSTS")
 if not ALLOWED_HOSTS:
     if HOST in {"0.0.0.0", "::"}:  # noqa: S104 - named here to be refused
-        raise CannotStart(f"HOST={HOST} opens the site to the network: name the hosts people type in ALLOWED_HOSTS.")
+        raise CannotStart(
+            f"HOST={HOST} opens the site to the network: set ALLOWED_HOSTS to the hosts that people type."
+        )
     ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", HOST]
 CSRF_TRUSTED_ORIGINS = env.items("CSRF_TRUSTED_ORIGINS")
 
-# HTTPS is spoken by a proxy in front. Without it cookies are not Secure: a browser would not send them back over http,
-# and nobody could log in on a machine of their own.
+# A proxy in front of the site handles HTTPS. Without it cookies are not Secure: a browser would not send them back over
+# http, and nobody could sign in to a site on their own machine.
 HTTPS = env.flag("AGENTSITE_HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
-# With this prefix a browser takes a cookie only from the host itself, over https: no other host of the domain sets it.
+# With this prefix a browser accepts a cookie only from the host itself, over https, and from no other host of the
+# domain.
 _cookie = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_cookie}sessionid", f"{_cookie}csrftoken"
-SESSION_COOKIE_AGE = 14 * 86_400  # then a person signs in anew
-# How many write X-Forwarded-For, one after the other; an address further left is whatever its sender likes.
+SESSION_COOKIE_AGE = 14 * 86_400  # then a person has to sign in again
+# How many proxies write X-Forwarded-For, one after the other. Addresses further left can be forged by the sender.
 AGENTSITE_PROXIES = env.whole("AGENTSITE_PROXIES", 1 if HTTPS else 0, most=10)
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # asked by monitors beside the proxy, in plain http
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # for monitors that bypass the proxy and use plain http
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0  # a year, as hstspreload.org asks
-# Whether each subdomain speaks https, and whether browsers shall ship that as a fact, is the domain owner's to say.
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0  # a year, as hstspreload.org requires
+# HSTS for subdomains and the preload list of browsers are decisions of the domain's owner.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SESSION_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
@@ -94,13 +97,13 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.csp.CspMiddleware",
     "conversations.database.disk.DiskFullMiddleware",
-    "axes.middleware.AxesMiddleware",  # the last: it answers for a login that was locked
+    "axes.middleware.AxesMiddleware",  # last: it replaces the response to a locked login
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 ROOT_URLCONF = "agentsite.urls"
 ASGI_APPLICATION = "agentsite.asgi.application"
 # Nothing crosses processes through it: each web process reads the ledger for itself (conversations.push).
-# A client that does not read holds at most so many messages; when it does, it catches up from the ledger.
+# At most `capacity` messages wait for a client that does not read; later it catches up from the ledger.
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 100}}}
 TEMPLATES = [
     {
@@ -159,9 +162,9 @@ LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "
 
 # --- Who signs in --------------------------------------------------------------------------------------------------
 
-PASSWORD_RESET_TIMEOUT = 3600  # seconds that a link in a mail works
-# Tries to sign in are counted per name and address, and per address: never by the name alone, or anybody could keep an
-# administrator out from anywhere (conversations.accounts.throttle).
+PASSWORD_RESET_TIMEOUT = 3600  # seconds that a link in an e-mail works
+# Sign-in attempts are counted per name and address, and per address. Never by the name alone: then anybody could lock
+# an administrator out from anywhere (conversations.accounts.throttle).
 AXES_HANDLER = "conversations.accounts.throttle.Attempts"
 AXES_CLIENT_IP_CALLABLE = "conversations.accounts.throttle.client_address"
 AXES_LOCKOUT_CALLABLE = "conversations.accounts.throttle.locked"
@@ -169,54 +172,54 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the page says when to try again, and that stays true
-AXES_DISABLE_ACCESS_LOG = True  # only failures are kept, until they no longer count
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the page says when to try again, and that must stay true
+AXES_DISABLE_ACCESS_LOG = True  # only failures are kept, and only until they no longer count
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
-AXES_SENSITIVE_PARAMETERS = [  # never kept of what was sent
+AXES_SENSITIVE_PARAMETERS = [  # request parameters that are never stored
     "username", "ip_address", "email", "csrfmiddlewaretoken", "old_password", "new_password1", "new_password2",
 ]  # fmt: skip
 
 # --- E-mail --------------------------------------------------------------------------------------------------------
 
-AGENTSITE_URL = env.url("AGENTSITE_URL", ("https", "http")).rstrip("/")  # where people reach the site; links in mails
+AGENTSITE_URL = env.url("AGENTSITE_URL", ("https", "http")).rstrip("/")  # the site's address, for links in e-mails
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
 EMAIL_PORT = env.whole("EMAIL_PORT", 587, least=1, most=65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
-EMAIL_USE_SSL = EMAIL_PORT == 465  # where TLS is spoken from the start
+EMAIL_USE_SSL = EMAIL_PORT == 465  # the port for TLS from the start
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=True) and not EMAIL_USE_SSL
 EMAIL_TIMEOUT = 10  # seconds for each answer of the mail server
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mailbox("DEFAULT_FROM_EMAIL") or "agentsite@localhost"
 if EMAIL_HOST and not env.text("DEFAULT_FROM_EMAIL"):
-    raise CannotStart("EMAIL_HOST is set: name the address that mails come from in DEFAULT_FROM_EMAIL.")
+    raise CannotStart("EMAIL_HOST is set: set DEFAULT_FROM_EMAIL to the address that e-mails come from, too.")
 if EMAIL_HOST and not AGENTSITE_URL and (HTTPS or HOST in {"0.0.0.0", "::"}):  # noqa: S104 - named here to be refused
-    raise CannotStart("EMAIL_HOST is set: name the address that links in mails lead to in AGENTSITE_URL.")
+    raise CannotStart("EMAIL_HOST is set: set AGENTSITE_URL to the address that links in e-mails lead to, too.")
 AGENTSITE_URL = AGENTSITE_URL or f"http://{f'[{HOST}]' if ':' in HOST else HOST}:{PORT}"
-AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # a turn waits before a mail says so
+AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # how long a turn waits before the e-mail
 
 # --- The API -------------------------------------------------------------------------------------------------------
 
 KNOX_TOKEN_MODEL = "conversations.ApiKey"  # noqa: S105 - a model's name
-# The package's own table gives way to that one; its migrations would make it all the same.
+# That model replaces the package's own table, which its migrations would still create.
 MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None, "TOKEN_MODEL": KNOX_TOKEN_MODEL}
-AGENTSITE_API_REQUESTS = env.whole("AGENTSITE_API_REQUESTS", 600, least=1)  # a minute, of one person
-AGENTSITE_API_STARTS = env.whole("AGENTSITE_API_STARTS", 60, least=1)  # of these, those that start a turn
-AGENTSITE_STREAMS = env.whole("AGENTSITE_STREAMS", 100, least=1)  # and sockets, open of one person; a page has two
+AGENTSITE_API_REQUESTS = env.whole("AGENTSITE_API_REQUESTS", 600, least=1)  # per person and minute
+AGENTSITE_API_STARTS = env.whole("AGENTSITE_API_STARTS", 60, least=1)  # of these, requests that start a turn
+AGENTSITE_STREAMS = env.whole("AGENTSITE_STREAMS", 100, least=1)  # open streams and sockets per person; a page has two
 CSRF_FAILURE_VIEW = "conversations.api.errors.csrf_failure"
 REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "conversations.api.errors.handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "UNICODE_JSON": False,  # what cannot be seen, or turns text round, is escaped
+    "UNICODE_JSON": False,  # escapes invisible characters, and those that reverse the direction of text
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Agentsite API",
     "VERSION": "1",
-    "DESCRIPTION": "Conversations with agents, their turns, and the approvals that these wait for.",
-    "OAS_VERSION": "3.1.0",  # whose schemas are JSON Schema, which is what our types say
+    "DESCRIPTION": "Conversations with agents, their turns, and the approvals that they wait for.",
+    "OAS_VERSION": "3.1.0",  # its schemas are JSON Schema, which our types produce
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "/static/conversations/mark.svg",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -228,38 +231,38 @@ SPECTACULAR_SETTINGS = {
 
 # --- The model -----------------------------------------------------------------------------------------------------
 
-DEMO = env.flag("AGENTSITE_DEMO")  # set by `serve` where the demo model answers; the pages say so
+DEMO = env.flag("AGENTSITE_DEMO")  # set by `serve` if the demo model answers; the pages say so
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", ("https", "http"))
 AGENTSITE_MODEL_NORMAL = env.text("AGENTSITE_MODEL_NORMAL", "demo" if DEMO else "gpt-6.1-terra")
 AGENTSITE_MODEL_HIGH = env.text("AGENTSITE_MODEL_HIGH", "demo" if DEMO else "gpt-6.1-sol")
-AGENTSITE_MODEL_FALLBACK = env.text("AGENTSITE_MODEL_FALLBACK")  # asked where the turn's own model does not answer
+AGENTSITE_MODEL_FALLBACK = env.text("AGENTSITE_MODEL_FALLBACK")  # used if the turn's own model does not answer
 AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses", "chat", "json"))
 
 # --- What a turn may use -------------------------------------------------------------------------------------------
 
 AGENTSITE_MAX_ROUNDS = env.whole("AGENTSITE_MAX_ROUNDS", 10, least=1)  # model calls of one turn
-AGENTSITE_TURN_SECONDS = env.number("AGENTSITE_TURN_SECONDS", 300, least=1)  # running time; waiting for people is free
-AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=600)  # of a tool that names no limit
+AGENTSITE_TURN_SECONDS = env.number("AGENTSITE_TURN_SECONDS", 300, least=1)  # running time, without waiting for people
+AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=600)  # for a tool without its own limit
 AGENTSITE_PARSE_FAILURES = env.whole("AGENTSITE_PARSE_FAILURES", 3, least=1)  # unreadable answers in a row
-AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # told of earlier turns
-AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # told of one tool's result
-AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # of one person; 0: no limit
-AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # of one person; 0: no limit
+AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # sent of earlier turns
+AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # sent of one tool's result
+AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # per person; 0: no limit
+AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # per person; 0: no limit
 AGENTSITE_UPLOAD_MB = env.whole("AGENTSITE_UPLOAD_MB", 20, least=1, most=1000)  # the largest file a person may attach
 AGENTSITE_APPROVAL_HOURS = env.number("AGENTSITE_APPROVAL_HOURS", 24, least=0.01)  # then an approval expires
 
 # --- The worker ----------------------------------------------------------------------------------------------------
 
-AGENTSITE_WORKERS = env.whole("AGENTSITE_WORKERS", 2, least=2)  # one drains; another must be free for schedules
+AGENTSITE_WORKERS = env.whole("AGENTSITE_WORKERS", 2, least=2)  # one runs the drain; another must be free for schedules
 AGENTSITE_HOLD_PROMPTS = env.whole("AGENTSITE_HOLD_PROMPTS", 256, least=1)  # at once in one worker process
-AGENTSITE_LEASE_SECONDS = env.number("AGENTSITE_LEASE_SECONDS", 30, least=0.5)  # a dead worker's prompts are taken over
+AGENTSITE_LEASE_SECONDS = env.number("AGENTSITE_LEASE_SECONDS", 30, least=0.5)  # then another worker takes over
 AGENTSITE_RENEW_SECONDS = env.number("AGENTSITE_RENEW_SECONDS", 5, least=0.05)
-AGENTSITE_SWEEP_SECONDS = env.number("AGENTSITE_SWEEP_SECONDS", 10, least=0.1)  # between looks for forgotten work
+AGENTSITE_SWEEP_SECONDS = env.number("AGENTSITE_SWEEP_SECONDS", 10, least=0.1)  # between searches for forgotten work
 AGENTSITE_BEAT_SECONDS = env.number(
     "AGENTSITE_BEAT_SECONDS", 30, least=0.5
 )  # silence after which a cluster is replaced
-AGENTSITE_STOP_SECONDS = env.number("AGENTSITE_STOP_SECONDS", 30, least=0.1)  # for running effects at a stop
+AGENTSITE_STOP_SECONDS = env.number("AGENTSITE_STOP_SECONDS", 30, least=0.1)  # at a stop, for running effects
 if AGENTSITE_RENEW_SECONDS * 2 > AGENTSITE_LEASE_SECONDS:
     raise CannotStart(
         "AGENTSITE_RENEW_SECONDS must be at most half of AGENTSITE_LEASE_SECONDS: one renewal may be late."
@@ -269,24 +272,24 @@ Q_CLUSTER = {
     "name": "agentsite",
     "label": "Background tasks",
     "workers": AGENTSITE_WORKERS,
-    # For the nightly check: a drain has no limit, and a second one beside it ends at once. Recovery is our own sweep's.
+    # For the nightly check. A drain has no limit, and a second one ends at once. Our own sweep does the recovery.
     "timeout": 86_400,
     "retry": 86_460,
     "max_attempts": 1,
     "ack_failures": True,
     "catch_up": False,
-    # A task is only a wake-up: few wait in memory, few are kept as history.
+    # A task is only a wake-up: only a few wait in memory or are kept as history.
     "queue_limit": 4,
     "save_limit": 50,
-    # Its queue stands in the database: another service could be away while this one answers.
+    # The queue is in the database: another service could be down while the database works.
     "orm": "default",
     "poll": 0.2,
 }
 
 # --- What nobody may read --------------------------------------------------------------------------------------------
 
-# Hidden wherever ledgers and logs would say it (agents.engine.secrets). Not the first administrator's password: people
-# choose innocent words for theirs. No process that works for anybody is given it (agentsite.serve).
+# Values that are hidden in ledgers and logs (agents.engine.secrets). The first administrator's password is not one of
+# them, because people choose ordinary words for theirs; the web server and the worker never get it (agentsite.serve).
 AGENTSITE_SECRETS = [
     SECRET_KEY,
     OPENAI_API_KEY,

@@ -1,4 +1,4 @@
-"""All addresses of the site: the admin, the API, and what the apps declare."""
+"""All URLs of the site: the admin, the API and the pages."""
 
 from django.contrib import admin
 from django.urls import include, path

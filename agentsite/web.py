@@ -1,8 +1,8 @@
 """The web process: `python -m agentsite.web` serves HOST:PORT with Daphne until SIGTERM or SIGINT, and exits with 0.
 
-Daphne's own command is not used because with some versions of the packages below it Python 3.11 crashes at its exit
-while a connection is open (25 of 25 times with one set of them, never with another; never on 3.12 or 3.13). The crash
-comes after the server has stopped, so this entry flushes what it logged and leaves without the interpreter's tear-down.
+Daphne's own command is not used: with some versions of its dependencies, Python 3.11 crashes on exit while a connection
+is open (25 of 25 times with one set of them, never with another; never on 3.12 or 3.13). The crash happens after the
+server has stopped, so this module flushes the logs and exits without the interpreter's tear-down.
 """
 
 import logging
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def run() -> NoReturn:
-    """Serve until told to stop, then leave: with 0 after a stop, with 2 and one sentence where it cannot start."""
+    """Serve until stopped, then exit with 0. If the site cannot start, print one sentence and exit with 2."""
     code = 0
     try:
         serve()
@@ -32,9 +32,9 @@ def run() -> NoReturn:
 def serve() -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises CannotStart where a setting makes no sense, the database keeps no ledger safe or the port cannot be opened.
+    Raises CannotStart if a setting is invalid, the database cannot keep ledgers safe or the port cannot be opened.
     """
-    # Daphne first: at its import it installs the event loop that everything after it is to use.
+    # Daphne first: on import it installs the event loop that everything after it must use.
     from agentsite.server import PatientServer
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
@@ -45,20 +45,22 @@ def serve() -> None:
     from agentsite.asgi import application
     from conversations.files.uploads import FILES_MOST, MB
 
-    look_at_database()
+    check_database()
     server = PatientServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.HOST, port=settings.PORT),
         server_name="agentsite",
-        body_most=(FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB,  # and two for the text, and what stands around
+        body_most=(FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB,  # plus two for the text and the form around it
     )
     server.run()
     if not server.listening_addresses:
-        raise CannotStart(f"Port {settings.PORT} of {settings.HOST} cannot be opened: stop what holds it, or set PORT.")
+        raise CannotStart(
+            f"Port {settings.PORT} of {settings.HOST} cannot be opened: stop the program that uses it, or set PORT."
+        )
 
 
-def look_at_database() -> None:
-    """Raise CannotStart where the database keeps no ledger safe. Where it is away, pages are there to say so."""
+def check_database() -> None:
+    """Raise CannotStart if the database cannot keep ledgers safe. If it is unreachable, the pages will say so."""
     from django.db import Error, connection
 
     from agentsite.preparation import refuse_unsafe_database
@@ -66,9 +68,9 @@ def look_at_database() -> None:
     try:
         refuse_unsafe_database()
     except Error:
-        logger.warning("the database does not answer: whether it keeps ledgers safe is not known", exc_info=True)
+        logger.warning("cannot check that the database keeps ledgers safe: it does not answer", exc_info=True)
     finally:
-        connection.close()  # this thread asks it nothing more
+        connection.close()  # this thread does not use it again
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What listens in the push benchmark: WebSocket clients, real pages, and a clock for when something was committed."""
+"""The listeners of the push benchmark: WebSocket clients, real pages, and a clock that notes each commit."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from datetime import datetime
 from typing import Any
 
 LOOK_SECONDS = 0.005
-"""Between two looks of the clock: so much earlier than seen may something have been committed."""
+"""Seconds between two polls of the clock. A commit may be that much earlier than the time noted for it."""
 OVERLAP = 200
-"""Steps that are looked at again: on PostgreSQL one may be committed after others with higher ids."""
+"""Steps that are read again with each poll: on PostgreSQL one may be committed after others with higher ids."""
 
 Piece = tuple[int, str, int]
-"""A draft as it stood once: prompt, path, characters."""
+"""A draft at one moment: prompt, path, number of characters."""
 Place = tuple[int, int]
 """A step: conversation, seq."""
 
 
 @dataclass
 class Site:
-    """Where the site answers, and the session that its owner is signed in by."""
+    """The site's port, and the session cookie of its owner."""
 
     port: int
     cookie: tuple[str, str]
@@ -39,13 +39,13 @@ class Site:
 
 @dataclass
 class Client:
-    """One WebSocket on one conversation, in JSON, with all that came and when."""
+    """One WebSocket on one conversation, in JSON, with everything that arrived and when."""
 
     conversation: int
     came: list[tuple[float, str]] = field(default_factory=list)
 
     async def listen(self, site: Site, ready: asyncio.Event) -> None:
-        """Take what comes until cancelled."""
+        """Collect messages until cancelled."""
         from websockets.asyncio.client import connect
 
         url = f"ws://127.0.0.1:{site.port}/ws/conversations/{self.conversation}/?after=0&format=json"
@@ -58,14 +58,14 @@ class Client:
                 self.came.append((time.time(), str(text)))
 
     def events(self) -> list[tuple[float, dict[str, Any]]]:
-        """What came, parsed; and taken."""
+        """Return the parsed messages that arrived, and forget them."""
         came, self.came = self.came, []
         return [(at, json.loads(text)) for at, text in came]
 
 
 @asynccontextmanager
 async def listening(clients: Sequence[Client], site: Site) -> AsyncIterator[None]:
-    """All of them connected, a few at a time. Raises what a client raises that could not connect."""
+    """Connect all clients, a few at a time. Raises the error of a client that could not connect."""
     tasks: list[asyncio.Task[None]] = []
     try:
         for first in range(0, len(clients), 10):
@@ -76,7 +76,7 @@ async def listening(clients: Sequence[Client], site: Site) -> AsyncIterator[None
             for task in tasks:
                 if task.done():
                     task.result()
-                    raise SystemExit("the site closed a socket at once: is the owner signed in?")
+                    raise SystemExit("The site closed a socket at once. Is the owner signed in?")
         yield
     finally:
         for task in tasks:
@@ -85,7 +85,7 @@ async def listening(clients: Sequence[Client], site: Site) -> AsyncIterator[None
 
 
 class CommitClock:
-    """When each step, and each size of each draft, was first seen in the database."""
+    """A clock that notes when each step, and each size of each draft, was first seen in the database."""
 
     def __init__(self) -> None:
         self.pieces: dict[Piece, float] = {}
@@ -123,14 +123,14 @@ class CommitClock:
 
 @dataclass
 class Latencies:
-    """Milliseconds to a frame's arrival: from the step's recorded time, its commit, and its draft's commit."""
+    """Milliseconds until a frame arrives: from the step's recorded time, its commit, and its draft's commit."""
 
     recorded: list[float] = field(default_factory=list)
     event: list[float] = field(default_factory=list)
     delta: list[float] = field(default_factory=list)
 
     def add(self, at: float, frame: dict[str, Any], clock: CommitClock) -> None:
-        """Take in a frame that came at this time."""
+        """Add a frame that arrived at this time."""
         if "seq" in frame:
             self.recorded.append((at - datetime.fromisoformat(frame["time"]).timestamp()) * 1000)
             committed = clock.steps.get((frame["conversation"], frame["seq"]))
@@ -148,12 +148,12 @@ SHOWN = """
     document.addEventListener('DOMContentLoaded', () => new MutationObserver(() => { if (!window.shownAt) look(); })
         .observe(document.body, {childList: true, subtree: true, characterData: true}));
 """
-"""Notes when a text is first seen on the page."""
+"""A script that notes when a text first appears on the page."""
 
 
 @asynccontextmanager
 async def pages(site: Site, conversations: Sequence[int], last_words: str) -> AsyncIterator[list[Any]]:
-    """A real page open on each of these conversations. Each notes when it first shows `last_words`."""
+    """Open a real page for each of these conversations. Each page notes when it first shows `last_words`."""
     async with AsyncExitStack() as stack:
         opened = []
         if conversations:
@@ -174,6 +174,6 @@ async def pages(site: Site, conversations: Sequence[int], last_words: str) -> As
 
 
 async def shown_at(page: Any) -> float:
-    """When the page showed the last words, in seconds since 1970."""
+    """Return when the page showed the last words, in seconds since 1970."""
     await page.wait_for_function("window.shownAt > 0", timeout=20_000)
     return float(await page.evaluate("window.shownAt")) / 1000

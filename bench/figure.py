@@ -1,4 +1,4 @@
-"""Figures as SVG, for what a table says badly."""
+"""Charts as SVG, for figures that are hard to read in a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLOURS = ("#1d4ed8", "#93b4f8", "#b45309", "#f0b56c")
 
 
 def lines(title: str, across: str, up: str, series: Mapping[str, Line], marks: Mapping[str, float]) -> str:
-    """Lines over a common x; `marks` are levels with a name, such as a target."""
+    """Return a line chart as SVG; `marks` are named levels, such as a target."""
     points = [point for line in series.values() for point in line]
     x_most, y_most = max(x for x, _ in points), max([y for _, y in points] + list(marks.values())) * 1.1
 

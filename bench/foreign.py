@@ -1,13 +1,12 @@
-"""Whole turns through a model server that nobody here wrote: LiteLLM's proxy, in each protocol that the site speaks.
+"""Compatibility: whole turns through a third-party model server, LiteLLM's proxy, in each protocol of the site.
 
     site ── Responses, Chat Completions, JSON over Chat ──▶ LiteLLM ──▶ its own mock, or the demo model
 
-LiteLLM is installed by whoever runs this, in an environment of its own, and named by `--litellm`:
+Install LiteLLM in an environment of its own, and give its program with `--litellm`:
 `uv venv /tmp/litellm && uv pip install --python /tmp/litellm/bin/python 'litellm[proxy]'`.
-It answers by itself where the site asks for the model `mock` (its `mock_response`, a stream that it makes of Chat
-Completions) or `chat` (that mock itself), and hands on what the site asks of the model `demo`: then calls, their
-results and an approval cross its wire too, read and written anew by it. Exits with 1 where a turn does not
-end as it should.
+It answers by itself if the site asks for the model `mock` (its `mock_response`, a stream that it makes of Chat
+Completions) or `chat` (that mock itself). It passes requests for the model `demo` on: then it also parses and rewrites
+calls, their results and an approval. Exits with 1 if a turn does not end as it should.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pathlib import Path
 
 from bench import support
 from bench.processes import free_port
-from bench.visitor import Visitor, said, until
+from bench.visitor import Visitor, text_of, until
 
 MOCK = "This answer is LiteLLM's own."
 TURNS = (
@@ -36,15 +35,15 @@ TURNS = (
     ("chat", "demo"),
     ("json", "demo"),
 )
-"""Which protocol the site speaks, and which of LiteLLM's models it asks."""
+"""The protocols of the site, and the LiteLLM models that it asks."""
 
 PASSWORD = secrets.token_urlsafe(12)
 
 
 def main() -> None:
-    """Say what was asked and what came of it."""
+    """Run the turns and print the result of each."""
     parser = argparse.ArgumentParser(prog="python -m bench.foreign", description=__doc__.partition("\n")[0])
-    parser.add_argument("--litellm", type=Path, required=True, help="the program `litellm` of its environment")
+    parser.add_argument("--litellm", type=Path, required=True, help="the path of the program `litellm`")
     options = parser.parse_args()
     version = subprocess.run([options.litellm, "--version"], capture_output=True, text=True, check=True).stdout
     print(" ".join(version.split()))
@@ -58,7 +57,7 @@ def main() -> None:
 
 
 def _turn(folder: Path, address: str, key: str, api: str, model: str) -> bool:
-    """Ask the site for a turn with this model over this protocol, approve what it asks, and tell what came of it."""
+    """Run a turn with this model and protocol, approve its call and print the result. Returns whether it is right."""
     port = str(free_port())
     settings = {
         "AGENTSITE_DATA": str(folder / f"site-{api}-{model}"),
@@ -75,15 +74,15 @@ def _turn(folder: Path, address: str, key: str, api: str, model: str) -> bool:
     with _process([sys.executable, "manage.py", "serve"], folder / f"serve-{api}-{model}.log", settings):
         until(visitor.answers)
         page = visitor.say(visitor.sign_in("admin", PASSWORD), "run echo through another server")
-        turn = visitor.stands_still(page)
+        turn = visitor.wait_for_turn(page)
         if turn["state"] == "waiting_for_approval":
-            turn = visitor.stands_still(visitor.approve(page))
+            turn = visitor.wait_for_turn(visitor.approve(page))
         states = [(output["tool"], output["result"]["type"]) for output in turn["outputs"] if output["type"] == "tool"]
         came = f"{turn['state']} after {turn['rounds']} rounds, {states or 'no calls'}, usage {turn['usage']}"
         print(f"{api} {model}: {came}")
-        print("    " + said(turn).replace("\n", "\n    "))
+        print("    " + text_of(turn).replace("\n", "\n    "))
         if model != "demo":
-            return bool(turn["state"] == "completed" and said(turn) == MOCK)
+            return bool(turn["state"] == "completed" and text_of(turn) == MOCK)
         return bool(turn["state"] == "completed" and states == [("shell.run", "success")])
 
 

@@ -1,7 +1,7 @@
-"""A newcomer's first minute, with a watch: clone, `make run`, the login page, an answer, an approved command.
+"""A newcomer's first minute, timed: clone, `make run`, the login page, an answer, an approved command.
 
-Each way begins with an empty clone of what is committed. `--cold` takes empty package caches, instead of those that
-`uv` and `pip` have filled before; run it once without to fill them. Seconds are from the start of `make run`.
+Each run begins with a fresh clone of the last commit. `--cold` uses empty package caches instead of the caches of `uv`
+and `pip`; run it once without `--cold` to fill them. Seconds are counted from the start of `make run`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pathlib import Path
 
 from bench import support
 from bench.processes import free_port
-from bench.visitor import Visitor, said, until
+from bench.visitor import Visitor, text_of, until
 
 HELLO = "hello from a newcomer"
 STEPS = ("clone", "login page", "signed in", "first answer", "asked", "approved and done")
 
 
 def main() -> None:
-    """Print a table of seconds, one row for each way."""
+    """Print a table of seconds, one row for each run."""
     parser = argparse.ArgumentParser(prog="python -m bench.minute", description=__doc__)
-    parser.add_argument("--ways", default="uv,pip", help="uv, pip, or both (%(default)s)")
-    parser.add_argument("--cold", action="store_true", help="with empty package caches")
-    parser.add_argument("--repository", default=str(support.ROOT), help="what is cloned (this one)")
-    parser.add_argument("--rounds", type=int, default=1, help="how often each way (%(default)s)")
+    parser.add_argument("--ways", default="uv,pip", help="the installers to time: uv, pip, or both (%(default)s)")
+    parser.add_argument("--cold", action="store_true", help="use empty package caches")
+    parser.add_argument("--repository", default=str(support.ROOT), help="the repository to clone (this one)")
+    parser.add_argument("--rounds", type=int, default=1, help="the number of runs with each installer (%(default)s)")
     options = parser.parse_args()
     rows = []
     for way in options.ways.split(",") * options.rounds:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _minute(folder: Path, repository: str, way: str, *, cold: bool) -> dict[str, float]:
-    """What one newcomer waits for, in seconds."""
+    """Return how long one newcomer waits for each step, in seconds."""
     began = time.monotonic()
     clone = folder / "agentsite"
     subprocess.run(["git", "clone", "--quiet", repository, clone], check=True)
@@ -60,13 +60,13 @@ def _minute(folder: Path, repository: str, way: str, *, cold: bool) -> dict[str,
         page = visitor.sign_in("admin", password)
         seconds["signed in"] = time.monotonic() - began
         page = visitor.say(page, "help")
-        _must(bool(said(visitor.stands_still(page))), "nothing was answered")
+        _must(bool(text_of(visitor.wait_for_turn(page))), "there was no answer")
         seconds["first answer"] = time.monotonic() - began
         page = visitor.say(visitor.get(page.url), f"run echo {HELLO}")
-        _must(visitor.stands_still(page)["state"] == "waiting_for_approval", "nobody was asked")
+        _must(visitor.wait_for_turn(page)["state"] == "waiting_for_approval", "no approval was requested")
         seconds["asked"] = time.monotonic() - began
         page = visitor.approve(page)
-        turn = visitor.stands_still(page)
+        turn = visitor.wait_for_turn(page)
         _must(turn["state"] == "completed" and HELLO in str(turn["outputs"]), "the command did not run")
         seconds["approved and done"] = time.monotonic() - began
     return seconds

@@ -1,4 +1,4 @@
-"""Approvals that wait: ten thousand of them, each in a conversation of its own, beside a worker that has nothing to do.
+"""Waiting approvals: ten thousand of them, each in a conversation of its own, beside an idle worker.
 
 Real processes: web (`python -m agentsite.web`), worker (`manage.py worker`), the scripted model over loopback HTTP. The
 first turn is a worker's own; the others are begun and recorded by the same functions, with that one's steps. Seconds of
@@ -24,10 +24,10 @@ from bench.processes import PATIENCE_SECONDS, ProcessUsage, await_answer, free_p
 AT_ONCE = 200
 """Turns that are recorded in one transaction."""
 START_SECONDS = 30
-"""Until all processes of a worker are there: what they take meanwhile is not counted."""
+"""Seconds until all processes of a worker have started. What they use until then is not counted."""
 LOOKS = 5
 SAMPLE = 20
-"""Ledgers that are verified."""
+"""The number of ledgers that are verified."""
 PAGES = {
     "admin list": "/admin/conversations/approval/",
     "admin start": "/admin/",
@@ -38,7 +38,7 @@ PAGES = {
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """The figures on one database."""
+    """Return the figures on one database."""
     port = str(free_port())
     asks = {"text": "I ask first.", "calls": [{"name": "shell_run", "arguments": {"command": "true"}}]}
     with (
@@ -62,7 +62,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _wait_for_people(approvals: int) -> None:
-    """So many turns that wait for a person, each in a conversation of its own."""
+    """Create this number of turns that wait for a person, each in a conversation of its own."""
     import asyncio
 
     from django.db import transaction
@@ -92,7 +92,7 @@ def _wait_for_people(approvals: int) -> None:
 
 
 def _watched(seconds: float, processes: dict[str, int]) -> dict[str, Any]:
-    """What the processes use while nobody asks for anything, and how many turns a worker held."""
+    """Return what the processes use while nobody asks for anything, and how many turns a worker held."""
     from conversations.models import Prompt
 
     time.sleep(START_SECONDS)
@@ -107,7 +107,7 @@ def _watched(seconds: float, processes: dict[str, int]) -> dict[str, Any]:
 
 
 def _cookie(name: str) -> str:
-    """The session of this person, who may decide all unless it is the one whose turns wait."""
+    """Return a session of this person, who may decide everything, except the owner of the waiting turns."""
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -119,7 +119,7 @@ def _cookie(name: str) -> str:
 
 
 def _median(address: str, cookie: str) -> float:
-    """Milliseconds until all of a page is there; without the first look, at which a process reads its templates."""
+    """Return the milliseconds to load a page, without the first request, in which a process reads its templates."""
     times = []
     for _ in range(LOOKS + 1):
         began = time.perf_counter()
@@ -130,7 +130,7 @@ def _median(address: str, cookie: str) -> float:
 
 
 def _start(origin: str) -> float:
-    """Milliseconds from the answer to an approval until its tool starts: the median of several."""
+    """Return the median of the milliseconds from a decision until the tool starts."""
     from conversations.accounts.keys import make_key
     from conversations.models import Output
 
@@ -160,14 +160,14 @@ def _approved(origin: str, key: str, gate: Any) -> float:
         if begun := Step.objects.filter(prompt=gate.prompt_id, path=gate.path, type="action_start").first():
             return (begun.time.timestamp() - answered) * 1000
         time.sleep(0.01)
-    raise SystemExit("the tool did not start")
+    raise SystemExit("The tool did not start.")
 
 
 def main() -> None:
     """Measure on both databases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--approvals", type=int, default=10_000)
-    parser.add_argument("--idle", type=float, default=30.0, help="seconds that are watched")
+    parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch the idle site")
     found = support.on_databases(parser, "bench.pending", measure)
     rows = [[name, *(each[name] for each in found)] for name in found[0] if name != "database"]
     print(support.table(["", *(each["database"] for each in found)], rows))

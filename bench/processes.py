@@ -1,4 +1,4 @@
-"""The site's processes in a benchmark: started, waited for, and what they use."""
+"""The site's processes in a benchmark: starting them, waiting for them, and measuring what they use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 120
 
 @contextmanager
 def started(*command: str) -> Iterator[int]:
-    """A Python command that runs on, by its process id; ended at the end."""
+    """Run a Python command in the background, and end it at the end of the block. Yields its process id."""
     process = subprocess.Popen([sys.executable, *command], cwd=support.ROOT)
     try:
         yield process.pid
@@ -29,7 +29,7 @@ def started(*command: str) -> Iterator[int]:
 
 
 def await_answer(address: str) -> None:
-    """Wait until the web process answers there."""
+    """Wait until the web process answers on this port."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up:
         try:
@@ -37,25 +37,25 @@ def await_answer(address: str) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    raise SystemExit("the web process does not answer")
+    raise SystemExit("The web process does not answer.")
 
 
 def free_port() -> int:
-    """A port that nobody holds."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class ProcessUsage:
-    """What named processes, with all below them, use from now on."""
+    """The CPU time and memory that named processes and their descendants use from now on."""
 
     def __init__(self, processes: dict[str, int]) -> None:
         self._own = processes
         self._cpu, self._began = self._all_cpu(), time.monotonic()
 
     def since(self) -> dict[str, float]:
-        """Percent of one core since the beginning, and MB now."""
+        """Return percent of one core since the beginning, and MB now."""
         seconds, cpu = time.monotonic() - self._began, self._all_cpu()
         used = {f"{name}_cpu": 100 * (cpu[name] - self._cpu[name]) / seconds for name in self._own}
         memory = {f"{name}_mb": sum(map(_memory, self._below(pid))) for name, pid in self._own.items()}
@@ -65,7 +65,7 @@ class ProcessUsage:
         return {name: sum(map(_cpu, self._below(pid))) for name, pid in self._own.items()}
 
     def _below(self, pid: int) -> list[int]:
-        """The process and its descendants; of this process only itself: the others are its children."""
+        """Return the process and its descendants; of this process only itself, because the others are its children."""
         if pid == os.getpid():
             return [pid]
         parents = {
@@ -89,7 +89,7 @@ def _parent(pid: int) -> int:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds, with those of its children that have ended."""
+    """Return the CPU seconds of a process, including its children that have ended."""
     return sum(map(int, _stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 

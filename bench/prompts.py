@@ -11,7 +11,7 @@ from bench import support
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds from the first claim to the last end."""
+    """Return the seconds from the first claim to the last end."""
     reply = {"text": "Here you are.", "delay_seconds": options.latency}
     with support.server([reply]) as base_url, support.site(options.database, base_url):
         from conversations.models import Prompt, State

@@ -25,14 +25,14 @@ from bench.clients import Client, CommitClock, Latencies, Site, listening, pages
 from bench.processes import PATIENCE_SECONDS, ProcessUsage, await_answer, free_port, started
 
 KNEE = (10, 20, 40, 60, 80, 100)
-"""How many conversations run, one load after the other."""
+"""The numbers of running conversations, one load after the other."""
 PIECE_CHARACTERS = 16
 """Of one delta of the scripted model."""
 LAST_WORDS = "That was all of it."
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of each load on one database."""
+    """Return the figures of each load on one database."""
     said = "So it goes on and on. " * (int(options.round_seconds / options.pause) * PIECE_CHARACTERS // 22)
     call = {"name": "bench_echo", "arguments": {"text": "x" * 200}}
     talks = {"text": said, "pause_seconds": options.pause, "calls": [call]}
@@ -85,7 +85,7 @@ async def _load(
             ended = await _all_ended(prompts)
             seconds, used = time.time() - began, usage.since()
             shown = [await shown_at(page) - ended[at] for page, at in zip(opened, running, strict=False)]
-        await asyncio.sleep(1.0)  # the last frames
+        await asyncio.sleep(1.0)  # for the last frames
     came = [client.events() for client in clients]
     times = Latencies()
     for at, frame in (each for one in came for each in one):
@@ -105,7 +105,7 @@ def _spread(name: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def _prepared(port: int, count: int) -> tuple[Site, list[int]]:
-    """The site with its owner signed in, and so many conversations."""
+    """Return the site with its owner signed in, and this number of conversations."""
     from django.conf import settings
     from django.test import Client as Browser
 
@@ -119,7 +119,7 @@ def _prepared(port: int, count: int) -> tuple[Site, list[int]]:
 
 
 def _say(conversations: Sequence[int]) -> dict[int, int]:
-    """Start a turn on each; its prompt's id and its conversation's."""
+    """Start a turn in each conversation. Returns the conversation of each prompt, by id."""
     from conversations.models import Conversation
     from conversations.prompts.start import start_prompt
 
@@ -128,7 +128,7 @@ def _say(conversations: Sequence[int]) -> dict[int, int]:
 
 
 async def _all_ended(prompts: dict[int, int]) -> dict[int, float]:
-    """Wait for the end of all these turns; when each conversation's ended."""
+    """Wait until all these turns have ended. Returns when each conversation's turn ended."""
     from conversations.models import Prompt
 
     give_up = time.monotonic() + PATIENCE_SECONDS
@@ -137,11 +137,11 @@ async def _all_ended(prompts: dict[int, int]) -> dict[int, float]:
         if all(ended for _, ended in rows):
             return {prompts[pk]: ended.timestamp() for pk, ended in rows if ended}
         await asyncio.sleep(0.2)
-    raise SystemExit("the turns did not end: is the worker at work?")
+    raise SystemExit("The turns did not end. Is the worker running?")
 
 
 def _wrong(prompts: dict[int, int], came: Sequence[tuple[Client, list[tuple[float, dict[str, Any]]]]]) -> int:
-    """How many clients on running conversations had other events than the ledger's, or in another order."""
+    """Return how many clients on running conversations got events that differ from the ledger, or in another order."""
     from agents.engine.outputs.events import EventFold
     from conversations.ledger.journal import read_steps
 
@@ -170,14 +170,16 @@ def main() -> None:
     """Measure on both databases, each in a process of its own, and print the table and the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--conversations", type=int, default=100)
-    parser.add_argument("--clients", type=int, default=2, help="on each conversation")
+    parser.add_argument("--clients", type=int, default=2, help="clients on each conversation")
     parser.add_argument("--running", type=int, default=20, help="conversations that run and stream")
     parser.add_argument("--seconds", type=float, default=20, help="how long they run")
     parser.add_argument("--round-seconds", type=float, default=2, help="how long one answer streams")
     parser.add_argument("--pause", type=float, default=0.05, help="seconds between two pieces of an answer")
     parser.add_argument("--pages", type=int, default=0, help="real pages, each on a running conversation")
-    parser.add_argument("--knee", type=int, nargs="?", const=1, default=0, help="one load after the other")
-    parser.add_argument("--figure", default="", help="a file for the figure, as SVG")
+    parser.add_argument(
+        "--knee", type=int, nargs="?", const=1, default=0, help="measure growing loads, one after the other"
+    )
+    parser.add_argument("--figure", default="", help="write the chart to this SVG file")
     found = support.on_databases(parser, "bench.push", measure)
     names = list(found[0]["rows"][0])
     rows = [[each["database"], *(row[name] for name in names)] for each in found for row in each["rows"]]

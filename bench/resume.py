@@ -1,4 +1,4 @@
-"""How long a long turn takes from its claim to its next model call, after its worker was stopped."""
+"""Resume time: how long a long turn takes from its claim to its next model call, after its worker was stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import support, tools
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds from the claim to the next request, over some resumes of one turn."""
+    """Return the milliseconds from the claim to the next request, over several resumes of one turn."""
     reply = {"text": "Again.", "calls": [{"name": "bench_echo", "arguments": {"text": "x" * 200}}]}
     with support.server([reply] * (options.rounds + 100)) as base_url, support.site(
         options.database, base_url, AGENTSITE_MAX_ROUNDS="100000", AGENTSITE_TURN_SECONDS="86400"
@@ -28,7 +28,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _stopped_after(drain: Any, rounds: int) -> None:
-    """Run the turn for so many rounds, then stop its worker."""
+    """Run the turn for this number of rounds, then stop its worker."""
     count = 0
 
     async def between() -> None:
@@ -48,7 +48,7 @@ def _stop(drain: Any) -> None:
 
 
 async def _resumed(drain: Any) -> float:
-    """Claim the turn, and stop it again at its next model call; milliseconds between the two."""
+    """Claim the turn and stop it at its next model call. Returns the milliseconds between the two."""
     from agents import registry
     from conversations.worker import drain as drains
 

@@ -17,35 +17,35 @@ from typing import Any
 from bench import support, tools
 
 MARKS = (10, 50, 200, 500)
-"""The rounds at which a turn is looked at."""
+"""The rounds at which a turn is measured."""
 AROUND = 5
 """A figure is the median of this many rounds before and after its mark."""
 
 
 @dataclass
 class RoundTimes:
-    """Wall and processor seconds of each round of one loop."""
+    """The wall and CPU seconds of each round of one loop."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
     def start(self) -> None:
-        """A round begins."""
+        """Begin a round."""
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def stop(self) -> None:
-        """The round has ended."""
+        """End the round."""
         self.wall.append(time.perf_counter() - self._wall)
         self.cpu.append(time.process_time() - self._cpu)
 
     def at(self, mark: int) -> tuple[float, float]:
-        """Median wall and CPU milliseconds around this round."""
+        """Return the median wall and CPU milliseconds around this round."""
         near = slice(max(0, mark - AROUND - 1), mark + AROUND)
         return statistics.median(self.wall[near]) * 1000, statistics.median(self.cpu[near]) * 1000
 
 
 class BareLoop:
-    """What a program would write that keeps nothing: the SDK's call at its cheapest, unstreamed, and a growing list."""
+    """A loop that records nothing: the SDK's cheapest call, without streaming, and a growing list."""
 
     def __init__(self, base_url: str, tool_bytes: int) -> None:
         from openai import AsyncOpenAI
@@ -58,7 +58,7 @@ class BareLoop:
         self.echo = "x" * tool_bytes
 
     async def round(self) -> None:
-        """Ask, and take the answer and the call's result into the list."""
+        """Ask the model, and append its answer and the call's result to the list."""
         answer = await self.client.responses.create(
             model="bench", instructions="You are a helpful assistant.", input=self.input, tools=self.tools, store=False
         )
@@ -69,7 +69,7 @@ class BareLoop:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """One turn of so many rounds; the figures at each mark."""
+    """Run one turn of this number of rounds. Returns the figures at each mark."""
     reply = {"text": "Again.", "calls": [{"name": "bench_echo", "arguments": {"text": "x" * options.tool_bytes}}]}
     rounds = [reply] * (options.rounds + 1) + [{"text": "Enough."}]
     with support.server(rounds) as started:
@@ -119,7 +119,7 @@ def _figures(prompt: int, durable: RoundTimes, bare: RoundTimes, options: argpar
 
 
 def stored_bytes(prompt: int, number: int) -> tuple[int, int]:
-    """Bytes of all columns of the steps and outputs of one round, and the bytes that were said in it."""
+    """Return the bytes of one round's steps and outputs, all columns, and of its texts, inputs and results."""
     from django.db.models import Q
 
     from conversations.models import Output, Step
@@ -139,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--tool-bytes", type=int, default=200)
-    parser.add_argument("--base-url", default="", help="another server than the scripted one")
+    parser.add_argument("--base-url", default="", help="use this model server instead of the scripted one")
     found = support.on_databases(parser, "bench.round", measure)
     names = ("round", "wall_ms", "cpu_ms", "bare_wall_ms", "bare_cpu_ms", "wall_ratio", "stored_bytes", "said_bytes")
     rows = [[each["database"], *(row[name] for name in names)] for each in found for row in each["rows"]]

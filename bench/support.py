@@ -1,4 +1,4 @@
-"""What the benchmarks share: a database of their own, the scripted server in a process of its own, and tables."""
+"""Shared parts of the benchmarks: a database of their own, the scripted server in a process of its own, and tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(rounds: list[Any]) -> Iterator[str]:
         try:
             while not port.exists():
                 if process.poll() is not None:
-                    raise SystemExit("the scripted server did not start")
+                    raise SystemExit("The scripted server did not start.")
                 time.sleep(0.02)
             yield f"http://127.0.0.1:{port.read_text().strip()}/v1"
         finally:
@@ -82,12 +82,12 @@ def _psql(statement: str) -> None:
 def on_databases(
     parser: argparse.ArgumentParser, module: str, measure: Callable[[argparse.Namespace], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Measure on each database that is asked for, in a process of its own, by the command's own options.
+    """Measure on each requested database, each in a process of its own with the same options. Returns the figures.
 
     In such a process (`--json`) the figures are printed as JSON, and the command ends.
     """
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
-    parser.add_argument("--json", action="store_true", help="only the figures of one database, as JSON")
+    parser.add_argument("--json", action="store_true", help="print only the figures of one database, as JSON")
     options = parser.parse_args()
     if options.json:
         json.dump(measure(options), sys.stdout)
@@ -106,7 +106,7 @@ def in_own_process(module: str, database: str, arguments: Sequence[str]) -> Any:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns as wide as their widest cell, numbers to the right."""
+    """Return a table as text, with right-aligned columns as wide as their widest cell."""
     cells = [list(head), *([f"{c:.2f}" if isinstance(c, float) else str(c) for c in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
@@ -114,14 +114,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def person(name: str = "bench") -> Any:
-    """A user to own conversations."""
+    """Return a user who owns conversations."""
     from django.contrib.auth.models import User
 
     return User.objects.get_or_create(username=name)[0]
 
 
 def new_drain() -> Any:
-    """The drain of a host of its own, as a worker process would begin it."""
+    """Return the drain of a new host, as a worker process would start it."""
     from django.conf import settings
 
     from conversations.worker import hosts
@@ -129,5 +129,5 @@ def new_drain() -> Any:
 
     drain = DrainLoop("bench")
     if not hosts.take_drain(drain.host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
-        raise SystemExit("another drain is at work on this database")
+        raise SystemExit("Another drain is running on this database.")
     return drain

@@ -1,4 +1,4 @@
-"""The echo tool of the benchmarks: an installed app's `tools.py`, found like any other."""
+"""The echo tool of the benchmarks, discovered like the `tools.py` of any installed app."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from agents import Risk, ToolCall, tool
 
 
 class Echo(BaseModel):
-    """What comes back."""
+    """The input of `bench.echo`."""
 
     text: str
 
 
 async def _nothing() -> None:
-    """Between two rounds there is nothing else to do."""
+    """Do nothing between two rounds."""
 
 
 between_rounds: list[Callable[[], Awaitable[None]]] = [_nothing]
-"""What a benchmark does while the echo runs: its own loop's round, so that both are measured in turn."""
+"""What a benchmark does while the echo runs: a round of its own loop, so that the two are measured alternately."""
 
 
 @tool("bench.echo", risk=Risk.READ, time_limit=600)

@@ -1,4 +1,4 @@
-"""Somebody with a browser that runs no scripts: pages over HTTP, with cookies, hidden fields and redirects."""
+"""A visitor with a browser that runs no scripts: pages over HTTP, with cookies, hidden fields and redirects."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 0.15
-"""Between two looks: one person may send 600 requests a minute."""
+"""Seconds between two requests: one person may send 600 a minute."""
 
 T = TypeVar("T")
 
 
 def until(look: Callable[[], T | None]) -> T:
-    """Ask until the answer is true, and return it. Ends the program after PATIENCE_SECONDS."""
+    """Call `look` until it returns something true, and return that. Ends the program after PATIENCE_SECONDS."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up:
         if found := look():
             return found
         time.sleep(LOOK_SECONDS)
-    raise SystemExit("What the visitor waits for did not come.")
+    raise SystemExit(f"Gave up after waiting for {PATIENCE_SECONDS:.0f} seconds.")
 
 
 @dataclass
 class VisitedForm:
-    """A form of a page: what it sends where, and the values of its buttons as `name=value`."""
+    """A form of a page: its address, its fields, and its buttons as `name=value`."""
 
     action: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class VisitedPage(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take in forms and what is in them."""
+        """Collect the forms and their fields."""
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
             self.forms.append(VisitedForm(urljoin(self.url, given.get("action", ""))))
@@ -63,7 +63,7 @@ class VisitedPage(HTMLParser):
             form.fields[name] = value
 
     def form(self, *, field: str = "", button: str = "") -> VisitedForm | None:
-        """The first form with this field, or with this button."""
+        """Return the first form with this field, or with this button."""
         return next((each for each in self.forms if field in each.fields or button in each.buttons), None)
 
 
@@ -73,7 +73,7 @@ def _sent(given: dict[str, str]) -> bool:
 
 
 class Visitor:
-    """A person at the site at this address."""
+    """A person who uses the site at this address."""
 
     def __init__(self, site: str) -> None:
         self.site = site
@@ -82,48 +82,48 @@ class Visitor:
         )
 
     def answers(self) -> bool:
-        """Whether the login page is there."""
+        """Return whether the site shows its login page."""
         try:
             return "password" in self.get("/login/").html
         except OSError:
             return False
 
     def get(self, path: str) -> VisitedPage:
-        """A page. Raises OSError."""
+        """Return a page. Raises OSError."""
         return self._open(urllib.request.Request(urljoin(self.site, path)))
 
     def send(self, form: VisitedForm, page: VisitedPage, **values: str) -> VisitedPage:
-        """Send a form of `page` with these values, and follow where it leads. Raises OSError."""
+        """Send a form of `page` with these values and return the page that it leads to. Raises OSError."""
         data = urlencode(form.fields | values).encode()
         return self._open(urllib.request.Request(form.action, data, {"Referer": page.url}))
 
     def json(self, path: str) -> Any:
-        """What the API says there."""
+        """Return the API's response as JSON."""
         return json.loads(self.get(path).html)
 
     def sign_in(self, name: str, password: str) -> VisitedPage:
-        """The first page, signed in."""
+        """Sign in and return the first page."""
         page = self.get("/login/")
         return self.send(_there(page.form(field="password")), page, username=name, password=password)
 
     def say(self, page: VisitedPage, text: str) -> VisitedPage:
-        """Write a message on this page; the conversation that it leads to."""
+        """Send a message on this page and return the page of its conversation."""
         return self.send(_there(page.form(field="input")), page, input=text)
 
-    def stands_still(self, page: VisitedPage) -> dict[str, Any]:
-        """The last turn of the conversation on this page, once it has ended or waits for somebody."""
+    def wait_for_turn(self, page: VisitedPage) -> dict[str, Any]:
+        """Return the last turn of the conversation on this page, once it has ended or waits for a person."""
         number = urlsplit(page.url).path.strip("/").split("/")[1]
         prompts = self.json(f"/api/conversations/{number}/prompts/?page_size=200")["results"]
         last = max(prompt["id"] for prompt in prompts)
 
-        def still() -> dict[str, Any] | None:
+        def paused() -> dict[str, Any] | None:
             turn: dict[str, Any] = self.json(f"/api/prompts/{last}/")
             return None if turn["state"] in ("queued", "running") else turn
 
-        return until(still)
+        return until(paused)
 
     def approve(self, page: VisitedPage) -> VisitedPage:
-        """Approve the call that waits on this page."""
+        """Approve the call that waits on this page, and return the next page."""
         page = self.get(page.url)
         return self.send(_there(page.form(button="decision=approve")), page, decision="approve")
 
@@ -132,12 +132,12 @@ class Visitor:
             return VisitedPage(answer.url, answer.read().decode())
 
 
-def said(turn: dict[str, Any]) -> str:
-    """All that was said in a turn."""
+def text_of(turn: dict[str, Any]) -> str:
+    """Return all text of a turn."""
     return "\n".join(output["text"] for output in turn["outputs"] if output["type"] == "text")
 
 
 def _there(form: VisitedForm | None) -> VisitedForm:
     if form is None:
-        raise SystemExit("The page lacks the form that a visitor would use.")
+        raise SystemExit("The page does not have the form that a visitor would use.")
     return form

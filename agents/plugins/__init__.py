@@ -1,5 +1,5 @@
-"""What we ship for agents: one folder per plugin, the same file names in each.
+"""The plugins that ship with Agentsite: one folder each, with the same file names.
 
-`tools.py` declares tools and `plugin.py` a Plugin; whatever stands beside them serves these two. A plugin is found
-because it is here, through the same door as one in an app of your own.
+`tools.py` declares tools and `plugin.py` a Plugin; the other modules of a folder serve these two. A plugin here is
+discovered in the same way as one in an app of your own.
 """

@@ -22,7 +22,7 @@ from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
-from agents.plugins.files.status import explained
+from agents.plugins.files.status import tool_errors
 from conversations.files import storage
 from conversations.files.workspaces import folder_of, root
 from conversations.models import File, Prompt
@@ -163,7 +163,7 @@ class PendingUploads:
 def _storing(name: str) -> Iterator[None]:
     """Raise BadFile if the file of this name cannot be stored."""
     try:
-        with explained(name):
+        with tool_errors(name):
             yield
     except ToolError as error:
         logger.warning("an uploaded file could not be stored: %s", error, exc_info=True)

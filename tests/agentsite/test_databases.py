@@ -58,5 +58,5 @@ def test_it_refuses_the_rest_without_repeating_it(url: str) -> None:
 
 
 def test_it_says_when_sqlite_is_too_old() -> None:
-    with pytest.raises(CannotStart, match=r"SQLite is 3\.22\.0 and 3\.35\.0 is needed"):
+    with pytest.raises(CannotStart, match=r"SQLite is 3\.22\.0, but 3\.35\.0 or newer is needed"):
         sqlite(FOLDER / "x", version=(3, 22, 0))

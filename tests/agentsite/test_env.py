@@ -62,7 +62,7 @@ def test_it_refuses_a_choice_that_is_none() -> None:
     "value", ["localhost:11434", "ftp://h/secret", "http:///secret", "http://[::1", "http://h:secret/"]
 )
 def test_it_refuses_an_address_without_repeating_it(value: str) -> None:
-    with pytest.raises(CannotStart, match="URL is no address") as caught:
+    with pytest.raises(CannotStart, match="URL is not a valid URL") as caught:
         read(URL=value).url("URL", ("http",))
     assert value not in str(caught.value)
 
@@ -91,5 +91,5 @@ def test_it_names_the_line_of_the_file_that_is_no_setting(
     file = tmp_path / "settings"
     file.write_text(f"A=1\n{line}\n")
     monkeypatch.setenv("AGENTSITE_ENV_FILE", str(file))
-    with pytest.raises(CannotStart, match="line 2 is no setting"):
+    with pytest.raises(CannotStart, match="line 2 is not a setting"):
         environment()

@@ -55,13 +55,13 @@ def test_with_a_server_they_are_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"EMAIL_HOST": "mail.example"}, "name the address that mails come from in DEFAULT_FROM_EMAIL"),
+        ({"EMAIL_HOST": "mail.example"}, "set DEFAULT_FROM_EMAIL to the address that e-mails come from"),
         ({"DEFAULT_FROM_EMAIL": "agents"}, "DEFAULT_FROM_EMAIL is 'agents': write an address like"),
         ({"EMAIL_PORT": "smtp"}, "EMAIL_PORT is 'smtp': write a number"),
-        ({"AGENTSITE_URL": "agents.example"}, "AGENTSITE_URL is no address"),
+        ({"AGENTSITE_URL": "agents.example"}, "AGENTSITE_URL is not a valid URL"),
         (
             {"EMAIL_HOST": "mail.example", "DEFAULT_FROM_EMAIL": "a@example.org", "AGENTSITE_HTTPS": "1"},
-            "name the address that links in mails lead to in AGENTSITE_URL",
+            "set AGENTSITE_URL to the address that links in e-mails lead to",
         ),
     ],
 )

@@ -28,7 +28,7 @@ class Site:
         return self.log.read_text()
 
     def wait_until_up(self) -> None:
-        wait_for(lambda: "Agentsite is at http://" in self.said() or self.process.poll() is not None)
+        wait_for(lambda: "Agentsite is running at http://" in self.said() or self.process.poll() is not None)
         assert self.process.poll() is None, self.said()
 
     def get(self, path: str) -> int:

@@ -117,7 +117,7 @@ def test_a_program_is_told_as_of_all_that_goes_wrong(port: int) -> None:
             answer = HTTPResponse(client)
             answer.begin()
             answers[path] = answer.status, answer.headers["Content-Type"], answer.read().decode()
-    said = "This is more than the site takes in one request. Send less, or in parts."
+    said = "This request is too large for the site. Send less, or send it in parts."
     error = {"error": {"code": "too_large", "message": said}}
     assert answers["/api/conversations/"] == (413, "application/json", json.dumps(error))
     assert answers["/apiary/"] == (413, "text/plain", said)

@@ -17,9 +17,9 @@ from tests.agentsite.processes import free_port, run, variables
         ("DEBUG", "perhaps", "DEBUG is 'perhaps': write 1 for yes or 0 for no."),
         ("HOST", "0.0.0.0", "ALLOWED_HOSTS"),
         ("HOST", "203.0.113.1", "correct HOST and PORT"),
-        ("DATABASE_URL", "oracle://h/x", "DATABASE_URL is no database"),
+        ("DATABASE_URL", "oracle://h/x", "DATABASE_URL is not valid"),
         ("DATABASE_URL", "postgres://127.0.0.1:1/x", "The database does not answer"),
-        ("OPENAI_BASE_URL", "localhost:11434", "OPENAI_BASE_URL is no address"),
+        ("OPENAI_BASE_URL", "localhost:11434", "OPENAI_BASE_URL is not a valid URL"),
         ("AGENTSITE_MODEL_API", "soap", "write one of responses"),
         ("AGENTSITE_RENEW_SECONDS", "20", "at most half of AGENTSITE_LEASE_SECONDS"),
         ("AGENTSITE_DATA", "/dev/null/data", "cannot be written"),
@@ -41,7 +41,7 @@ def test_it_stops_where_the_port_is_taken(tmp_path: Path) -> None:
         ended = run("manage.py", "serve", environment=variables(tmp_path, PORT=str(port)))
     assert ended.returncode == 2
     assert (
-        ended.stderr == f"agentsite: Port {port} is taken: stop the program that holds it, or set PORT to a free one.\n"
+        ended.stderr == f"agentsite: Port {port} is in use: stop the program that uses it, or set PORT to a free one.\n"
     )
 
 

@@ -25,7 +25,7 @@ def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
     address = f"http://127.0.0.1:{port}"
     environment = variables(tmp_path / "site", PORT=str(port), AGENTSITE_STOP_SECONDS="5", SITE=address)
     with started("manage.py", "serve", environment=environment, log=log) as process:
-        wait_for(lambda: "Agentsite is at http://" in log.read_text() or process.poll() is not None)
+        wait_for(lambda: "Agentsite is running at http://" in log.read_text() or process.poll() is not None)
         shell = ["bash", "-euo", "pipefail", "-c", script]
         done = subprocess.run(
             shell, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False

@@ -49,7 +49,7 @@ def test_help_says_what_can_be_asked_for(page: Page) -> None:
     """Everything that the help names can be typed as it stands there."""
     page.get_by_role("button", name="help").click()
     turn = ended(page.locator(".exchange"))
-    expect(turn).to_contain_text("no language model")
+    expect(turn).to_contain_text("not a language model")
     listed = turn.locator(".prose li code").all_text_contents()
     assert {"list the files", "run ls -la", "chart: Jan 3, Feb 5, Mar 4"} <= set(listed)
     turn = ended(say(page, listed[0]))

@@ -110,7 +110,7 @@ import asyncio, sys
 from pathlib import Path
 from agents.plugins.shell import process, sandbox
 if sys.argv[1] == "unboxed":
-    sandbox.works = lambda: False
+    sandbox.is_available = lambda: False
 asyncio.run(process.run(sys.argv[2], Path(sys.argv[3]), 300, lambda text: None))
 """
 

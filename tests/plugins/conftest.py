@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 @pytest.fixture
 def boxed(request: pytest.FixtureRequest) -> None:
     """A machine with a sandbox that works; without one the test is left out, or fails where all must run."""
-    if not sandbox.works():
+    if not sandbox.is_available():
         missing = "bubblewrap does not work here"
         pytest.fail(missing) if request.config.getoption("--services", default=False) else pytest.skip(missing)
 
@@ -32,7 +32,7 @@ def boxed(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def unboxed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without."""
-    monkeypatch.setattr(sandbox, "works", lambda: False)
+    monkeypatch.setattr(sandbox, "is_available", lambda: False)
 
 
 @pytest.fixture(params=["boxed", "unboxed"])

@@ -15,7 +15,7 @@ async def test_it_reads_a_file_as_it_is(desk: Desk) -> None:
 
 async def test_it_reads_a_part_and_says_how_to_go_on(desk: Desk) -> None:
     (desk.workspace / "n").write_text("".join(f"{n}\n" for n in range(1, 11)))
-    assert await desk.call(read_file, path="n", limit=2) == "1\n2\n[Lines 1 to 2 of 10; go on with offset 3.]"
+    assert await desk.call(read_file, path="n", limit=2) == "1\n2\n[Lines 1 to 2 of 10; read on with offset 3.]"
     assert await desk.call(read_file, path="n", offset=9) == "9\n10\n[Lines 9 to 10 of 10.]"
     assert await desk.call(read_file, path="n", offset=11) == "[The file has 10 lines.]"
 
@@ -95,7 +95,9 @@ async def test_a_long_listing_is_cut(desk: Desk) -> None:
     lines = (await desk.call(list_files)).split("\n")
     assert lines[0] == "0000  0 B"
     assert lines[tools.LIST_MOST - 1] == f"{tools.LIST_MOST - 1:04}  0 B"
-    assert lines[tools.LIST_MOST :] == ["[The first 300 entries; list one of the folders, or less depth, to see more.]"]
+    assert lines[tools.LIST_MOST :] == [
+        "[Only the first 300 entries: list one of the folders, or use less depth, to see more.]"
+    ]
 
 
 async def test_links_and_pipes_are_named_and_not_followed(desk: Desk) -> None:

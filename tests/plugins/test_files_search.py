@@ -63,7 +63,7 @@ async def test_more_than_can_be_shown_says_how_to_see_it(desk: Desk, monkeypatch
     lines = (await desk.call(search_files, pattern="x")).split("\n")
     assert lines[99:] == [
         "f:100: x",
-        "[The first 100 lines: name a folder or a glob, or search for more of the text.]",
+        "[Only the first 100 lines: give a folder or a glob, or a longer pattern.]",
     ]
     (desk.workspace / "f").write_text("x\n" * 100)
     assert (await desk.call(search_files, pattern="x")).split("\n")[-1] == "f:100: x"
@@ -85,7 +85,7 @@ async def test_it_stops_in_time_and_says_where(desk: Desk, monkeypatch: pytest.M
     monkeypatch.setattr(searching, "SECONDS_MOST", 0.0)
     (desk.workspace / "f").write_text("a\nx\n")
     assert await desk.call(search_files, pattern="x") == (
-        "[Nothing found.]\n[Stopped after 0 seconds at f: name a folder, or a glob.]"
+        "[Nothing found.]\n[Stopped after 0 seconds at f: give a folder or a glob.]"
     )
 
 
@@ -106,7 +106,7 @@ async def test_what_is_too_large_is_named(desk: Desk) -> None:
         stream.truncate(4 * 2**30)
     (desk.workspace / "endless").write_text("x" * 1_000_001 + "\nx\n")
     assert await desk.call(search_files, pattern="x") == (
-        "endless:2: x\n[Left out, or in part, because too large: endless, sparse.]"
+        "endless:2: x\n[Skipped, in whole or in part, because too large: endless, sparse.]"
     )
 
 

@@ -31,9 +31,9 @@ def facts(desk: Desk, tool: Tool, **payload: Any) -> list[str]:
 async def test_a_new_file_is_made_with_its_folders(desk: Desk) -> None:
     asked = {"path": "./notes//plan.md", "content": "one\ntwo"}
     assert change(desk, write_file, **asked) == Change(path="notes/plan.md", before=None, after="one\ntwo")
-    assert facts(desk, write_file, **asked) == ["Makes notes/plan.md, a new file."]
+    assert facts(desk, write_file, **asked) == ["Creates notes/plan.md, a new file."]
     assert not (desk.workspace / "notes").exists(), "to look is not to make"
-    assert await desk.call(write_file, **asked) == "Made notes/plan.md: 2 lines, 7 bytes."
+    assert await desk.call(write_file, **asked) == "Created notes/plan.md: 2 lines, 7 bytes."
     assert (desk.workspace / "notes" / "plan.md").read_text() == "one\ntwo"
 
 
@@ -77,13 +77,13 @@ async def test_an_edit_replaces_all_places_where_told_to(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("text", "old", "code", "says"),
     [
-        (b"a b a b a", "a", "not_unique", "occurs 3 times in 'f': give more of the text around"),
-        (b"a", "x", "not_found", "does not occur there. Read 'f' again and copy the text exactly."),
-        (b"if x:\n\treturn\n", "if x:\n    return\n", "not_found", "with other blanks or line breaks"),
+        (b"a b a b a", "a", "not_unique", "occurs 3 times in 'f': include more of the text around"),
+        (b"a", "x", "not_found", "does not occur in the file. Read 'f' again and copy the text exactly."),
+        (b"if x:\n\treturn\n", "if x:\n    return\n", "not_found", "with different whitespace or line breaks"),
         (b"a\r\nb\r\n", "a\nb", "not_found", "the lines of this file end in \\r\\n"),
         (b"Gr\xfc\xdfe x", "x", "binary", "not UTF-8 text"),
         (b"\x89PNG\0 x", "x", "binary", "not UTF-8 text"),
-        (b"same", "same", "unchanged", "exactly this text already"),
+        (b"same", "same", "unchanged", "already has exactly this text"),
     ],
 )
 async def test_what_cannot_be_edited_is_told(desk: Desk, text: bytes, old: str, code: str, says: str) -> None:

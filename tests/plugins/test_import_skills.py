@@ -1,4 +1,4 @@
-"""`manage.py import_skills`: rows from files in the public format, and a sentence for each file that is none."""
+"""`manage.py import_skills`: rows from files in the public format, and one sentence about each invalid file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def imported(folder: Path) -> tuple[list[str], list[str]]:
     except CommandError as error:
         ended = str(error)
     lines = bad.getvalue().splitlines()
-    assert ended == (f"{len(lines)} of these files could not be imported." if lines else "")
+    files = "1 file" if len(lines) == 1 else f"{len(lines)} files"
+    assert ended == (f"Could not import {files}; the reasons are above." if lines else "")
     return out.getvalue().splitlines(), lines
 
 
@@ -67,7 +68,7 @@ def test_a_folder_may_be_one_skill(tmp_path: Path) -> None:
 def test_tools_are_read_as_they_are_written_in_the_wild(tmp_path: Path, line: str, tools: list[str]) -> None:
     put(tmp_path, "one", GOOD.format(name="one").replace("\n---\n\n", f"\n{line}\n---\n\n"))
     missing = [tool for tool in tools if tool[0].isupper()]
-    note = f" (not installed, so not offered: {', '.join(missing)})" if missing else ""
+    note = f" (tools that are not installed: {', '.join(missing)})" if missing else ""
     assert imported(tmp_path) == ([f"one: added{note}"], [])
     assert Skill.objects.get().tools == tools
 
@@ -80,18 +81,18 @@ BOMB = "\n".join(["a: &a [x, x]", *(f"{k}: &{k} [{', '.join(['*' + chr(ord(k) - 
     [
         ("Just text.", "does not begin with front matter"),
         ("---\nname: one\n", "does not begin with front matter"),
-        ("---\nname: one\ndescription: a: b\n---\nx", "is no YAML"),
+        ("---\nname: one\ndescription: a: b\n---\nx", "is not valid YAML"),
         ("---\n- one\n---\nx", "has no fields"),
         ("---\nname: one\n---\nx", "has no description"),
         ("---\nname: 5\ndescription: d\n---\nx", "has no name"),
-        ("---\nname: One Two\ndescription: d\n---\nx", "'One Two' is no name"),
-        ("---\nname: one\ndescription: d\n---\n \n", "nothing stands below"),
+        ("---\nname: One Two\ndescription: d\n---\nx", "'One Two' is not a valid name"),
+        ("---\nname: one\ndescription: d\n---\n \n", "no text below the front matter"),
         ("---\nname: one\ndescription: " + "d" * 1025 + "\n---\nx", "shorten it to 1,024"),
-        ("---\nname: one\ndescription: d\ntools: 5\n---\nx", "no list of names"),
-        ("---\nname: one\ndescription: d\ntools: [[a]]\n---\nx", "no list of names"),
-        ("---\nname: !!python/object/apply:os.getpid []\ndescription: d\n---\nx", "is no YAML"),
-        ("---\nname: 2001-99-99\ndescription: d\n---\nx", "is no YAML"),
-        ("---\n" + "[" * 5000 + "\n---\nx", "is no YAML"),
+        ("---\nname: one\ndescription: d\ntools: 5\n---\nx", "must be a list of names"),
+        ("---\nname: one\ndescription: d\ntools: [[a]]\n---\nx", "must be a list of names"),
+        ("---\nname: !!python/object/apply:os.getpid []\ndescription: d\n---\nx", "is not valid YAML"),
+        ("---\nname: 2001-99-99\ndescription: d\n---\nx", "is not valid YAML"),
+        ("---\n" + "[" * 5000 + "\n---\nx", "is not valid YAML"),
         (f"---\n{BOMB}\nname: *h\ndescription: d\n---\nx", "has no name"),
         ("---\nname: one\ndescription: d\n---\n" + "x" * FILE_MOST, "more than 100,000 bytes"),
         ("---\nname: one\n#" + "x" * 10_000 + "\n---\nx", "more than 10,000 characters"),
@@ -115,7 +116,7 @@ def test_no_name_twice(tmp_path: Path) -> None:
     put(tmp_path, "b", GOOD.format(name="same").replace("Do this.", "Do that."))
     done, bad = imported(tmp_path)
     assert done == ["same: added"]
-    assert f"{first} has the name 'same' already" in bad[0]
+    assert f"{first} already has the name 'same'" in bad[0]
     assert Skill.objects.get().body == "Do this."
 
 

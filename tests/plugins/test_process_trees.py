@@ -70,7 +70,7 @@ async def test_a_fork_loop_is_bounded(desk: Desk, mark: str, loop: str) -> None:
     began = time.monotonic()
     result = await desk.call(run, command=loop.format(idle=idle(mark)))
     assert time.monotonic() - began < 15
-    assert result["note"] == f"Ended: it ran more than {limits.PROCESSES} processes at one time."
+    assert result["note"] == f"Ended: it ran more than {limits.PROCESSES} processes at the same time."
     assert not running(mark)
 
 

@@ -97,14 +97,14 @@ def test_a_bubblewrap_that_does_nothing_is_no_sandbox(
     (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not sandbox.works.__wrapped__()
+    assert not sandbox.is_available.__wrapped__()
 
 
 def test_without_bubblewrap_there_is_no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not sandbox.works.__wrapped__()
+    assert not sandbox.is_available.__wrapped__()
 
 
 @pytest.mark.parametrize(("path", "shown"), [("/usr/local/agentsite", True), ("/bin", True), ("/srv/usr", False)])
 def test_it_knows_what_a_command_can_read(path: str, shown: bool) -> None:
-    assert sandbox.shows(Path(path)) is shown
+    assert sandbox.exposes(Path(path)) is shown

@@ -122,7 +122,7 @@ async def test_a_workspace_that_is_gone_is_an_answer(desk: Desk) -> None:
 
 
 async def test_a_supervisor_that_was_killed_is_no_success(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "works", lambda: False)  # in the box a command cannot reach it
+    monkeypatch.setattr(sandbox, "is_available", lambda: False)  # in the box a command cannot reach it
     with pytest.raises(ToolError) as caught:
         await desk.call(run, command="kill -9 $PPID; sleep 99")
     assert caught.value.code == "killed"
@@ -162,7 +162,7 @@ def test_the_card_says_how_far_it_reaches(machine: str) -> None:
         }[machine]
     )
     assert place.endswith("at most 7 seconds.")
-    assert "not part of what is approved" in files
+    assert "You approve the command only" in files
 
 
 def test_a_command_ends_by_its_own_limit_before_its_tool_does() -> None:

@@ -29,9 +29,9 @@ def test_every_kind_of_column_is_told(desk: Desk) -> None:
         "2025-0866,Kessler,2025-08-22,-212.00,,13\n",
     )
     assert lines == [
-        "a.csv: 3 rows below the heading; 6 columns, parted by ','.",
-        "invoice: text, 3 filled, 3 different (2025-0713, 2025-0801, 2025-0866)",
-        "supplier: text, 3 filled, 2 different (Ardea, Ltd, Kessler)",
+        "a.csv: 3 rows below the header; 6 columns, separated by ','.",
+        "invoice: text, 3 filled, 3 distinct (2025-0713, 2025-0801, 2025-0866)",
+        "supplier: text, 3 filled, 2 distinct (Ardea, Ltd, Kessler)",
         "day: date, 3 filled, 2025-07-18 to 2025-08-22",
         "amount: number, 3 filled, -212.00 to 1,918.40, mean 782.13, total 2,346.40",
         "note: empty, 0 filled, 3 empty",
@@ -63,7 +63,7 @@ def test_people_see_the_same_as_a_table(desk: Desk) -> None:
         ("a,b\r\nx,7\r\n", "b: number, 1 filled, 7 to 7, mean 7.00, total 7"),
         ("a,b\rx,7\r", "b: number, 1 filled, 7 to 7, mean 7.00, total 7"),
         ('a,b\n"x\ny",7\n', "b: number, 1 filled, 7 to 7, mean 7.00, total 7"),
-        ("a,b\nx,nan\ny,inf\n", "b: text, 2 filled, 2 different (inf, nan)"),
+        ("a,b\nx,nan\ny,inf\n", "b: text, 2 filled, 2 distinct (inf, nan)"),
         ("a,b\nx,1e99\n", "b: number, 1 filled, 1e+99 to 1e+99, mean 1e+99, total 1e+99"),
     ],
 )
@@ -74,31 +74,31 @@ def test_delimiters_and_numbers_of_all_countries(desk: Desk, content: str, line:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_letters_of_all_programs(desk: Desk, encoding: str) -> None:
     lines = told(desk, "name,n\nJörg,1\n".encode(encoding))
-    assert lines[1] == "name: text, 1 filled, 1 different (Jörg)"
+    assert lines[1] == "name: text, 1 filled, 1 distinct (Jörg)"
     assert lines[3:] == (["[It is not UTF-8 and was read as Windows-1252.]"] if encoding == "cp1252" else [])
 
 
 def test_a_file_without_a_heading(desk: Desk) -> None:
     lines = told(desk, "a,1\nb,2\n")
-    assert lines[0] == "a.csv: 2 rows, no heading; 2 columns, parted by ','."
+    assert lines[0] == "a.csv: 2 rows, no header; 2 columns, separated by ','."
     assert lines[2] == "column 2: number, 2 filled, 1 to 2, mean 1.50, total 3"
 
 
 def test_rows_of_another_width_are_counted(desk: Desk) -> None:
     lines = told(desk, "a,b\n1,2\n3\n4,5,6\n\n7,8\n")
     assert lines[2] == "b: number, 3 filled, 1 empty, 2 to 8, mean 5.00, total 15"
-    assert lines[-1] == "[Of the rows 2 have more or fewer cells than the first line.]"
+    assert lines[-1] == "[Rows with more or fewer cells than the first line: 2.]"
 
 
 def test_many_columns_and_long_texts_are_cut(desk: Desk) -> None:
     lines = told(desk, ",".join("c" * 50 + str(n) for n in range(100)) + "\n" + ",".join("x" * 50 for _ in range(100)))
     assert len("\n".join(lines)) < 16_000  # what a model is shown of one result
     assert len(lines) == 62
-    assert lines[-1] == "[Only the first 60 columns are told.]"
+    assert lines[-1] == "[Only the first 60 columns are summarized.]"
 
 
 def test_so_many_different_values_are_not_all_kept(desk: Desk) -> None:
-    assert "10,000 or more different" in told(desk, "a\n" + "".join(f"v{n}\n" for n in range(10_001)))[1]
+    assert "10,000 or more distinct" in told(desk, "a\n" + "".join(f"v{n}\n" for n in range(10_001)))[1]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ async def test_a_row_of_too_many_cells_is_no_table(desk: Desk) -> None:
     refused = await desk.refused(summarize, path="a.csv")
     assert refused.code == "too_many_columns"
     assert "1,001 cells" in str(refused)
-    assert "make a file of the columns that you need" in str(refused)
+    assert "write a file with only the columns that you need" in str(refused)
     lines = told(desk, "a," * 999 + "b\n")
-    assert lines[0] == "a.csv: 0 rows below the heading; 1000 columns, parted by ','."
+    assert lines[0] == "a.csv: 0 rows below the header; 1000 columns, separated by ','."
     assert len(lines) == 62
 
 
@@ -156,5 +156,5 @@ def test_a_table_of_any_shape_is_one_that_can_be_shown(desk: Desk) -> None:
         services=desk.services,
         path="1/0",
     )
-    assert "no heading" in summarize.function(call)
+    assert "no header" in summarize.function(call)
     assert len(call.emitted[0].payload["data"]["rows"]) == 3

@@ -22,7 +22,7 @@ from agents.engine.outputs.kinds import TextOutput
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
-from agents.providers.chat.role_alternation import WENT_ON, in_turns
+from agents.providers.chat.role_alternation import WENT_ON, alternate_roles
 from agents.providers.demo.script import Call, Reply
 from agents.providers.demo.server import WireServer
 from tests.engine.cast import World
@@ -174,7 +174,7 @@ def test_neighbours_of_one_role_are_joined() -> None:
         ResultMessage("c1", "echo", "x"),
         UserMessage("Four."),
     ]
-    assert in_turns(messages) == [
+    assert alternate_roles(messages) == [
         UserMessage("One.\n\n[file]\n\nTwo."),
         AssistantMessage("Three.\n\nI look.", asked.calls, ({"type": "a"}, {"type": "b"})),
         messages[5],

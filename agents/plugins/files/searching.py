@@ -1,4 +1,4 @@
-"""Searching the files of a workspace, line by line, in bounded time whatever the pattern."""
+"""File search: searches the workspace line by line, in bounded time whatever the pattern."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from agents.plugins.files.box import Box, Entry
 from agents.plugins.files.status import printable
 
 FILE_MOST = 10 * 2**20
-"""Bytes of a file that is searched; larger ones are named as left out."""
+"""Bytes of a file that is searched; larger files are reported as skipped."""
 LINE_SEARCHED_MOST = 1_000_000
-"""Characters of a line that is searched: 9 seconds for the slowest of patterns. Longer ones are named as left out."""
+"""Characters of a line that is searched: 9 seconds for the slowest pattern. Longer lines are reported as skipped."""
 FILES_MOST = 20_000
 """Files that one search opens."""
 SECONDS_MOST = 10.0
-"""Time that one search takes; what is left is said to be left."""
+"""Time that one search takes; the result says that it was stopped."""
 MEMORY_MOST = 8 * 2**20
-"""Bytes that a pattern may take: re2's own default, said aloud."""
+"""Bytes that a pattern may take: re2's own default, made explicit."""
 DEPTH = 40
 ENTRIES = 10_000
-"""Levels of folders, and entries of each, that are looked at."""
+"""Levels of folders, and entries of each folder, that are searched."""
 LINE_MOST = 200
-"""Characters of a line that are shown, around what was found."""
+"""Characters of a line that are shown, around the match."""
 
 
 @dataclass
 class Search:
-    """One search: what is found as it goes, and why it ended before everything was seen. `most`: results wanted."""
+    """One search: the lines found so far, the files skipped and why it ended early. `most` limits the results."""
 
     box: Box
     pattern: re2.Pattern[str]
     glob: str
     most: int
     found: list[str] = field(default_factory=list)
-    left_out: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
     ended: str = ""
 
     def run(self, path: str) -> None:
-        """Search the file or the folder at `path`. Raises ToolError where it cannot be looked at."""
+        """Search the file or the folder at `path`. Raises ToolError if it cannot be opened."""
         give_up = time.monotonic() + SECONDS_MOST
-        for at, line in self._seen(path):
+        for at, line in self._visit(path):
             if line and len(self.found) == self.most:
-                self.ended = f"The first {self.most} lines: name a folder or a glob, or search for more of the text."
+                self.ended = f"Only the first {self.most} lines: give a folder or a glob, or a longer pattern."
                 return
             if time.monotonic() >= give_up:
-                self.ended = f"Stopped after {SECONDS_MOST:.0f} seconds at {at}: name a folder, or a glob."
+                self.ended = f"Stopped after {SECONDS_MOST:.0f} seconds at {at}: give a folder or a glob."
                 return
             if line:
                 self.found.append(line)
 
-    def _seen(self, path: str) -> Iterator[tuple[str, str]]:
-        """Each path that is come by, with what is found there line by line; "" at least once, to look at the time."""
+    def _visit(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield each visited path with each line found there, and "" at least once, so that the time is checked."""
         files = 0
         for entry in self._entries(path):
             at = printable(entry.path)
@@ -65,7 +65,7 @@ class Search:
                 continue
             files += 1
             if files > FILES_MOST:
-                self.ended = f"Only the first {FILES_MOST:,} files were searched: name a folder, or a glob."
+                self.ended = f"Only the first {FILES_MOST:,} files were searched: give a folder or a glob."
                 return
             for line in self._lines(entry):
                 yield at, line
@@ -78,31 +78,31 @@ class Search:
             yield Entry(path, "file", size)
 
     def _wanted(self, entry: Entry) -> bool:
-        """A file, by its name, or by its whole path where the glob has a slash. A file that is named is always one."""
+        """Return whether to search this entry: a file whose name (or path, if the glob has a slash) fits the glob."""
         path = entry.path if "/" in self.glob else entry.path.rpartition("/")[2]
         return entry.kind == "file" and (not self.glob or fnmatchcase(path, self.glob))
 
     def _lines(self, entry: Entry) -> Iterator[str]:
-        """What is found in one file, line by line; "" for a line without, so that the time is looked at."""
+        """Yield the lines found in one file, and "" for every other line, so that the time is checked."""
         if entry.size > FILE_MOST:
-            self.left_out.add(entry.path)
+            self.skipped.add(entry.path)
             return
         try:
             content = self.box.read(entry.path, FILE_MOST)
         except ToolError:
-            return  # gone, grown or closed since it was listed
+            return  # removed, grown or made inaccessible since it was listed
         if b"\0" in content:
             return
         for number, line in enumerate(content.decode("utf-8-sig", "replace").split("\n"), 1):
             if len(line) > LINE_SEARCHED_MOST:
-                self.left_out.add(entry.path)
+                self.skipped.add(entry.path)
                 continue
             at = self.pattern.search(line)
             yield f"{printable(entry.path)}:{number}: {_excerpt(line, at.start(), at.end())}" if at else ""
 
 
-def compiled(pattern: str, *, regex: bool, ignore_case: bool) -> re2.Pattern[str]:
-    """The pattern, of a kind that takes time in proportion to the text. Raises ToolError for one that is none."""
+def compile_pattern(pattern: str, *, regex: bool, ignore_case: bool) -> re2.Pattern[str]:
+    """Return the compiled pattern, whose search time is linear in the text. Raises ToolError for an invalid one."""
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.literal = not regex
@@ -112,11 +112,11 @@ def compiled(pattern: str, *, regex: bool, ignore_case: bool) -> re2.Pattern[str
         return re2.compile(pattern, options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else ""
-        raise ToolError(f"{pattern!r} is no regular expression of RE2: {why}", code="bad_pattern") from error
+        raise ToolError(f"{pattern!r} is not a valid RE2 regular expression: {why}", code="bad_pattern") from error
 
 
 def _excerpt(line: str, start: int, end: int) -> str:
-    """The line; of a long one the part around what was found."""
+    """Return the line; of a long one, the part around the match."""
     line = line.removesuffix("\r")
     if len(line) <= LINE_MOST:
         return line

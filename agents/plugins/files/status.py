@@ -1,4 +1,4 @@
-"""What stands at a name, and why it cannot be used, in words for a model."""
+"""File status: what a name in a folder is, and why it cannot be used, in words for a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 def kind_of(status: os.stat_result) -> Kind:
-    """What this is the status of; `other` are pipes, sockets and devices."""
+    """Return the kind of what has this status; `other` is a pipe, socket or device."""
     if stat.S_ISREG(status.st_mode):
         return "file"
     if stat.S_ISDIR(status.st_mode):
@@ -24,14 +24,14 @@ def kind_of(status: os.stat_result) -> Kind:
 
 
 def printable(name: str) -> str:
-    """A name on one line: what cannot be printed is shown as its escape, so that no name can pass for two entries."""
+    """Return a name on one line, with escapes for unprintable characters, so that no name can look like two entries."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
-def regular(path: str, status: os.stat_result) -> os.stat_result:
-    """`status` of a file with one name. Raises ToolError for anything else.
+def require_regular(path: str, status: os.stat_result) -> os.stat_result:
+    """Return `status` if it is that of a regular file with one name. Raises ToolError for anything else.
 
-    A second name (a hard link) may stand outside: then what looks like a workspace's file is somebody else's.
+    A second name (a hard link) may be outside: then what looks like a file of the workspace belongs to somebody else.
     """
     match kind_of(status):
         case "folder":
@@ -41,12 +41,12 @@ def regular(path: str, status: os.stat_result) -> os.stat_result:
         case "other":
             raise ToolError(f"{path!r} is a pipe, socket or device, not a file.", code="not_a_file")
     if status.st_nlink > 1:
-        raise ToolError(f"{path!r} has hard links, so it may be a file from outside: copy it first.", code="link")
+        raise ToolError(f"{path!r} has hard links, so it may also be a file outside: copy it first.", code="link")
     return status
 
 
-def standing(name: str, folder: int) -> os.stat_result | None:
-    """The status of what has this name in the folder, itself where it is a link; None where nothing has."""
+def status_of(name: str, folder: int) -> os.stat_result | None:
+    """Return the status of `name` in the folder, of a link its own; None if there is nothing."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def standing(name: str, folder: int) -> os.stat_result | None:
 
 
 @contextmanager
-def explained(path: str, part: str = "", folder: int | None = None) -> Iterator[None]:
+def tool_errors(path: str, part: str = "", folder: int | None = None) -> Iterator[None]:
     """Turn an OSError about `part` in `folder` into a ToolError about `path`."""
     try:
         yield
@@ -67,20 +67,20 @@ def explained(path: str, part: str = "", folder: int | None = None) -> Iterator[
 
 _REASONS = {
     errno.ENOENT: ("not_found", "does not exist"),
-    errno.ENOTDIR: ("not_a_folder", "is not a folder, or leads through something that is none"),
+    errno.ENOTDIR: ("not_a_folder", "is not a folder, or leads through something that is not a folder"),
     errno.EISDIR: ("not_a_file", "is a folder"),
     errno.ENAMETOOLONG: ("bad_path", "is too long"),
-    errno.EACCES: ("forbidden", "is closed to the worker"),
+    errno.EACCES: ("forbidden", "cannot be accessed: the worker lacks the permission"),
     errno.ELOOP: ("link", "is a link, and links are not followed"),
     errno.ENXIO: ("not_a_file", "is a pipe, socket or device, not a file"),
     errno.ENOSPC: ("full", "cannot be written: the disk is full"),
     errno.EDQUOT: ("full", "cannot be written: the disk is full"),
 }
-"""Error numbers in words. A socket cannot be opened at all: ENXIO."""
+"""Codes and words for error numbers. ENXIO: a socket cannot be opened at all."""
 
 
 def _is_link(name: str, folder: int | None) -> bool:
-    """Only words a message: what is refused is refused already."""
+    """Return whether `name` is a link. This only chooses the message: the access has already been refused."""
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:

@@ -1,1 +1,1 @@
-"""Files that an agent writes for people to keep."""
+"""Reports: files that an agent writes for people to keep."""

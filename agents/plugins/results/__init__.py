@@ -1,1 +1,1 @@
-"""Reading on in a result of which the model was only shown head and tail."""
+"""Reading the rest of a long result, of which the model saw only the beginning and the end."""

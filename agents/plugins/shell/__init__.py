@@ -1,6 +1,6 @@
-"""Running a command in a conversation's own folder, boxed as far as the machine allows.
+"""Shell commands: run in the conversation's own folder, in a sandbox if the machine allows it.
 
-`tools` declares it, `sandbox` builds the box, `process` is the worker's side of a running command, and `supervise` the
-small process between the two that ends everything the command started. `supervise` and what it imports use the
-standard library alone, and nothing is imported here: that process starts in a few milliseconds.
+`tools` declares the tool, `sandbox` builds the sandbox, `process` is the worker's side of a running command, and
+`supervise` is the small process between the two that ends everything the command started. `supervise` and its imports
+use only the standard library, and this file imports nothing, so that the process starts in a few milliseconds.
 """

@@ -1,12 +1,12 @@
-"""What is kept of output that may be endless: its beginning and its end."""
+"""Truncation of output that may be endless: its beginning and its end are kept."""
 
 from __future__ import annotations
 
 from agents.plugins.shell.limits import OUTPUT
 
 
-class Kept:
-    """One stream of output: what is passed on at once, and the end of what is too long."""
+class TruncatedStream:
+    """One stream of output. Its beginning is passed on at once; of what is too long, the end is kept."""
 
     def __init__(self, letter: bytes) -> None:
         self.letter = letter
@@ -15,16 +15,16 @@ class Kept:
         self.left_out = 0
 
     def take(self, data: bytes) -> bytes:
-        """The part of `data` that is passed on now."""
+        """Add `data`. Returns the part of it that is passed on now."""
         now, later = data[: self.room], data[self.room :]
         self.room -= len(now)
         self.tail += later
-        if len(self.tail) > OUTPUT:  # twice what is kept: cut seldom, for cutting copies
+        if len(self.tail) > OUTPUT:  # twice what is kept: cutting copies, so it is done rarely
             self._cut()
         return now
 
     def rest(self) -> bytes:
-        """What is passed on at the end."""
+        """Return what is passed on at the end of the stream."""
         self._cut()
         gap = f"\n[... {self.left_out:,} bytes left out ...]\n".encode() if self.left_out else b""
         return gap + bytes(self.tail)

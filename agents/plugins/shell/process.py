@@ -1,7 +1,7 @@
-"""A running command, seen from the worker: what it prints as it comes, and how it ended.
+"""The worker's side of a running command: its output as it arrives, and how it ended.
 
-The worker starts a supervisor (see `supervise`), tells it what to run, and reads. It never waits for the command's own
-processes, nor can they fill its memory: cancelled or killed, it leaves the rest to the supervisor.
+The worker starts a supervisor (see `supervise`), tells it what to run, and reads from it. It never waits for the
+command's own processes, and they cannot fill its memory. If it is cancelled or killed, the supervisor cleans up.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from agents.plugins.shell.supervise import HEADER, ExitReport, Order
 
 _CODE = Path(__file__).parents[3]
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where commands are found. Not the worker's own path: its first folder may be the site's virtual environment, and what
-an agent installs shall not land there."""
+"""The PATH of commands. Not the worker's own: its first folder may be the site's virtual environment, and an agent must
+not install anything there."""
 _PASSED_ON = ("TZ",)
-"""What a command learns of the worker's environment, which is where keys and passwords are."""
+"""The only variables of the worker's environment that a command gets: the others may hold keys and passwords."""
 _PRINTABLE = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
-"""PostgreSQL keeps no NUL, in text or in JSON."""
+"""PostgreSQL stores no NUL character, neither in text nor in JSON."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended. `exit` as a shell says it; `note`: what was cut, why it was ended early, or ""."""
+class CommandResult:
+    """The result of a command. `exit` is the shell's exit status; `note` says what was cut or why it ended early."""
 
     stdout: str
     stderr: str
@@ -44,11 +44,11 @@ class Ended:
     note: str
 
 
-async def run(command: str, workspace: Path, seconds: int, show: Callable[[str], None]) -> Ended:
-    """Run a shell command in `workspace`, boxed where that works, for at most `seconds`.
+async def run(command: str, workspace: Path, seconds: int, show: Callable[[str], None]) -> CommandResult:
+    """Run a shell command in `workspace` for at most `seconds`, in a sandbox if one is available.
 
-    `show` is given its output as it comes. Cancelled, it has the command and all it started ended before it goes on.
-    Raises ToolError where the end was not seen.
+    `show` is given its output as it arrives. If this coroutine is cancelled, the command and everything it started are
+    ended before it returns. Raises ToolError if the supervisor was killed, so that the end was not seen.
     """
     supervisor = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise"),
@@ -59,24 +59,24 @@ async def run(command: str, workspace: Path, seconds: int, show: Callable[[str],
         env={"PYTHONPATH": str(_CODE)},
         start_new_session=True,
     )
-    tells, hears = cast("asyncio.StreamWriter", supervisor.stdin), cast("asyncio.StreamReader", supervisor.stdout)
+    stdin, stdout = cast("asyncio.StreamWriter", supervisor.stdin), cast("asyncio.StreamReader", supervisor.stdout)
     try:
-        tells.write(json.dumps(_order(command, workspace, seconds)).encode() + b"\n")
-        return await _listen(hears, seconds, show)
+        stdin.write(json.dumps(_order(command, workspace, seconds)).encode() + b"\n")
+        return await _listen(stdout, seconds, show)
     finally:
-        tells.close()
-        await asyncio.shield(_gone(supervisor, hears))
+        stdin.close()
+        await asyncio.shield(_wait_for_end(supervisor, stdout))
 
 
-async def _gone(supervisor: Process, hears: asyncio.StreamReader) -> None:
-    """Wait for the supervisor's end, and so for the command's. What it still says is read, so that it can say it."""
-    while await hears.read(2**16):
+async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> None:
+    """Wait until the supervisor, and so the command, has ended. Its output is read, so that it never blocks."""
+    while await stdout.read(2**16):
         pass
     await supervisor.wait()
 
 
 def _order(command: str, workspace: Path, seconds: int) -> Order:
-    boxed = sandbox.works()
+    boxed = sandbox.is_available()
     home = sandbox.INSIDE if boxed else str(workspace)
     shell = [shutil.which("bash", path=_PATH) or "/bin/sh", "-c", command]
     return {
@@ -93,26 +93,26 @@ def _environment(home: str) -> dict[str, str]:
     return {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on}
 
 
-async def _listen(hears: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> Ended:
+async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> CommandResult:
     output = {b"o": bytearray(), b"e": bytearray()}
     decoders = {letter: codecs.getincrementaldecoder("utf-8")("replace") for letter in output}
-    async for letter, content in _frames(hears):
+    async for letter, content in _frames(stdout):
         if letter == b"r":
             report: ExitReport = json.loads(content)
             out, err = (_text(bytes(stream)) for stream in output.values())
-            return Ended(out, err, report["exit"], report["seconds"], _note(report, seconds))
+            return CommandResult(out, err, report["exit"], report["seconds"], _note(report, seconds))
         output[letter] += content
         if piece := decoders[letter].decode(content):
             show(piece.translate(_PRINTABLE))
-    raise ToolError("The command's supervisor was killed, so its end was not seen.", code="killed")
+    raise ToolError("The command's supervisor was killed, so it is not known how the command ended.", code="killed")
 
 
-async def _frames(hears: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
-    """What the supervisor says, until it says no more."""
+async def _frames(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield the supervisor's frames, until its output ends."""
     try:
         while True:
-            letter, length = HEADER.unpack(await hears.readexactly(HEADER.size))
-            yield letter, await hears.readexactly(length)
+            letter, length = HEADER.unpack(await stdout.readexactly(HEADER.size))
+            yield letter, await stdout.readexactly(length)
     except asyncio.IncompleteReadError:
         return
 
@@ -126,7 +126,7 @@ def _note(report: ExitReport, seconds: int) -> str:
         "": "",
         "time": f"Ended after {seconds} seconds, its time limit.",
         "memory": f"Ended: it used more than {MEMORY // 2**30} GiB of memory.",
-        "processes": f"Ended: it ran more than {PROCESSES} processes at one time.",
+        "processes": f"Ended: it ran more than {PROCESSES} processes at the same time.",
         "left": "Ended from outside.",
     }
     cut = f"{report['left_out']:,} bytes of its output were left out." if report["left_out"] else ""

@@ -1,7 +1,7 @@
-"""The box a command runs in, by bubblewrap: https://github.com/containers/bubblewrap.
+"""The sandbox that commands run in, made by bubblewrap: https://github.com/containers/bubblewrap.
 
-In it there is no network, nobody else's process, nothing of the machine but its programs, and one folder to write to.
-Bubblewrap 0.8 (2023) is the first release that has all the options below. Without a working one, commands run unboxed.
+Inside it there is no network, no other process, nothing of the machine except its programs, and one writable folder.
+Bubblewrap 0.8 (2023) is the first release with all the options below. Without it, commands run without a sandbox.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from functools import cache
 from pathlib import Path
 
 INSIDE = "/workspace"
-"""Where a command finds its folder: the same on every machine, and silent about where that really is."""
+"""The path of the workspace inside the sandbox: the same on every machine, it does not reveal the real path."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
-"""The programs of the machine: all that can be seen of it."""
+"""The folders of the machine's programs, the only ones that a command can see."""
 _ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime")
-"""What programs need of /etc to be found, to start and to tell the time."""
+"""The files of /etc that programs need to be found, to start and to tell the time."""
 _MEMORY_FOLDER = str(256 * 2**20)
-"""Bytes that /tmp and /dev/shm may each take: they lie in memory."""
+"""The largest size in bytes of /tmp and of /dev/shm, which are kept in memory."""
 _PROBE_SECONDS = 10
 
 
 def box(workspace: Path) -> list[str]:
-    """The start of a command line that runs the rest of it in a box, `workspace` being all it can write to."""
+    """Return the start of a command line that runs the rest of it in a sandbox, which can write only to `workspace`."""
     return [
         shutil.which("bwrap") or "bwrap",
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -41,8 +41,8 @@ def box(workspace: Path) -> list[str]:
 
 
 @cache
-def works() -> bool:
-    """Whether commands can be boxed here: tried once in each process, by boxing one."""
+def is_available() -> bool:
+    """Return whether commands can be sandboxed here. Each process tries it once, by running a command in a sandbox."""
     if not shutil.which("bwrap"):
         return False
     try:
@@ -54,13 +54,13 @@ def works() -> bool:
         return False
 
 
-def shows(path: Path) -> bool:
-    """Whether a boxed command can read `path`: it lies among the programs of the machine."""
+def exposes(path: Path) -> bool:
+    """Return whether a sandboxed command can read `path`, because it is below a folder of programs."""
     return any(path.resolve().is_relative_to(Path(folder).resolve()) for folder in (*_SYSTEM, *_ETC))
 
 
 def _system() -> list[str]:
-    """The folders of programs, read-only; links among them (on most systems /bin is /usr/bin) as links."""
+    """Return the options for the folders of programs: read-only, and links (/bin is often /usr/bin) as links."""
     options: list[str] = []
     for folder in map(Path, _SYSTEM):
         if folder.is_symlink():

@@ -1,10 +1,10 @@
-"""Runs one command for a worker, and lets nothing that it started outlive it. A process of its own.
+"""The supervisor process: runs one command for a worker, and ends everything that the command started.
 
-    stdin    one line of JSON, the order; then it is held open: its end says that the worker gave up, or died
+    stdin    one line of JSON, the order; then it stays open: its end means that the worker gave up, or died
     stdout   frames: a letter, the content's length in four bytes, the content. `o` and `e` are pieces of the command's
-             stdout and stderr as they come, the middle of a long one left out; `r`, last, is the report
+             stdout and stderr as they arrive, without the middle of a long one; `r`, the last frame, is the report
 
-It uses the standard library alone, so that it starts in milliseconds, and one thread, so that it may fork.
+It uses only the standard library, so that it starts in milliseconds, and one thread, so that it may fork.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import IO, TypedDict, cast
 
 from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, PROCESSES, confine
-from agents.plugins.shell.output import Kept
+from agents.plugins.shell.output import TruncatedStream
 
 HEADER = struct.Struct(">cI")
 GRACE_SECONDS = 2.0
-"""Between asking a command to end (SIGTERM) and ending it."""
+"""Seconds between asking a command to end (SIGTERM) and killing it."""
 END_SECONDS = 5.0
-"""How long killed processes may take to be gone: one that hangs in the kernel cannot be waited for."""
+"""Seconds that killed processes may take to end. There is no use in waiting longer: one may hang in the kernel."""
 TICK_SECONDS = 0.02
-"""Between two counts of its processes: a fork bomb doubles about as often."""
+"""Seconds between two counts of its processes: a fork bomb doubles in about that time."""
 LOOK_SECONDS = 0.1
-"""Between two looks at what it uses. A look took 12 microseconds for each process on the machine."""
+"""Seconds between two checks of what it uses. A check took 12 microseconds for each process on the machine."""
 
 
 class Order(TypedDict):
-    """What to run. `boxed`: the program is the box and ends with the command; only what is in it is asked to end."""
+    """What to run. `boxed`: the program is a sandbox and ends with the command; only what is in it gets SIGTERM."""
 
     argv: list[str]
     env: dict[str, str]
@@ -47,7 +47,9 @@ class Order(TypedDict):
 
 
 class ExitReport(TypedDict):
-    """How it ended. `exit` as a shell says it; `stopped`: why early, if so: time, memory, processes, or left."""
+    """How the command ended. `exit` is the shell's exit status; `stopped` says why it ended early: time, memory,
+    processes or left (the worker gave up or died); "" if it did not.
+    """
 
     exit: int
     seconds: float
@@ -56,7 +58,7 @@ class ExitReport(TypedDict):
 
 
 class Supervisor:
-    """The command while it runs."""
+    """The supervisor of one running command."""
 
     def __init__(self, order: Order) -> None:
         tree.adopt_orphans()
@@ -74,17 +76,17 @@ class Supervisor:
             preexec_fn=partial(confine, order["seconds"]),  # noqa: PLW1509 - this process has one thread
         )
         out, err = cast("IO[bytes]", self.child.stdout), cast("IO[bytes]", self.child.stderr)
-        self.open = {out.fileno(): Kept(b"o"), err.fileno(): Kept(b"e")}
-        self.kept = list(self.open.values())
+        self.open = {out.fileno(): TruncatedStream(b"o"), err.fileno(): TruncatedStream(b"e")}
+        self.streams = list(self.open.values())
         self.outbox = bytearray()
         self.wanted = True
         self.stopped = ""
-        self.first = 0  # the child's own first child: in a box, the process that its namespace began with
+        self.first = 0  # the child's own first child: in a sandbox, the first process of its namespace
         self.count_at = self.look_at = self.began
-        os.set_blocking(1, False)  # a worker that does not read keeps no command alive
+        os.set_blocking(1, False)  # a worker that does not read must not keep a command alive
 
     def run(self) -> None:
-        """Wait for the command's end, or bring it about; end what it left behind; then say how it went."""
+        """Wait for the command to end, or end it; end what it left behind; then write the report."""
         kill_at = float("inf")
         while self.child.returncode is None and time.monotonic() < kill_at:
             self._turn(TICK_SECONDS)
@@ -94,7 +96,7 @@ class Supervisor:
         seconds = time.monotonic() - self.began
         self._end()
         code = self.child.returncode
-        self._last_words(-signal.SIGKILL if code is None else code, seconds)
+        self._report(-signal.SIGKILL if code is None else code, seconds)
 
     def _reason_to_stop(self) -> str:
         if not self.wanted or os.getppid() != self.worker:  # a process that the worker forked may hold our stdin open
@@ -104,7 +106,7 @@ class Supervisor:
         return self._too_much()
 
     def _too_much(self) -> str:
-        """What the command uses too much of, as far as it is time to count again; "" for nothing."""
+        """Return which limit the command exceeds, "" for none. Counts again only when it is time to."""
         now = time.monotonic()
         if now >= self.count_at:
             self.count_at = now + TICK_SECONDS
@@ -122,7 +124,7 @@ class Supervisor:
         return ""
 
     def _ask_to_end(self) -> float:
-        """Ask all that runs to end. Returns how many seconds to wait for it: none where that would let it grow."""
+        """Send SIGTERM to everything that runs. Returns the seconds to wait for it: 0 if that would let it grow."""
         if self.stopped in ("processes", "memory"):
             return 0
         box = self.child.pid if self.order["boxed"] else 0
@@ -131,9 +133,9 @@ class Supervisor:
         return GRACE_SECONDS
 
     def _end(self) -> None:
-        """Kill all that is left, and take in what was still on its way."""
+        """Kill everything that is left, and read the rest of the output."""
         give_up = time.monotonic() + END_SECONDS
-        if self.child.returncode is None:  # the id of a child that was waited for may be somebody else's
+        if self.child.returncode is None:  # the id of a child that was already waited for may have been reused
             if self.order["boxed"]:
                 tree.kill_box(self.child.pid, self.first)
             else:
@@ -147,7 +149,7 @@ class Supervisor:
             self._turn(TICK_SECONDS)
 
     def _turn(self, seconds: float) -> None:
-        """Pass on what comes, until something happens or the time is over."""
+        """Pass on output once, after waiting at most `seconds` for something to happen."""
         readers = [*self.open, self.woken, *([0] if self.wanted else [])]
         ready, writable, _ = select.select(readers, [1] if self.outbox else [], [], seconds)
         for descriptor in ready:
@@ -163,12 +165,12 @@ class Supervisor:
         elif descriptor == self.woken:
             self.wanted = self.wanted and signal.SIGTERM not in data
         elif data:
-            kept = self.open[descriptor]
-            self._say(kept.letter, kept.take(data))
+            stream = self.open[descriptor]
+            self._send(stream.letter, stream.take(data))
         else:
             del self.open[descriptor]
 
-    def _say(self, letter: bytes, content: bytes) -> None:
+    def _send(self, letter: bytes, content: bytes) -> None:
         if content:
             self.outbox += HEADER.pack(letter, len(content)) + content
 
@@ -182,28 +184,28 @@ class Supervisor:
             self.outbox.clear()
 
     def _reap(self) -> None:
-        """Take the status of every process that ended: ours, and the orphans that were handed to us."""
+        """Collect the status of every process that ended: our child, and the orphans that we adopted."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == self.child.pid:
                     self.child.returncode = os.waitstatus_to_exitcode(ended[1])
 
-    def _last_words(self, code: int, seconds: float) -> None:
-        for kept in self.kept:
-            self._say(kept.letter, kept.rest())
+    def _report(self, code: int, seconds: float) -> None:
+        for stream in self.streams:
+            self._send(stream.letter, stream.rest())
         report: ExitReport = {
             "exit": code if code >= 0 else 128 - code,
             "seconds": seconds,
             "stopped": self.stopped,
-            "left_out": sum(kept.left_out for kept in self.kept),
+            "left_out": sum(stream.left_out for stream in self.streams),
         }
-        self._say(b"r", json.dumps(report).encode())
+        self._send(b"r", json.dumps(report).encode())
         while self.outbox and self.wanted:
             self._turn(TICK_SECONDS)
 
 
 def _wake_on(*numbers: signal.Signals) -> int:
-    """A descriptor that has the number of each of these signals to read as it comes."""
+    """Return a descriptor from which the number of each of these signals can be read when it arrives."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -213,10 +215,10 @@ def _wake_on(*numbers: signal.Signals) -> int:
 
 
 def main() -> int:
-    """Do the order on stdin. Where the command cannot be started at all, it ends as in a shell: 127, and why."""
+    """Carry out the order on stdin. If the command cannot be started, report it as a shell would: 127, and why."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        return 1  # the worker was gone before it had said what to do
+        return 1  # the worker died before it had sent the order
     try:
         supervisor = Supervisor(json.loads(line))
     except (OSError, subprocess.SubprocessError) as error:

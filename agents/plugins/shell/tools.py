@@ -1,4 +1,4 @@
-"""The tool that runs commands. Every call waits for a person, who is told how far the command can reach."""
+"""The tool that runs commands. Every call needs approval, and its card says how far the command can reach."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 
 
 class Command(BaseModel):
-    """What `shell.run` takes. Linux takes a command of 128 KiB at most, and a character has up to four bytes."""
+    """The input of `shell.run`. Linux takes a command of at most 128 KiB, and a character has up to four bytes."""
 
-    command: str = Field(min_length=1, max_length=30_000, description="What to run, as typed into bash.")
-    timeout_seconds: int = Field(SECONDS, ge=1, le=SECONDS_MOST, description="After how many seconds it is ended.")
+    command: str = Field(min_length=1, max_length=30_000, description="The command, as typed into bash.")
+    timeout_seconds: int = Field(SECONDS, ge=1, le=SECONDS_MOST, description="Its time limit in seconds.")
 
     @field_validator("command")
     @classmethod
     def can_be_run(cls, command: str) -> str:
-        """Refuse what no program can be given."""
+        """Refuse a command that cannot be passed to a program, or is empty."""
         if "\0" in command or not command.strip():
-            raise ValueError("a command has no NUL character, and says something")
+            raise ValueError("a command must not be blank or contain a NUL character")
         return command
 
 
 def facts(call: ToolCall[Command]) -> list[str]:
-    """What the card says of every call: how far it reaches, where, for how long, and what is not agreed to."""
+    """Return the facts on the card of every call: how far it reaches, where, for how long, and what is not approved."""
     reach = (
         "Sandboxed: no network, sees only this conversation's folder."
-        if sandbox.works()
+        if sandbox.is_available()
         else "Not sandboxed: the command runs with the rights of the worker."
     )
     return [
         reach,
         f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds.",
-        "Files that the command reads or runs are not part of what is approved: they may change before it starts.",
+        "You approve the command only: files that it reads or runs may still change before it starts.",
     ]
 
 
@@ -53,7 +53,7 @@ def facts(call: ToolCall[Command]) -> list[str]:
     preview="command",
 )
 async def run(call: ToolCall[Command]) -> dict[str, JSON]:
-    """Run a shell command in the workspace. It has no terminal, no input, and whatever it leaves running is ended."""
+    """Run a shell command in the workspace. It has no terminal or input, and whatever it leaves running is ended."""
     asked = call.input
     ended = await process.run(asked.command, call.services.workspace(), asked.timeout_seconds, call.draft)
     result: dict[str, JSON] = {

@@ -1,7 +1,7 @@
-"""Every process that descends from this one, wherever it hid: in a session of its own, or left behind by its parent.
+"""The process tree below this process, including descendants with a session of their own and orphans.
 
-Linux keeps them findable: a process whose parent died is handed to the nearest ancestor that adopts orphans. On a
-system without /proc only the child's process group is found, as if it were one process.
+On Linux all of them can be found: a process whose parent died is given to the nearest ancestor that adopts orphans. On
+a system without /proc only the child's process group is found, and it counts as one process.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FREEZES = 20
-"""Looks for processes that were started while others were being stopped. Two are enough for all but a fork bomb."""
+"""Passes over the processes that were started while others were being stopped. Two suffice, except for a fork bomb."""
 
 
 class Process(NamedTuple):
-    """A process, its parent and its group, and its memory in bytes; memory that two share counts for both."""
+    """A process with its parent, its group and its memory in bytes. Shared memory counts for each process."""
 
     pid: int
     parent: int
@@ -44,10 +44,10 @@ def die_with_parent() -> None:
 
 @contextlib.contextmanager
 def ahead_of_all() -> Iterator[None]:
-    """Be scheduled before everybody else meanwhile, so that a fork bomb cannot outrun whoever ends it.
+    """Schedule this process before all others inside the block, so that a fork bomb cannot outrun the one ending it.
 
-    Root alone may, and root alone needs it: everybody else's processes the kernel counts. Being nicer would not do:
-    Linux weighs that within a session, and a fork bomb may open one session for each process.
+    Only root may do this, and only root needs it: the kernel limits the processes of other users. A nice value would
+    not help: Linux weighs it within a session, and a fork bomb may open a session for each process.
     """
     _schedule(0, first=True)
     try:
@@ -57,7 +57,7 @@ def ahead_of_all() -> Iterator[None]:
 
 
 def descendants(child: int) -> list[Process]:
-    """All processes that descend from this one. `child` was started by it, as the leader of a group."""
+    """Return all descendants of this process. `child` was started by it, as the leader of a process group."""
     if not _PROC.is_dir():
         return _group(child)
     children: dict[int, list[Process]] = {}
@@ -73,22 +73,22 @@ def descendants(child: int) -> list[Process]:
 
 
 def population(child: int, first: int) -> int:
-    """How many processes are in the session of `child`, or where its child `first` opened a box, in that box.
+    """Return how many processes are in the session of `child` or, if its child `first` opened a sandbox, inside that.
 
-    A quick count. A look at each process may wait for seconds while a fork bomb grows: whoever reads of a process that
-    just ended has its memory to free, and waits for locks that starving processes hold.
+    This is a quick count. Reading each process could take seconds while a fork bomb grows: the reader of a process that
+    just ended has to free its memory, and waits for locks that starving processes hold.
     """
     if inside := _box(first):
-        with contextlib.suppress(OSError):  # it may end meanwhile
+        with contextlib.suppress(OSError):  # it may end in the meantime
             return sum(1 for _ in _entries(inside))
     return sum(_session(int(entry.name)) == child for entry in _entries())
 
 
 def kill(child: int) -> None:
-    """Kill all descendants (see there). Call it again while there are any.
+    """Kill all descendants (see `descendants`). Call it again while there are any.
 
-    They are stopped first, so that none starts another while its siblings die; a whole group at a time, which no member
-    can escape by forking. What still forks into new groups faster than it is found is killed as far as it was found.
+    They are stopped first, so that none starts another while its siblings die. Whole groups are stopped at once, which
+    no member can escape by forking. If they fork into new groups faster than they are found, those found are killed.
     """
     stopped: set[int] = set()
     for _ in range(_FREEZES):
@@ -103,23 +103,23 @@ def kill(child: int) -> None:
 
 
 def kill_box(child: int, first: int) -> None:
-    """Kill `child`, a box that still runs, and its child `first`: the kernel ends all that is in it, at once.
+    """Kill `child`, a running sandbox, and its child `first`. The kernel then ends everything inside it at once.
 
-    Like stop_group() it looks at no process before: see population().
+    Like stop_group(), it does not read any process first: see population().
     """
     for pid in (child, first if _box(first) else 0):
         if pid:
             send(signal.SIGKILL, [pid])
-            _schedule(pid, first=True)  # a fork bomb would keep it from dying; by now it can start nothing more
+            _schedule(pid, first=True)  # a fork bomb would keep it from dying; it can start nothing more by now
 
 
 def stop_group(child: int) -> None:
-    """Stop the group of `child`, which still runs."""
+    """Stop the process group of `child`, which is still running."""
     _send_groups(signal.SIGSTOP, [child])
 
 
 def send(number: signal.Signals, pids: Iterable[int]) -> None:
-    """Send a signal to processes; those that have ended, or are not ours to end, are passed over."""
+    """Send a signal to processes. Those that have ended, or belong to another user, are skipped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
@@ -132,7 +132,7 @@ def _send_groups(number: signal.Signals, groups: Iterable[int]) -> None:
 
 
 def threads_of(user: int) -> int:
-    """How many threads this user runs now, which is what RLIMIT_NPROC counts."""
+    """Return how many threads this user runs now, which is what RLIMIT_NPROC counts."""
     return sum(_threads(entry) for entry in _entries() if _owner(entry) == user)
 
 
@@ -151,7 +151,7 @@ def _processes() -> Iterator[Process]:
 
 
 def _schedule(pid: int, *, first: bool) -> None:
-    """Run the process (0: this one) before all ordinary ones, or as one of them; root alone may."""
+    """Schedule the process (0: this one) before all ordinary ones, or as an ordinary one. Only root may do this."""
     if sys.platform == "linux" and not os.getuid():
         policy, priority = (os.SCHED_RR, 1) if first else (os.SCHED_OTHER, 0)
         with contextlib.suppress(PermissionError, ProcessLookupError):
@@ -159,7 +159,7 @@ def _schedule(pid: int, *, first: bool) -> None:
 
 
 def _box(pid: int) -> Path | None:
-    """The /proc that the process has to itself; None where it has ours, or may not be looked into."""
+    """Return the process's own /proc; None if it shares ours, or may not be read."""
     inside = _PROC / str(pid) / "root/proc"
     try:
         return inside if inside.stat().st_dev != _PROC.stat().st_dev else None
@@ -187,11 +187,11 @@ def _owner(entry: Path) -> int | None:
     try:
         return entry.stat().st_uid
     except OSError:
-        return None  # ended meanwhile
+        return None  # it ended in the meantime
 
 
 def _stat(entry: Path) -> list[bytes] | None:
-    """The fields of /proc/<pid>/stat from the third on (proc(5)); the name before may hold spaces and brackets."""
+    """Return the fields of /proc/<pid>/stat from the third on (proc(5)). The name may hold spaces and brackets."""
     try:
         return (entry / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

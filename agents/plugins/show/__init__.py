@@ -1,1 +1,1 @@
-"""Charts and tables for people to look at. What they are is here; the pages draw them."""
+"""Charts and tables for people. This plugin defines what they contain; the pages draw them."""

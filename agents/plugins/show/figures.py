@@ -1,4 +1,4 @@
-"""What a chart and a table hold, as a model gives it and as the ledger keeps it, and both in words."""
+"""Charts and tables as data, in the form that models give and ledgers keep, and their descriptions in words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 FIGURE_MOST = 1e100
-"""Beyond it nobody reads a chart, and the difference of two values would no longer be a number."""
+"""The largest value. Charts of larger ones are unreadable, and the difference of two could overflow a float."""
 BARS_MOST = 120
-"""Bars of one chart: on a phone each is two pixels wide then."""
+"""Bars of one chart: with this many, each is two pixels wide on a phone."""
 WORDS_MOST = 12
-"""Figures that a sentence names one by one; of more it tells the ends and the extremes."""
+"""Values that a sentence lists one by one; of longer series it gives the ends and the extremes."""
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Figure = Annotated[float, Field(ge=-FIGURE_MOST, le=FIGURE_MOST, allow_inf_nan=False)]
@@ -20,20 +20,20 @@ Cell = Annotated[str, StringConstraints(max_length=500)] | Whole | Figure | bool
 
 
 class Series(BaseModel):
-    """One run of values."""
+    """One series of values."""
 
-    name: Text = Field(description="What it is called in the legend.")
-    values: list[Figure] = Field(min_length=1, max_length=60, description="One number for each label, in their order.")
+    name: Text = Field(description="Its name in the legend.")
+    values: list[Figure] = Field(min_length=1, max_length=60, description="One number for each label, in that order.")
 
 
 class Chart(BaseModel):
-    """What `chart.show` takes: values by label, in one or more series."""
+    """The input of `chart.show`: values by label, in one or more series."""
 
     title: Text
-    kind: Literal["bar", "line"] = Field(description="bar compares groups, line shows a course over time.")
-    labels: list[Text] = Field(min_length=1, max_length=60, description="What the values belong to, in order.")
+    kind: Literal["bar", "line"] = Field(description="bar compares groups, line shows a development over time.")
+    labels: list[Text] = Field(min_length=1, max_length=60, description="The labels of the values, in order.")
     series: list[Series] = Field(min_length=1, max_length=6)
-    unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="Such as EUR, ms or %.")
+    unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="For example EUR, ms or %.")
 
     @model_validator(mode="after")
     def _can_be_read(self) -> Chart:
@@ -46,11 +46,11 @@ class Chart(BaseModel):
 
 
 class Table(BaseModel):
-    """What `table.show` takes: rows of cells under named columns."""
+    """The input of `table.show`: rows of cells under named columns."""
 
     title: Text
     columns: list[Text] = Field(min_length=1, max_length=12)
-    rows: list[list[Cell]] = Field(max_length=200, description="Each with one cell for each column; null for none.")
+    rows: list[list[Cell]] = Field(max_length=200, description="Each has one cell per column; null is an empty cell.")
 
     @model_validator(mode="after")
     def _as_many_cells_as_columns(self) -> Table:
@@ -60,30 +60,30 @@ class Table(BaseModel):
         return self
 
 
-def chart_in_words(chart: Chart) -> str:
-    """The chart as sentences: every value of a short one, the ends and extremes of a long one."""
+def describe_chart(chart: Chart) -> str:
+    """Return the chart as sentences: every value of a short series, the ends and extremes of a long one."""
     unit = f", in {chart.unit}" if chart.unit else ""
-    return f"{chart.title}{unit}. " + " ".join(_series_in_words(one, chart.labels) for one in chart.series)
+    return f"{chart.title}{unit}. " + " ".join(_describe_series(one, chart.labels) for one in chart.series)
 
 
-def table_in_words(table: Table) -> str:
-    """The table's title, size and columns."""
+def describe_table(table: Table) -> str:
+    """Return a sentence with the table's title, size and columns."""
     rows = "1 row" if len(table.rows) == 1 else f"{len(table.rows)} rows"
     return f"{table.title}. {rows} of {', '.join(table.columns)}."
 
 
-def in_digits(value: float) -> str:
-    """A number as short as it is exact: 640, 2130.4, 1e+20."""
+def format_number(value: float) -> str:
+    """Return the shortest exact form of a number: 640, 2130.4, 1e+20."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _series_in_words(series: Series, labels: list[str]) -> str:
+def _describe_series(series: Series, labels: list[str]) -> str:
     pairs = list(zip(series.values, labels, strict=True))
     if len(pairs) <= WORDS_MOST:
-        return f"{series.name}: {', '.join(f'{label} {in_digits(value)}' for value, label in pairs)}."
+        return f"{series.name}: {', '.join(f'{label} {format_number(value)}' for value, label in pairs)}."
     (first, since), (last, until) = pairs[0], pairs[-1]
     low, high = min(pairs, key=lambda pair: pair[0]), max(pairs, key=lambda pair: pair[0])
     return (
-        f"{series.name}: {len(pairs)} values, from {in_digits(first)} ({since}) to {in_digits(last)} ({until}),"
-        f" lowest {in_digits(low[0])} ({low[1]}), highest {in_digits(high[0])} ({high[1]})."
+        f"{series.name}: {len(pairs)} values, from {format_number(first)} ({since}) to {format_number(last)} ({until}),"
+        f" lowest {format_number(low[0])} ({low[1]}), highest {format_number(high[0])} ({high[1]})."
     )

@@ -1,1 +1,1 @@
-"""Skills: knowledge that is described to an agent always, and told in full only while it works with it."""
+"""Skills: an agent always sees their descriptions, and the full text of those that are active."""

@@ -1,4 +1,7 @@
-"""Tells an agent which skills there are, and all of those that are active; holds back the tools of the others."""
+"""The skills plugin: describes all skills to the agent, adds the full text of the active ones and offers their tools.
+
+The tools of skills that are not active are withheld.
+"""
 
 from __future__ import annotations
 
@@ -14,55 +17,58 @@ if TYPE_CHECKING:
     from agents.models import Skill
 
 ACTIVATE, DEACTIVATE = OWN_TOOLS = ("skills.activate", "skills.deactivate")
-"""Never held back while there are skills, whatever a skill names: nobody could take one up without them."""
+"""Never withheld while there are skills, even if a skill lists them: without them no skill could be activated."""
 
 
 class Skills(Plugin):
-    """See the module. It prepares after the plugins that push tools, because it takes some of them out again."""
+    """The skills plugin. It prepares after the plugins that add tools, because it takes some of them out again."""
 
     name = "skills"
     order = 1000
 
     class State(BaseModel):
-        """The names of the skills that the conversation works with, in the order in which they were taken up."""
+        """The names of the skills that are active in the conversation, in the order in which they were activated."""
 
         active: list[str] = []
 
     async def prepare(self, round: Round) -> None:
-        """Describe every enabled skill, tell the active ones; one that is gone meanwhile is active no more."""
+        """Add the description of every enabled skill and the text of the active ones to the round.
+
+        An active skill that was deleted or disabled in the meantime is no longer active.
+        """
         skills = await enabled_skills(round.services)
         state: Any = round.state(self)
         state.active = [name for name in state.active if name in skills]
         active = [skills[name] for name in state.active]
-        held = {tool for skill in skills.values() for tool in skill.tools} - {t for s in active for t in s.tools}
-        held = held - set(OWN_TOOLS) if skills else set(OWN_TOOLS)
-        round.tools = [tool for tool in round.tools if tool.name not in held]
+        withheld = {tool for skill in skills.values() for tool in skill.tools} - {t for s in active for t in s.tools}
+        withheld = withheld - set(OWN_TOOLS) if skills else set(OWN_TOOLS)
+        round.tools = [tool for tool in round.tools if tool.name not in withheld]
         if skills:
-            round.context.append(description_of(list(skills.values())))
+            round.context.append(describe_skills(list(skills.values())))
         round.context += [f"# Skill: {skill.name}\n\n{skill.body.strip()}" for skill in active]
 
 
 async def enabled_skills(services: Services) -> dict[str, Skill]:
-    """The skills that agents may take up, by name."""
+    """Return the skills that agents may activate, by name."""
     return {skill.name: skill for skill in await services.look_up(_enabled)}
 
 
 def _enabled() -> list[Skill]:
-    from agents.models import Skill  # tools are declared without Django; this runs where there is a site
+    from agents.models import Skill  # tools are declared without Django; this runs only on a site
 
     return list(Skill.objects.filter(enabled=True))
 
 
-def description_of(skills: list[Skill]) -> str:
-    """What a model is always told: one line for each skill, and how it takes one up."""
+def describe_skills(skills: list[Skill]) -> str:
+    """Return what a model is always told about skills: how to activate one, and one line for each."""
     lines = [f"- {skill.name}: {' '.join(skill.description.split())}" for skill in skills]
     activate, deactivate = wire_name(ACTIVATE), wire_name(DEACTIVATE)
     return "\n".join(
         [
             "# Skills",
             "",
-            f"Before work that one of these fits, take it up with {activate}: from your next answer on you are told"
-            f" all of it and have its tools. {deactivate} puts it away when that work is done.",
+            f"Before work that one of these fits, activate it with {activate}: from your next answer on you see its"
+            f" full text and have its tools. When that work is done, deactivate it with {deactivate}.",
             "",
             *lines,
         ]

@@ -1,4 +1,4 @@
-"""Taking up a skill and putting it away. Both change only what the conversation itself works with."""
+"""The tools that activate and deactivate a skill. Both change only the conversation's own state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, Skills, enabled_s
 
 
 class SkillName(BaseModel):
-    """What both take."""
+    """The input of both tools."""
 
-    name: str = Field(min_length=1, max_length=64, description="The skill's name, as it is listed.")
+    name: str = Field(min_length=1, max_length=64, description="The skill's name, as listed.")
 
 
 @tool(
@@ -22,17 +22,17 @@ class SkillName(BaseModel):
     risk=Risk.READ,
     category="skills",
     plugin=Skills,
-    title="Take up a skill",
-    says=lambda asked: f"took up the skill {asked.name}",
+    title="Activate a skill",
+    says=lambda asked: f"activated the skill {asked.name}",
 )
 async def activate(call: ToolCall[SkillName]) -> str:
-    """Take up a skill: from your next answer on you are told all of it, and have its tools."""
+    """Activate a skill: from your next answer on you see its full text and have its tools."""
     skills = await enabled_skills(call.services)
     name = call.input.name
     if name not in skills:
-        raise ToolError(f"There is no skill {name!r}. There are: {_listed(skills)}.", code="unknown_skill")
+        raise ToolError(f"There is no skill {name!r}. There are: {_join(skills)}.", code="unknown_skill")
     if name in call.state.active:
-        return f"{name} is active already."
+        return f"{name} is already active."
     call.state.active.append(name)
     tools = [wire_name(tool) for tool in skills[name].tools]
     return f"{name} is active from your next answer on" + (f", with {', '.join(tools)}." if tools else ".")
@@ -43,17 +43,17 @@ async def activate(call: ToolCall[SkillName]) -> str:
     risk=Risk.READ,
     category="skills",
     plugin=Skills,
-    title="Put a skill away",
-    says=lambda asked: f"put the skill {asked.name} away",
+    title="Deactivate a skill",
+    says=lambda asked: f"deactivated the skill {asked.name}",
 )
 def deactivate(call: ToolCall[SkillName]) -> str:
-    """Put a skill away whose work is done: you are no longer told its text, and its tools go."""
+    """Deactivate a skill when its work is done: you no longer see its text or have its tools."""
     active, name = call.state.active, call.input.name
     if name not in active:
-        raise ToolError(f"{name!r} is not active. Active: {_listed(active)}.", code="unknown_skill")
+        raise ToolError(f"{name!r} is not active. Active: {_join(active)}.", code="unknown_skill")
     active.remove(name)
-    return f"{name} is put away."
+    return f"{name} is no longer active."
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"

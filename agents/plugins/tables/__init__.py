@@ -1,1 +1,1 @@
-"""Looking through tables of data that are too long to read."""
+"""Summaries of tables of data that are too long to read."""

@@ -1,4 +1,4 @@
-"""What one column of a table holds: its kind, its extremes, how many different values."""
+"""Statistics of one column of a table: its kind, its extremes and the number of distinct values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Literal
 
 DISTINCT_MOST = 10_000
-"""Different texts that are kept to be counted."""
+"""Distinct texts of a column that are kept in memory to be counted."""
 NUMBER_LONGEST = 40
-"""Characters of a number; a longer run of digits is a name."""
+"""Characters of a number; a longer run of digits is an identifier."""
 
 Kind = Literal["number", "date", "text", "mixed", "empty"]
 
@@ -20,31 +20,31 @@ _POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
 
 
-def with_point(text: str) -> Decimal | None:
-    """The number in `text` as English writes it, 1,234.5; None where it is none."""
+def parse_point_decimal(text: str) -> Decimal | None:
+    """Return the number in `text`, written as in English: 1,234.5. None if it is not one."""
     fits = len(text) <= NUMBER_LONGEST and _POINT.fullmatch(text)
     return Decimal(text.replace(",", "")) if fits else None
 
 
-def with_comma(text: str) -> Decimal | None:
-    """The number in `text` as much of Europe writes it, 1.234,5; None where it is none."""
+def parse_comma_decimal(text: str) -> Decimal | None:
+    """Return the number in `text`, written as in much of Europe: 1.234,5. None if it is not one."""
     fits = len(text) <= NUMBER_LONGEST and _COMMA.fullmatch(text)
     return Decimal(text.replace(".", "").replace(",", ".")) if fits else None
 
 
 @dataclass
 class Numbers:
-    """The numbers among the cells, read in one of the two ways."""
+    """The numbers among the cells of a column, parsed in one of the two notations."""
 
-    read: Callable[[str], Decimal | None]
+    parse: Callable[[str], Decimal | None]
     count: int = 0
     total: Decimal = Decimal(0)
     low: Decimal = Decimal(0)
     high: Decimal = Decimal(0)
 
     def add(self, text: str) -> None:
-        """Take in a cell, if it is a number."""
-        value = self.read(text)
+        """Add a cell, if it is a number."""
+        value = self.parse(text)
         if value is None:
             return
         self.low = min(self.low, value) if self.count else value
@@ -55,7 +55,7 @@ class Numbers:
 
 @dataclass
 class Column:
-    """A column while its cells are added one by one. `continental`: where both ways fit, a comma is decimal."""
+    """A column whose cells are added one by one. `continental`: if both notations fit, a comma is decimal."""
 
     name: str
     continental: bool = False
@@ -65,18 +65,20 @@ class Column:
     first_day: date | None = None
     last_day: date | None = None
     days: int = 0
-    _ways: tuple[Numbers, Numbers] = field(default_factory=lambda: (Numbers(with_point), Numbers(with_comma)))
+    _notations: tuple[Numbers, Numbers] = field(
+        default_factory=lambda: (Numbers(parse_point_decimal), Numbers(parse_comma_decimal))
+    )
 
     def add(self, cell: str) -> None:
-        """Take in a cell. Empty ones are not counted: rows may be too short to have them."""
+        """Add a cell. Empty cells are not counted: rows may be too short to have them."""
         text = cell.strip()
         if not text:
             return
         self.filled += 1
         if len(self.seen) < DISTINCT_MOST:
             self.seen.add(text)
-        for way in self._ways:
-            way.add(text)
+        for numbers in self._notations:
+            numbers.add(text)
         self._add_day(text)
 
     def _add_day(self, text: str) -> None:
@@ -91,13 +93,13 @@ class Column:
 
     @property
     def numbers(self) -> Numbers:
-        """The way that reads the most cells."""
-        point, comma = self._ways
+        """The numbers in the notation that fits the most cells."""
+        point, comma = self._notations
         return comma if comma.count > point.count or (comma.count == point.count and self.continental) else point
 
     @property
     def kind(self) -> Kind:
-        """What all its cells are; `mixed` where at least half are numbers."""
+        """The kind of all its cells; `mixed` if at least half of them, but not all, are numbers."""
         if not self.filled:
             return "empty"
         if self.days == self.filled:
@@ -108,5 +110,5 @@ class Column:
 
     @property
     def distinct(self) -> str:
-        """How many different values it has, as far as they were counted."""
+        """The number of distinct values, as far as they were counted."""
         return f"{DISTINCT_MOST:,} or more" if len(self.seen) == DISTINCT_MOST else f"{len(self.seen):,}"

@@ -1,1 +1,1 @@
-"""Chat Completions: what nearly every model server speaks."""
+"""Chat Completions, the API that nearly every model server has."""

@@ -1,9 +1,8 @@
-"""The calls of a streamed chat completion, put together from their fragments.
+"""The calls of a streamed chat completion, assembled from their fragments.
 
-A fragment belongs to the call of its `index`. Servers break that in known ways, each of which is taken: no index at all
-(github.com/ollama/ollama/issues/7881), the same index for every call (github.com/ollama/ollama/issues/15457), the
-index as text, the name or the id in every fragment, a new id in every fragment, arguments that are no text but an
-object.
+A fragment belongs to the call of its `index`. Servers break this rule in known ways, all of which are handled: no index
+at all (github.com/ollama/ollama/issues/7881), the same index for every call (github.com/ollama/ollama/issues/15457),
+the index as text, the name or the id in every fragment, a new id in every fragment, arguments as an object.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from agents.providers.common.values import arguments_text, as_object, as_text, c
 
 @dataclass(eq=False)
 class _Call:
-    """A call in the making. `whole`: its arguments, where they came as an object."""
+    """A call that is being assembled. `whole`: its arguments, if they arrived as an object."""
 
     call_id: str = ""
     name: str = ""
@@ -25,11 +24,11 @@ class _Call:
     whole: dict[str, JSON] | None = None
 
     def begun(self) -> bool:
-        """Whether some of its arguments are there."""
+        """Return whether some of its arguments have arrived."""
         return self.whole is not None or any(self.pieces)
 
     def complete(self) -> bool:
-        """Whether its arguments are a whole object already, so that more would belong to another call."""
+        """Return whether its arguments are already a complete object, so that more would belong to another call."""
         if self.whole is None and not (self.pieces and self.pieces[-1].rstrip().endswith("}")):
             return False
         return parse_arguments(self._arguments())[1] is None
@@ -39,7 +38,7 @@ class _Call:
         return ToolRequest(self.name, arguments, self.call_id, raw)
 
     def written(self) -> str:
-        """Its arguments as text."""
+        """Return its arguments as text."""
         return "".join(self.pieces) if self.whole is None else arguments_text(self.whole)
 
     def _arguments(self) -> JSON:
@@ -47,14 +46,14 @@ class _Call:
 
 
 class Calls:
-    """Takes fragments, then gives the calls in the order in which they began."""
+    """The calls of an answer, assembled from fragments, in the order in which they began."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._at: dict[int, _Call] = {}
 
     def feed(self, fragment: dict[str, JSON]) -> None:
-        """Take one entry of a chunk's `tool_calls`."""
+        """Add one entry of a chunk's `tool_calls`."""
         function = as_object(fragment.get("function"))
         call_id, name, arguments = as_text(fragment.get("id")), as_text(function.get("name")), function.get("arguments")
         if not (call_id or name or arguments):
@@ -69,14 +68,14 @@ class Calls:
             call.pieces.append(as_text(arguments))
 
     def requests(self, cut: str = "") -> tuple[ToolRequest, ...]:
-        """The calls, whole or not; of an answer that was cut the last one never is. `cut` says by what it was."""
+        """Return the calls, complete or not. `cut` says what cut the answer: then the last call is incomplete."""
         calls = [call.request() for call in self._calls]
         if cut and calls:
             calls[-1] = cut_short(calls[-1], self._calls[-1].written(), cut)
         return tuple(call for call in calls if call.name or not cut)
 
     def _call(self, index: JSON, call_id: str, name: str) -> _Call:
-        """The call that a fragment belongs to, a new one where it begins it."""
+        """Return the call that a fragment belongs to; a new one if the fragment begins it."""
         place = _number(index)
         call = self._without_index(call_id) if place is None else self._at.get(place)
         if call is None or _is_another(call, call_id, name, place is not None):
@@ -87,7 +86,7 @@ class Calls:
         return call
 
     def _without_index(self, call_id: str) -> _Call | None:
-        """By its id, else the call that is being told."""
+        """Return the call with this id, or else the current call."""
         known = next((call for call in self._calls if call_id and call.call_id == call_id), None)
         return known or (self._calls[-1] if self._calls else None)
 
@@ -99,11 +98,11 @@ def _number(index: JSON) -> int | None:
 
 
 def _is_another(call: _Call, call_id: str, name: str, numbered: bool) -> bool:
-    """Whether a fragment with a name begins a call of its own although it has the place of `call`."""
+    """Return whether a fragment with the index of `call` begins another call, judging by its name and id."""
     if not (name and call.name):
         return False
     if call_id and call.call_id:
         return call_id != call.call_id or (not numbered and call.complete())
     if name == call.name:
         return call.complete()
-    return call.begun() or not numbered  # only where there is an index, a name can come in pieces
+    return call.begun() or not numbered  # a name can arrive in pieces only if there is an index

@@ -1,4 +1,4 @@
-"""Messages as Chat Completions takes them. Whatever stands in the messages, the API accepts what comes out."""
+"""Encoding of messages for Chat Completions. Whatever the messages contain, the API accepts the result."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Iterator, Sequence
 
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.ledger import JSON
-from agents.providers.chat.role_alternation import in_turns
+from agents.providers.chat.role_alternation import alternate_roles
 from agents.providers.common.values import BETWEEN, arguments_text, as_text, dumps, fit_call_id, fit_name
 
 CALL_ID_CHARACTERS = 40
-"""The longest id of a call that the API takes here; Responses takes 64."""
+"""The longest call id that the API accepts here; Responses accepts 64 characters."""
 
 REASONING = "reasoning_content"
-"""A server that gives its reasoning under this name wants it back: "Missing `reasoning_content` field in the assistant
-message" (github.com/openai/openai-agents-python/issues/2155). As an opaque item, its type."""
+"""The field of the reasoning, and the type of its opaque item. A server that uses this field wants it back: "Missing
+`reasoning_content` field in the assistant message" (github.com/openai/openai-agents-python/issues/2155)."""
 
 SAID_NOTHING = "(nothing)"
-"""Instead of an empty content, which some servers refuse."""
+"""Sent in place of an empty content, which some servers refuse."""
 
 Item = dict[str, JSON]
 
 
 def encode(messages: Sequence[Message], *, reasoning: bool = False) -> bytes:
-    """The messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
+    """Return the messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
 
-    `reasoning`: every message of the model has some, be it empty.
+    `reasoning`: every message of the model gets a reasoning field, even an empty one.
     """
-    return b",".join(dumps(item) for message in in_turns(messages) for item in _items(message, reasoning))
+    return b",".join(dumps(item) for message in alternate_roles(messages) for item in _items(message, reasoning))
 
 
 def said_by_user(message: UserMessage) -> Item:
-    """What a person said, and the site's notes below it, as one text: not every server reads more than one."""
+    """Return a person's message with the site's notes below it, as one text: not every server reads more than one."""
     return {"role": "user", "content": BETWEEN.join(filter(None, [message.text, *message.notes])) or SAID_NOTHING}
 
 

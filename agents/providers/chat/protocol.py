@@ -1,4 +1,4 @@
-"""Chat Completions, through the `openai` SDK: what nearly every model server speaks."""
+"""The Chat Completions provider, built on the `openai` SDK: for the API that nearly every model server has."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agents.providers.common.server import ModelServer, Reader
 from agents.providers.common.values import dumps, joined
 
 WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
-"""Models that refuse a history in which an answer of theirs lacks its reasoning; an empty one is enough
+"""Models that refuse a history in which one of their answers lacks its reasoning; an empty one is enough
 (github.com/continuedev/continue/issues/11285)."""
 
 
 class Chat:
-    """The provider. Close it with `aclose()` in the loop that used it; whoever leaves an `ask` early closes that.
+    """The provider for Chat Completions. Close it with `aclose()` in the loop that used it.
 
-    Its history stands between the system message and the end of the body, as bytes.
+    A caller that leaves an `ask` early must close that generator. The history is inserted into the body as bytes.
     """
 
     def __init__(self, server: ModelServer) -> None:
@@ -33,11 +33,11 @@ class Chat:
         await self._server.aclose()
 
     def encode(self, messages: Sequence[Message]) -> bytes:
-        """See Provider.encode()."""
+        """Return the messages as bytes, for the history of a request."""
         return items.encode(messages, reasoning=self._reasoning)
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """See Provider.ask()."""
+        """Ask the model. Yields the text as it arrives, and the answer last."""
         head: dict[str, JSON] = {}
         if request.tools:  # an empty list is refused
             head = {"tools": [_tool(tool) for tool in request.tools]}
@@ -47,7 +47,7 @@ class Chat:
 def ask(
     server: ModelServer, request: Request, system: str, head: dict[str, JSON], reader: Reader
 ) -> AsyncGenerator[TextDelta | Answer, None]:
-    """Ask with this system message; `head` is what the body says of tools. See Provider.ask()."""
+    """Ask with this system message. `head` is the part of the body about tools."""
     model = server.model(request.tier)
     first = {"model": model, **head, "stream": True, "stream_options": {"include_usage": True}}
     said_first = dumps({"role": "system", "content": system}) if system else b""

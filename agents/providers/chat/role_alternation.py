@@ -1,7 +1,8 @@
-"""Messages in the order that every server of Chat Completions takes: user and model in turns, results after calls.
+"""Role alternation: messages in the order that every Chat Completions server accepts.
 
-Many templates of open models refuse two messages of one role in a row ("Conversation roles must alternate"), Mistral's
-API also a user's message right after a result ("Unexpected role 'user' after role 'tool'").
+User and model alternate, and results follow their calls. Many templates of open models refuse two messages of one role
+in a row ("Conversation roles must alternate"); Mistral's API also refuses a user's message right after a result
+("Unexpected role 'user' after role 'tool'").
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from agents.engine.interfaces.messages import AssistantMessage, Message, ResultM
 from agents.providers.common.values import BETWEEN
 
 WENT_ON = "(The person said something next.)"
-"""Stands where the model's answer to a result would, which a server wants to see before the user speaks."""
+"""Sent in place of the model's answer to a result, which a server requires before the next user message."""
 
 
-def in_turns(messages: Iterable[Message]) -> list[Message]:
-    """The messages with neighbours of one role joined; those that say nothing are left out."""
+def alternate_roles(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages with neighbours of one role joined, and without empty ones."""
     ordered: list[Message] = []
     for message in messages:
         if isinstance(message, AssistantMessage) and not (message.text or message.calls):
@@ -25,7 +26,7 @@ def in_turns(messages: Iterable[Message]) -> list[Message]:
         last = ordered[-1] if ordered else None
         if isinstance(last, ResultMessage) and isinstance(message, UserMessage):
             ordered.append(AssistantMessage(WENT_ON))
-        joined = _joined(last, message)
+        joined = _join(last, message)
         if joined:
             ordered[-1] = joined
         else:
@@ -33,7 +34,7 @@ def in_turns(messages: Iterable[Message]) -> list[Message]:
     return ordered
 
 
-def _joined(last: Message | None, message: Message) -> Message | None:
+def _join(last: Message | None, message: Message) -> Message | None:
     if isinstance(last, UserMessage) and isinstance(message, UserMessage):
         said = filter(None, [last.text, *last.notes, message.text, *message.notes])
         return UserMessage(BETWEEN.join(said))

@@ -1,4 +1,4 @@
-"""An answer of Chat Completions, put together from its chunks. Lenient where servers speak the protocol roughly."""
+"""The reader of a Chat Completions answer, which assembles it from its chunks. It tolerates inexact servers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from agents.engine.ledger import JSON
 from agents.providers.chat.calls import Calls
 from agents.providers.chat.items import REASONING
 from agents.providers.common import failures
-from agents.providers.common.reasoning import Thoughts, without_opening
+from agents.providers.common.reasoning import Thoughts, split_unopened
 from agents.providers.common.values import as_count, as_object, as_objects, as_text
 
 CUT = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
-"""The finish reasons of answers that were cut, in the engine's words. Any other reason ends a whole answer."""
+"""The finish reasons of cut answers, with the engine's words for them. Any other reason means a complete answer."""
 
 
 class ChatReader:
-    """Takes the chunks of one answer, then gives the answer. See `server.Reader`.
+    """The reader of one answer, see `server.Reader`.
 
-    The answer is whole with its `finish_reason`; the counts come in the same chunk, in a later one, or never.
+    The answer is complete with its `finish_reason`; token counts come in the same chunk, in a later one, or never.
     """
 
     def __init__(self) -> None:
@@ -31,16 +31,16 @@ class ChatReader:
 
     @property
     def ended(self) -> bool:
-        """Whether the model has said that this is all."""
+        """Whether the model has finished its answer."""
         return bool(self._finish)
 
     @property
     def text(self) -> str:
-        """All that was said so far."""
+        """The text so far."""
         return "".join(self._text)
 
     def feed(self, event: JSON) -> str:
-        """Take one chunk; returns the text it adds. Raises ProviderError where it says that the model failed."""
+        """Add one chunk. Returns the text that it adds. Raises ProviderError if it reports a failure of the model."""
         chunk = as_object(event)
         self._usage = chunk.get("usage") or self._usage
         if self.ended:
@@ -48,7 +48,7 @@ class ChatReader:
         self._model = as_text(chunk.get("model")) or self._model
         choice = next(iter(as_objects(chunk.get("choices"))), {})
         if chunk.get("object") == "error" or choice.get("finish_reason") == "error":
-            raise failures.told(choice.get("error") or chunk.get("error") or chunk)
+            raise failures.reported(choice.get("error") or chunk.get("error") or chunk)
         delta = as_object(choice.get("delta") or choice.get("message"))
         for name, pieces in self._thought.items():
             pieces.append(as_text(delta.get(name)))
@@ -62,14 +62,14 @@ class ChatReader:
         return text
 
     def answer(self) -> Answer:
-        """The whole answer. Raises ProviderError where the stream ended too early or nothing was said."""
+        """Return the complete answer. Raises ProviderError if the stream ended too early or the answer is empty."""
         if not self.ended:
             raise failures.stream_broken("it ended before it was complete.")
         cut = CUT.get(self._finish)
-        text, reasoning = without_opening(self.text)
+        text, reasoning = split_unopened(self.text)
         calls = self._calls.requests(CUT_BY[cut] if cut else "")
         if not (text.strip() or calls):
-            raise failures.nothing_said(self._finish) if cut else failures.nothing()
+            raise failures.cut_while_empty(self._finish) if cut else failures.empty_answer()
         thought = {name: whole for name, pieces in self._thought.items() if (whole := "".join(pieces))}
         return Answer(
             text=text,
@@ -83,14 +83,14 @@ class ChatReader:
 
 
 def _words(content: JSON) -> str:
-    """A delta's text; some servers give it in parts, of which those of another kind are no part of the answer."""
+    """Return a delta's text. Some servers give it in parts; parts of other kinds are not part of the answer."""
     if isinstance(content, list):
         return "".join(as_text(part.get("text")) for part in as_objects(content) if part.get("type") == "text")
     return as_text(content)
 
 
 def _usage(usage: JSON) -> dict[str, int]:
-    """The API's counts under our names; empty where the server counts nothing."""
+    """Return the API's token counts under our names; empty if the server gives none."""
     if not isinstance(usage, dict):
         return {}
     given, made = as_object(usage.get("prompt_tokens_details")), as_object(usage.get("completion_tokens_details"))

@@ -1,1 +1,1 @@
-"""What all protocols share: the client, failures, prices, and how a server is asked."""
+"""What all protocols share: the client, the model server, failures, prices and reasoning."""

@@ -11,9 +11,9 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
 
 class Clients:
-    """Makes the running loop's client when it is first asked for.
+    """The clients by event loop. Each is created on first use.
 
-    The SDK's own retries are off: attempts are counted and recorded by whoever asks.
+    The SDK's own retries are off: the caller counts and records the attempts.
     `connect_seconds` is the time to reach the server, `read_seconds` the longest silence in an answer.
     """
 
@@ -26,30 +26,30 @@ class Clients:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
 
     def get(self) -> AsyncOpenAI:
-        """The running loop's client."""
+        """Return the running loop's client."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = self._make()
         return self._clients[loop]
 
     async def aclose(self) -> None:
-        """Close the running loop's connections. To be called before the loop ends; a later `get` opens new ones."""
+        """Close the running loop's connections. Call it before the loop ends; a later `get` opens new ones."""
         if client := self._clients.pop(asyncio.get_running_loop(), None):
             await client.close()
 
     def _make(self) -> AsyncOpenAI:
         return AsyncOpenAI(
-            api_key=self.api_key or "none",  # the SDK insists on one; local servers ask for none
+            api_key=self.api_key or "none",  # the SDK requires one; local servers do not
             base_url=self._base_url,
             max_retries=0,
             timeout=self._timeout,
-            # HTTP_PROXY is about the world outside: a proxy cannot reach our own loopback.
+            # HTTP_PROXY is for servers elsewhere: a proxy cannot reach our own loopback.
             http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
         )
 
 
 def is_loopback(base_url: str | None) -> bool:
-    """Whether the address leads to this machine."""
+    """Return whether the address is on this machine."""
     host = urlsplit(base_url or "").hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

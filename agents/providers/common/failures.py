@@ -1,6 +1,6 @@
-"""What the SDK raises, as the ProviderError that the engine understands.
+"""Failures of a model server: the SDK's exceptions as the ProviderError that the engine understands.
 
-Passing, so the same request may be sent again:
+Temporary, so the same request may be sent again:
 - `rate_limited`: 429, or rate_limit_exceeded in the stream
 - `server_error`: 5xx, or the like in the stream
 - `unreachable`: no connection
@@ -8,9 +8,9 @@ Passing, so the same request may be sent again:
 - `stream_broken`: the answer ended before it was whole
 - `empty_answer`: neither text nor calls
 
-Lasting:
+Permanent:
 - `context_overflow`: more than the model can read
-- `incomplete`: the answer was cut before it said anything
+- `incomplete`: the answer was cut before it contained anything
 - `refused`: every other 4xx
 """
 
@@ -28,7 +28,7 @@ from agents.engine.secrets import SHORTEST
 from agents.providers.common.values import as_object, as_objects, as_text
 
 MESSAGE_CHARACTERS = 500
-"""How much of a server's own words is kept: enough for any error of an API, too little for a whole page of HTML."""
+"""Characters of a server's message that are kept: enough for any API error, too few for a whole page of HTML."""
 
 _OVERFLOW = re.compile(
     r"context[ _-]?(length|window|size|limit)"
@@ -38,20 +38,20 @@ _OVERFLOW = re.compile(
     r"|inputs?\W* must have less than \d+ tokens",
     re.IGNORECASE,
 )
-"""How model servers and the gateways before them word it; OpenAI's code `context_length_exceeded` matches too."""
+"""How model servers and gateways word this error; OpenAI's code `context_length_exceeded` matches, too."""
 
-_PASSING = {
+_TEMPORARY = {
     "rate_limit_exceeded": "rate_limited",
     "server_error": "server_error",
     "vector_store_timeout": "timeout",
     "429": "rate_limited",
     "408": "timeout",
 }
-"""Codes of errors inside a stream that pass by themselves, and what we call them. Some servers give an HTTP status."""
+"""Codes of temporary errors inside a stream, with our codes for them. Some servers give an HTTP status."""
 
 
 def opening_failed(error: OpenAIError) -> ProviderError:
-    """For an error before the answer began."""
+    """Return the error for a failure before the answer began."""
     if isinstance(error, APIStatusError):
         return _from_status(error)
     if isinstance(error, APITimeoutError):
@@ -62,43 +62,43 @@ def opening_failed(error: OpenAIError) -> ProviderError:
 
 
 def reading_failed(error: Exception) -> ProviderError:
-    """For an error in the middle of the answer."""
+    """Return the error for a failure in the middle of the answer."""
     if isinstance(error, APITimeoutError):
-        return ProviderError("The model server fell silent in its answer.", code="timeout", retryable=True)
+        return ProviderError("The model server stopped sending its answer.", code="timeout", retryable=True)
     if isinstance(error, APIError) and error.body is not None:
-        return told(error.body)
+        return reported(error.body)
     return stream_broken(_cause(error))
 
 
 def stream_broken(why: str) -> ProviderError:
-    """The answer ended before it was whole, so there is none."""
+    """Return the error for an answer that ended before it was complete."""
     return ProviderError(f"The answer broke off: {why}", code="stream_broken", retryable=True)
 
 
-def nothing() -> ProviderError:
-    """The model gave neither text nor calls."""
-    return ProviderError("The model answered nothing.", code="empty_answer", retryable=True)
+def empty_answer() -> ProviderError:
+    """Return the error for an answer with neither text nor calls."""
+    return ProviderError("The model's answer was empty.", code="empty_answer", retryable=True)
 
 
-def nothing_said(why: str) -> ProviderError:
-    """The answer was cut before anything in it was whole."""
+def cut_while_empty(why: str) -> ProviderError:
+    """Return the error for an answer that was cut before anything in it was complete."""
     return ProviderError(f"The answer was cut before it said anything: {why or 'no reason'}.", code="incomplete")
 
 
-def told(body: JSON) -> ProviderError:
-    """For an error that the server described, `{code, message}`, after it had begun to answer."""
+def reported(body: JSON) -> ProviderError:
+    """Return the error that the server reported, `{code, message}`, after it had begun to answer."""
     code, whole = _words(body)
     message = whole[:MESSAGE_CHARACTERS]
     if _OVERFLOW.search(f"{code} {whole}"):
         return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
-    known = "server_error" if re.fullmatch(r"5\d\d", code) else _PASSING.get(code or "server_error")
+    known = "server_error" if re.fullmatch(r"5\d\d", code) else _TEMPORARY.get(code or "server_error")
     return ProviderError(message or "The model failed.", code=known or "refused", retryable=known is not None)
 
 
 def without_key(error: ProviderError, api_key: str) -> ProviderError:
-    """The same error, with the key taken out of what the server said: some repeat what they were sent.
+    """Return the error without the API key in its message: some servers repeat what they were sent.
 
-    A short one (`ollama`, `EMPTY`) is no secret, and a part of many a word.
+    A short key (`ollama`, `EMPTY`) is not a secret, and may be part of a word.
     """
     return ProviderError(
         error.message.replace(api_key, "[key]") if len(api_key) >= SHORTEST else error.message,
@@ -113,11 +113,11 @@ def _from_status(error: APIStatusError) -> ProviderError:
     code, whole = _words(error.body)
     message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
     wait = _wait_seconds(error)
-    if status == 429 and code != "insufficient_quota":  # an empty purse does not fill by waiting
+    if status == 429 and code != "insufficient_quota":  # waiting does not restore a used-up quota
         return ProviderError(message, code="rate_limited", retryable=True, wait_seconds=wait)
     if status == 408:
         return ProviderError(message, code="timeout", retryable=True, wait_seconds=wait)
-    if _OVERFLOW.search(f"{code} {whole}"):  # also as a 500: it would be too long again
+    if _OVERFLOW.search(f"{code} {whole}"):  # even with status 500: it would be too long again
         return ProviderError(message, code="context_overflow")
     if status >= 500:
         return ProviderError(message, code="server_error", retryable=True, wait_seconds=wait)
@@ -125,13 +125,13 @@ def _from_status(error: APIStatusError) -> ProviderError:
 
 
 def _words(body: JSON) -> tuple[str, str]:
-    """The code and the message of an error body, or the text that stands instead of one; "" for what it has not.
+    """Return the code and the message of an error body, or the text that is there instead; "" for what is missing.
 
-    FastAPI, in which many model servers are written, gives a text as `detail`, or a list of what is wrong.
+    FastAPI, which many model servers use, gives `detail` instead: a text, or a list of errors.
     """
     if not isinstance(body, dict):
         text = as_text(body)
-        return "", "" if text.startswith("<") else text  # a web page says nothing that one could read
+        return "", "" if text.startswith("<") else text  # a web page is not readable as a message
     code = body.get("code")
     message = as_text(body.get("message")) or as_text(body.get("error")) or _detail(body.get("detail"))
     return (str(code) if isinstance(code, str | int) else ""), message
@@ -143,13 +143,13 @@ def _detail(detail: JSON) -> str:
 
 
 def _cause(error: Exception) -> str:
-    """What lies below an SDK error: its own text is only "Connection error."."""
+    """Return the cause of an SDK error in words: the error's own text is only "Connection error."."""
     below = error.__cause__ or error
     return str(below) or type(below).__name__
 
 
 def _wait_seconds(error: APIStatusError) -> float | None:
-    """How long the server asks us to wait: `retry-after-ms`, or Retry-After as seconds or as a date (RFC 9110)."""
+    """Return the wait that the server asks for: `retry-after-ms`, or Retry-After in seconds or as a date (RFC 9110)."""
     headers = error.response.headers
     try:
         if milliseconds := headers.get("retry-after-ms"):

@@ -1,8 +1,8 @@
-"""What an answer cost, by the prices that `genai-prices` packs. Nothing is fetched, and nothing here ever raises.
+"""Prices: what an answer cost, from the data in `genai-prices`. Nothing is fetched, and nothing here ever raises.
 
-A price belongs to an address, not to a model's name: the same open model is sold by one server and free on the next. So
-a price is known only where the base URL is that of a provider in the data; a server of one's own, a proxy and the demo
-model have none.
+A price belongs to an address, not to a model's name: the same open model is sold by one server and free on another. So
+a price is known only if the base URL belongs to a provider in the data. A server of your own, a proxy and the demo
+model have no prices.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from functools import cache
 from agents.providers.common.client import is_loopback
 
 OPENAI = "https://api.openai.com/v1"
-"""Where the SDK asks that is given no address."""
+"""The SDK's default address."""
 
 Priced = Callable[[Mapping[str, int]], int]
-"""From an answer's counts to billionths of a dollar."""
+"""A function from an answer's token counts to billionths of a US dollar."""
 
 log = logging.getLogger(__name__)
 
@@ -34,43 +34,43 @@ class Prices:
         self._known: dict[str, Priced | None] = {}
 
     def prepare(self) -> None:
-        """Begin to load the data (over a second of work) beside whatever happens now."""
+        """Start loading the data in the background (more than a second of work)."""
         if not self._local:
             _loading()
 
     async def cost(self, usage: Mapping[str, int], *names: str) -> int | None:
-        """Billionths of a US dollar for these counts; None where no model of these names has a known price here.
+        """Return the cost of these counts in billionths of a US dollar; None if no price is known for these names.
 
-        The first name that is known counts: servers answer with a model's full name, or with one of their own.
+        The first known name is used: servers answer with a model's full name, or with a name of their own.
         """
         if self._local or not usage:
             return None
         try:
             if not _loading().done():
                 await asyncio.wait([asyncio.wrap_future(_loading())])
-            priced = next(filter(None, map(self._of, names)), None)
+            priced = next(filter(None, map(self._price, names)), None)
             return priced(usage) if priced else None
-        except Exception:  # an answer is worth more than its price
+        except Exception:  # an answer must not fail because of its price
             log.warning("no price for %s", names, exc_info=True)
             return None
 
-    def _of(self, name: str) -> Priced | None:
+    def _price(self, name: str) -> Priced | None:
         if name not in self._known:
-            self._known[name] = _found(name, self._address)
+            self._known[name] = _find_price(name, self._address)
         return self._known[name]
 
 
 @cache
 def _loading() -> Future[None]:
-    """The data on its way, in a thread."""
+    """Return the future of the data, which a thread loads."""
     return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(_load)
 
 
 def _load() -> None:
-    from genai_prices import data  # noqa: F401 - half a second, and only where there is something to pay
+    from genai_prices import data  # noqa: F401 - takes half a second, and is needed only for servers with prices
 
 
-def _found(name: str, address: str) -> Priced | None:
+def _find_price(name: str, address: str) -> Priced | None:
     from genai_prices import Usage
     from genai_prices.data_snapshot import get_snapshot
 

@@ -1,7 +1,7 @@
-"""Reasoning that a model writes in front of its answer, between `<think>` and `</think>`: no part of what it says.
+"""Reasoning in the text of an answer: what a model writes before it, between `<think>` and `</think>`.
 
-Servers that know the model take it out themselves; of a model that they do not know it comes as text. Where the model's
-template has the opening mark in the prompt, only the closing one comes: what streams holds the reasoning until then.
+Servers that know the model remove it themselves; for other models it arrives as text. If the model's template puts the
+opening tag into the prompt, only the closing tag arrives, and the streamed text contains the reasoning up to there.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ import re
 
 OPENING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSED = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*(?:\n\s*|\Z)", re.IGNORECASE | re.MULTILINE)
-"""The closing mark on a line of its own: within a line it may be a word of the answer's."""
+"""The closing tag on a line of its own: within a line it may belong to the answer."""
 _OPENED = re.compile("<(?:think|thinking)>", re.IGNORECASE)
 _OPENINGS = ("<think>", "<thinking>")
 _BOM = "\ufeff"
 
 
-def without_opening(text: str) -> tuple[str, str]:
-    """What a whole answer says and the reasoning before it, of one in which nothing opened the reasoning."""
+def split_unopened(text: str) -> tuple[str, str]:
+    """Split a complete answer into (answer, reasoning), if its reasoning has only a closing tag."""
     closed = _CLOSED.search(text)
     if not closed or _OPENED.search(text, 0, closed.start()):
         return text, ""
     return text[closed.end() :], text[: closed.start()].strip()
 
 
-def apart(text: str) -> tuple[str, str]:
-    """What a whole answer says, and the reasoning before it."""
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Split a complete answer into (answer, reasoning)."""
     thoughts = Thoughts()
-    said, reasoning = without_opening(thoughts.feed(text) + thoughts.end())
+    said, reasoning = split_unopened(thoughts.feed(text) + thoughts.end())
     return said, thoughts.thought or reasoning
 
 
 class Thoughts:
-    """Takes an answer's text in pieces and gives back what is no reasoning, however the pieces are cut.
+    """A filter that removes the reasoning from an answer's text, fed in pieces of any size.
 
-    Only what the answer begins with is reasoning: the words may also stand in what it says. `thought` is all of it.
+    Only reasoning at the beginning is removed: the tags may occur in the answer itself. `thought` is the reasoning.
     """
 
     def __init__(self) -> None:
@@ -45,18 +45,18 @@ class Thoughts:
         self._parts: list[str] = []
 
     def feed(self, piece: str) -> str:
-        """Take a piece; returns the text that it adds to the answer."""
+        """Add a piece. Returns the text that it adds to the answer."""
         if self._speaking:
             return piece
         self._held += piece
         if not piece.strip():
-            return ""  # no mark ends with it, nor does the answer begin: all that is held need not be read again
+            return ""  # no tag ends and no answer begins in whitespace: the held text need not be searched again
         while self._step():
             pass
         return self._let_go()
 
     def end(self) -> str:
-        """Nothing more comes: returns the text that was held back. Reasoning that was never closed is none of it."""
+        """End the answer. Returns the text that was held back, without reasoning that was never closed."""
         if self._closing:
             self._parts.append(self._held)
             self._held = ""
@@ -65,7 +65,7 @@ class Thoughts:
         return self._let_go()
 
     def _step(self) -> bool:
-        """Go on to the next mark; False where it has not come yet, or the answer itself begins."""
+        """Advance to the next tag. Returns False if it has not arrived yet, or the answer itself begins."""
         if self._closing:
             return self._think()
         self._held = self._held.removeprefix(_BOM)
@@ -79,7 +79,7 @@ class Thoughts:
 
     def _think(self) -> bool:
         closed = re.search(self._closing, self._held, re.IGNORECASE)
-        if not closed:  # the end of what has come may be the beginning of the mark
+        if not closed:  # the end of the held text may be the beginning of the tag
             kept = max(0, len(self._held) - len(self._closing) + 1)
             self._parts.append(self._held[:kept])
             self._held = self._held[kept:]
@@ -97,7 +97,7 @@ class Thoughts:
         self.thought = "\n\n".join(filter(None, [self.thought, told]))
 
     def _let_go(self) -> str:
-        """What was held back, once that is text; the blank lines before it belong to the reasoning."""
+        """Return the held text once it is part of the answer. Blank lines before it belong to the reasoning."""
         if not self._speaking:
             return ""
         text, self._held = self._held, ""

@@ -1,4 +1,4 @@
-"""A model server: what the APIs that it speaks have in common, from the request's bytes to a whole answer."""
+"""A model server: what all its APIs have in common, from the bytes of a request to the complete answer."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from agents.providers.common.client import Clients
 from agents.providers.common.prices import Prices
 
 TAIL_SECONDS = 2.0
-"""How long to wait for what follows the end of an answer: its counts, and the end of the stream, so that the connection
-can be used again."""
+"""Seconds to wait for what follows the end of an answer: its token counts, and the end of the stream, so that the
+connection can be used again."""
 
 
 class Reader(Protocol):
-    """Takes the events of one answer in an API's own form, then gives the answer."""
+    """A reader of one answer: it is fed the events of the API and then returns the answer."""
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is whole. What still comes may count its tokens, but cannot change or break it."""
+        """Whether the answer is complete. Later events may count its tokens, but cannot change or break it."""
         ...
 
     def feed(self, event: JSON) -> str:
-        """Take one event; returns the text it adds. Raises ProviderError where it says that the model failed."""
+        """Add one event. Returns the text that it adds. Raises ProviderError if it reports a failure of the model."""
         ...
 
     def answer(self) -> Answer:
-        """The whole answer. Raises ProviderError where the stream ended too early or nothing was said."""
+        """Return the complete answer. Raises ProviderError if the stream ended too early or the answer is empty."""
         ...
 
 
 class ModelServer:
-    """Where models are asked: an address and a key, the model of each tier, connections, prices.
+    """A model server: its address and key, the model of each tier, connections and prices.
 
     Without `base_url` it is OpenAI itself. `connect_seconds` and `read_seconds` (the longest silence in an answer) end
-    an attempt as ProviderError `timeout`. All protocols of a site share one; whoever closes any of them closes it.
+    an attempt with ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class ModelServer:
         self._prices = Prices(base_url)
 
     def model(self, tier: str) -> str:
-        """The name of a tier's model."""
+        """Return the name of a tier's model."""
         return self._models[tier]
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of all models that may be asked for."""
+        """The names of all models that may be used."""
         return tuple(self._models.values())
 
     async def aclose(self) -> None:
@@ -74,9 +74,9 @@ class ModelServer:
         await self._clients.aclose()
 
     async def ask(self, path: str, model: str, body: bytes, reader: Reader) -> AsyncGenerator[TextDelta | Answer, None]:
-        """Send the request; yields its answer's text as it comes, and the answer with its price last.
+        """Send the request. Yields the answer's text as it arrives and, last, the answer with its price.
 
-        Raises ProviderError; its codes stand in `agents.providers.common.failures`.
+        Raises ProviderError, with one of the codes listed in `agents.providers.common.failures`.
         """
         self._prices.prepare()
         try:
@@ -106,7 +106,7 @@ class ModelServer:
 
 
 class _Events(AsyncStream[object]):
-    """The SDK's stream without the events that hold no data: they keep a connection alive, and are no JSON."""
+    """The SDK's stream without events that have no data: they keep a connection alive and are not JSON."""
 
     async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
         async for event in super()._iter_events():
@@ -115,22 +115,22 @@ class _Events(AsyncStream[object]):
 
 
 def _check_is_stream(stream: AsyncStream[object]) -> None:
-    """Raise ProviderError for a web page, or for an answer that does not stream: the base URL leads elsewhere."""
+    """Raise ProviderError for a web page, or an answer that does not stream: the base URL is probably wrong."""
     kind = stream.response.headers.get("content-type", "")
     if kind.startswith(("text/html", "application/json")):
         raise ProviderError(f"The model server sent {kind} instead of a stream of events.", code="refused")
 
 
 async def _next(stream: AsyncStream[object]) -> object:
-    """The next event; None at the end. Raises ProviderError where the stream breaks."""
+    """Return the next event; None at the end. Raises ProviderError if the stream breaks."""
     try:
         return await anext(stream, None)
-    except (OpenAIError, ValueError, RecursionError) as error:  # the last two: data that is no UTF-8 or no JSON
+    except (OpenAIError, ValueError, RecursionError) as error:  # the last two: data that is not UTF-8 or not JSON
         raise failures.reading_failed(error) from None
 
 
 async def _tail(stream: AsyncStream[object], reader: Reader) -> None:
-    """Read what follows a whole answer. Where that breaks, the answer stays whole."""
+    """Read what follows a complete answer. If that breaks, the answer is still complete."""
     with contextlib.suppress(ProviderError, TimeoutError):
         async with asyncio.timeout(TAIL_SECONDS):
             while (event := await _next(stream)) is not None:

@@ -1,4 +1,4 @@
-"""JSON as model servers write it, taken as it comes, and as they are sent it."""
+"""JSON values from model servers, which may have any shape, and JSON values for them."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON, digest
 
 NAME_CHARACTERS = 64
-"""The longest name of a tool that any API takes."""
+"""The longest name of a tool that every API accepts."""
 
 BETWEEN = "\n\n"
-"""Stands between two texts that an answer gives apart and we tell as one."""
+"""The separator of two texts that an answer gives separately and that are joined here."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def dumps(value: JSON) -> bytes:
-    """Compact JSON in UTF-8. Half a surrogate pair, which a model can produce and an API refuses, becomes `?`."""
+    """Return compact JSON in UTF-8. A lone surrogate, which a model can produce and an API refuses, becomes `?`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
 def arguments_text(arguments: dict[str, JSON]) -> str:
-    """A call's arguments as text: sorted, so that it is the same before and after they were stored."""
+    """Return a call's arguments as text, with sorted keys, so that it is the same before and after storage."""
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def joined(items: Iterable[bytes]) -> bytes:
-    """Chunks of JSON items, some of which may be empty, as one."""
+    """Join chunks of JSON items with commas, leaving out empty chunks."""
     return b",".join(filter(None, items))
 
 
 def fit_name(name: str) -> str:
-    """A tool's name as an API takes it.
+    """Return a tool's name in a form that an API accepts.
 
-    One that the model made up may hold anything; the API would refuse the whole history for it, for ever.
+    A name that the model made up may contain anything, and the API would refuse the whole history because of it.
     """
     return _NOT_IN_NAMES.sub("_", name)[:NAME_CHARACTERS] or "_"
 
 
 def fit_call_id(call_id: str, longest: int) -> str:
-    """The id itself, or its digest where it is no `longest` visible ASCII characters at most."""
+    """Return the id, or its digest if it is not 1 to `longest` visible ASCII characters."""
     fits = 0 < len(call_id) <= longest and call_id.isascii() and call_id.isprintable() and " " not in call_id
     return call_id if fits else digest(call_id)[:longest]
 
 
 def as_object(value: JSON) -> dict[str, JSON]:
-    """The object; an empty one for anything else."""
+    """Return the object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_objects(value: JSON) -> list[dict[str, JSON]]:
-    """The objects of an array; of anything else none."""
+    """Return the objects in an array; an empty list for anything else."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def as_text(value: JSON) -> str:
-    """The text; "" for anything else."""
+    """Return the text; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def as_count(value: JSON) -> int:
-    """The number of tokens; 0 for anything else."""
+    """Return the number of tokens; 0 for anything else."""
     return value if isinstance(value, int) and value > 0 else 0
 
 
 def parse_arguments(value: JSON) -> tuple[dict[str, JSON], str | None]:
-    """A call's arguments as (object, None), or as ({}, their text) where they are no JSON object. Blank means none."""
-    if isinstance(value, dict):  # some servers do not wrap it in a string
+    """Return a call's arguments as (object, None), or ({}, text) if they are not a JSON object. Blank means none."""
+    if isinstance(value, dict):  # some servers do not encode it as a string
         return value, None
     text = as_text(value)
     if not text.strip():
@@ -84,19 +84,19 @@ def parse_arguments(value: JSON) -> tuple[dict[str, JSON], str | None]:
 
 
 def cut_short(call: ToolRequest, written: str, cut: str) -> ToolRequest:
-    """The call of an answer that was cut inside it: it never runs, even where its arguments can be read.
+    """Return the call in which an answer was cut. It never runs, even if its arguments can be parsed.
 
-    It is kept for the model, which reads by what it was `cut`, and goes on.
+    It is kept for the model, which reads what `cut` it, and goes on.
     """
     return replace(call, arguments={}, raw=f"[{cut}] {written}")
 
 
 def _finite(text: str) -> float:
-    """A number that JSON can say again: NaN, Infinity and 1e999 are none."""
+    """Return a number that JSON can represent. Raises ValueError for NaN, Infinity and 1e999."""
     if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text} is no number that JSON knows")
+        raise ValueError(f"{text} is not a JSON number")
     return number
 
 
 DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
-"""Reads what a model wrote. Raises ValueError, and RecursionError for what is nested too deep."""
+"""Parses what a model wrote. Raises ValueError, and RecursionError if it is nested too deeply."""

@@ -1,4 +1,4 @@
-"""`python -m agents.providers.demo`: the demo model as a process of its own. Ends with 0 on SIGTERM and SIGINT."""
+"""`python -m agents.providers.demo`: run the demo model as a process. Exits with 0 on SIGTERM and SIGINT."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agents.providers.demo.script import script_from_json
 from agents.providers.demo.server import listen, uvicorn_server
 
 SCRIPTED_KEEP = 1000
-"""Requests kept for GET /requests by a scripted server. Without a script it keeps nothing of what people said."""
+"""Requests that a scripted server keeps for GET /requests. Without a script it keeps nothing that people said."""
 
 
 def main() -> None:
-    """Serve until a signal, or the parent's end, says stop."""
+    """Serve until a signal arrives or the parent process ends."""
     for sig in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sig, lambda *_: sys.exit(0))  # uvicorn stops first, then raises the signal again
     die_with_parent()
@@ -35,15 +35,15 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m agents.providers.demo", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0 picks a free one")
-    parser.add_argument("--port-file", type=Path, help="where the port is written once connections are taken")
-    parser.add_argument("--script", type=Path, help="a JSON file of replies, see script.py")
-    parser.add_argument("--log", type=Path, help="a file that gets a line of JSON for each request")
+    parser.add_argument("--port", type=int, default=0, help="the port on 127.0.0.1; 0 (the default) picks a free one")
+    parser.add_argument("--port-file", type=Path, help="write the port to this file once connections are accepted")
+    parser.add_argument("--script", type=Path, help="answer with the replies in this JSON file, see script.py")
+    parser.add_argument("--log", type=Path, help="append each request to this file, as a line of JSON")
     return parser.parse_args()
 
 
 def _write(path: Path, text: str) -> None:
-    """Whoever waits for the file sees all of it or none."""
+    """Write the file atomically: whoever waits for it sees all of it or nothing."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(text)
     draft.replace(path)

@@ -1,6 +1,7 @@
 """The demo model's server as a bare ASGI app.
 
-`POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`, and `GET /requests`, which is what it was asked.
+It serves `POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`, and `GET /requests`, which returns the
+requests that it received.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agents.providers.demo.refusals import RequestError, error_body
 from agents.providers.demo.script import Refusal, Reply, Script
 
 MODEL = "demo"
-"""The name under which the server lists its one model; it answers under any."""
+"""The name under which the server lists its one model. It answers requests for any name."""
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -28,10 +29,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request that came in: when (seconds since 1970), from which port, with which headers, and its bytes.
+class RecordedRequest:
+    """A received request: its time (seconds since 1970), the client's port, its headers and its bytes.
 
-    The names of headers are lower case.
+    The names of headers are in lower case.
     """
 
     time: float
@@ -41,14 +42,14 @@ class Asked:
 
     @property
     def body(self) -> JSON:
-        """The body as JSON, parsed anew each time: kept, it would take ten times the bytes. None where it is none."""
+        """The body as JSON, or None. Parsed again each time: keeping it would take ten times the memory."""
         try:
             return json.loads(self.raw)
         except ValueError:
             return None
 
     def as_json(self) -> dict[str, JSON]:
-        """For other processes and for logs: without the key."""
+        """Return the request for other processes and for logs, without the API key."""
         headers = {name: value for name, value in self.headers.items() if name != "authorization"}
         return {"time": self.time, "headers": headers, "body": self.body}
 
@@ -57,9 +58,9 @@ class Asked:
 class Api:
     """One of the two APIs. Scripts know only Responses; the other is translated on the way in and out.
 
-    `check` raises RequestError for a request that is refused, with `strict_turns` or without; `read` gives it as
-    scripts read it. `write` makes the JSON of an answer of a response, `events` what streams that JSON to the request,
-    `end` the last bytes of a stream.
+    `check` raises RequestError for an invalid request, with or without `strict_turns`. `read` returns the request as
+    scripts read it. `write` turns a response into the JSON of the answer, `events` yields the events that stream that
+    JSON for the request, and `end` is the last bytes of a stream.
     """
 
     check: Callable[..., None]
@@ -75,16 +76,16 @@ CHAT = Api(chat_request.check, chat.as_responses, chat.completion, chat.chunks, 
 
 @dataclass
 class Wire:
-    """The app. Keeps the last `keep` requests in `requests`, and appends each to the file `log` as a line of JSON.
+    """The ASGI app. Keeps the last `keep` requests in `requests`, and appends each to the file `log` as a line of JSON.
 
-    With `strict_turns` it refuses histories that the real APIs take and the strictest servers do not.
+    With `strict_turns` it also refuses histories that the real APIs accept and the strictest servers do not.
     """
 
     script: Script
     keep: int = 0
     log: Path | None = None
     strict_turns: bool = False
-    requests: deque[Asked] = field(init=False)
+    requests: deque[RecordedRequest] = field(init=False)
 
     def __post_init__(self) -> None:
         self.requests = deque(maxlen=self.keep)
@@ -106,7 +107,7 @@ class Wire:
 
     async def _respond(self, api: Api, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        asked = Asked(time.time(), scope["client"][1], headers, await _read(receive))
+        asked = RecordedRequest(time.time(), scope["client"][1], headers, await _read(receive))
         self._remember(asked)
         body = asked.body
         reply = self._choose(api, body)
@@ -122,7 +123,7 @@ class Wire:
             return await _send_stream(send, reply, events, api.end)
         return await _send_json(send, whole)
 
-    def _remember(self, asked: Asked) -> None:
+    def _remember(self, asked: RecordedRequest) -> None:
         self.requests.append(asked)
         if self.log:
             with self.log.open("a", encoding="utf-8") as log:
@@ -134,7 +135,7 @@ class Wire:
             return self.script(api.read(body))
         except RequestError as error:
             return Reply(refusal=Refusal(400, error.code or "", error.message, param=error.param))
-        except Exception as error:  # noqa: BLE001 - a script is a test's own code: its mistake is told, not retried
+        except Exception as error:  # noqa: BLE001 - a script is a test's own code: its error is reported, not retried
             return Reply(refusal=Refusal(400, "script_failed", f"The script failed: {error!r}"))
 
 
@@ -155,7 +156,7 @@ async def _send_json(send: Send, value: JSON, status: int = 200, headers: dict[s
 
 
 async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON], end: bytes) -> None:
-    """Send the events at the reply's pace, up to where it breaks; `end` after the last."""
+    """Send the events at the reply's pace, until the stream is to break; `end` follows the last event."""
     await _start(send, 200, {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"})
     waiting: list[bytes] = []
     broken = reply.break_after == 0
@@ -169,7 +170,7 @@ async def _send_stream(send: Send, reply: Reply, events: Iterable[JSON], end: by
             await asyncio.sleep(reply.pause_seconds)
     if not broken:
         waiting.append(end)
-    # What is left goes out at once: one write instead of twenty. A response that stays open is cut by the server.
+    # The rest is sent at once: one write instead of twenty. A response that stays open is cut by the server.
     cut = broken and reply.break_how == "cut"
     await send({"type": "http.response.body", "body": b"".join(waiting), "more_body": cut})
 

@@ -1,4 +1,4 @@
-"""Arguments that are more than the words of a request. Each function gives None where the words make no sense to it."""
+"""Builders for arguments that take more than the words of a request. They return None if the words make no sense."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from agents.engine.ledger import JSON
 
 Words = dict[str, str]
-"""What the named groups of a sentence's pattern caught, without quotes around it."""
+"""The text of the named groups in a sentence's pattern, without quotes around it."""
 
 POINT = re.compile(r"(?P<label>.{1,120}?)[\s:=]{1,120}(?P<value>-?\d{1,15}(?:\.\d{1,15})?)%?")
 FENCED = re.compile(r"```\w*\n(?P<inside>.*?)\n?```", re.DOTALL)
 PATH = re.compile(r"\S{0,250}\w[./]\w\S{0,250}")
 NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-"""Of more digits, no number keeps all."""
+"""At most 15 digits: a float cannot keep more."""
 RULE = re.compile(r"[\s|:-]+")
-"""The line below the head of a Markdown table."""
+"""The line below the header of a Markdown table."""
 
 
 def search(words: Words) -> dict[str, JSON]:
-    """`files.search`: between slashes stands a regular expression."""
+    """`files.search`: a pattern between slashes is a regular expression."""
     pattern, place = words["pattern"], {"path": words["path"]} if "path" in words else {}
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return {"pattern": pattern[1:-1], "regex": True, **place}
@@ -27,7 +27,7 @@ def search(words: Words) -> dict[str, JSON]:
 
 
 def writing(words: Words) -> dict[str, JSON]:
-    """`files.write`: the content ends with a newline, as a text file does, and stands in no fence."""
+    """`files.write`: the content ends with a newline, as a text file does, and has no code fence around it."""
     content = words["content"].strip("\n")
     fenced = FENCED.fullmatch(content.strip())
     return {"path": words["path"], "content": (fenced["inside"] if fenced else content) + "\n"}
@@ -55,7 +55,7 @@ def chart(words: Words) -> dict[str, JSON] | None:
 
 
 def table(words: Words) -> dict[str, JSON] | None:
-    """`table.show`: rows between semicolons or on lines, cells between commas or bars; the first row is the head."""
+    """`table.show`: rows separated by semicolons or newlines, cells by commas or bars; the first row is the header."""
     lines = [line for line in re.split(r"[;\n]", words["data"]) if line.strip() and not RULE.fullmatch(line)]
     head, *rows = [[cell.strip() for cell in re.split(r"[|,]", line.strip().strip("|"))] for line in lines] or [[]]
     if not rows:
@@ -66,7 +66,7 @@ def table(words: Words) -> dict[str, JSON] | None:
 
 
 def research(words: Words) -> str:
-    """What to do before a report: list the files, or read the file, that it is about."""
+    """Return the request to carry out before a report: list the files, or read the file, that it is about."""
     topic = words["topic"]
     if "text" in words:
         return ""
@@ -76,26 +76,26 @@ def research(words: Words) -> str:
 
 
 def report(words: Words) -> dict[str, JSON]:
-    """`report.write`: what the person gave, or what was found; else a page that says how little the demo knows."""
+    """`report.write`: the text that the person gave, or what was found; otherwise a page that says it knows nothing."""
     topic = words["topic"]
     if "text" in words:
         text = words["text"]
     elif words.get("found"):
-        text = f"This is what I found:\n\n{quoted(words['found'])}"
+        text = f"This is what I found:\n\n{code_block(words['found'])}"
     else:
-        text = f"I am a demo model: I know nothing about {topic}. A language model would have written something here."
+        text = f"I am a demo model, and I know nothing about {topic}. A language model would write the report here."
     return {"title": _sentence(topic), "text": f"{text}\n", "name": f"report-{_slug(topic)}.md"}
 
 
-def quoted(text: str) -> str:
-    """A block of Markdown that shows the text as it is, whatever it holds."""
+def code_block(text: str) -> str:
+    """Return a Markdown code block that shows the text unchanged, whatever it contains."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def _points(data: str) -> list[tuple[str, int | float]]:
-    """Labels and values; none where a part of the text is not one of each."""
+    """Return labels and values; an empty list if a part of the text is not a label with a value."""
     found = [POINT.fullmatch(part.strip()) for part in re.split(r"[,;\n]|\sand\s", data) if part.strip()]
     return [(match["label"].strip(), _number(match["value"])) for match in found if match] if all(found) else []
 
@@ -109,7 +109,7 @@ def _number(text: str) -> int | float:
 
 
 def _sentence(text: str) -> str:
-    """With a capital."""
+    """Return the text with a capital first letter."""
     text = text.strip()
     return text[:1].upper() + text[1:]
 

@@ -1,4 +1,4 @@
-"""Chat Completions as a translation: a request into one of the Responses API, its response back, and chunks of it.
+"""Translation between Chat Completions and the Responses API: the request, the response, and the streamed chunks.
 
 Source: developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events.
 """
@@ -12,13 +12,13 @@ from agents.engine.ledger import JSON
 from agents.providers.demo.wire import pieces
 
 FINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"}
-"""Why an answer is cut, in the other API's words."""
+"""The finish reasons of cut answers: from the Responses API's words to those of Chat Completions."""
 
 Chunk = dict[str, Any]
 
 
 def as_responses(body: dict[str, JSON]) -> dict[str, JSON]:
-    """A valid request, as the Responses API would be asked the same: scripts read only that."""
+    """Return a valid request in the shape of the Responses API, the only one that scripts read."""
     asked: dict[str, JSON] = {"model": body["model"], "input": [i for m in body["messages"] for i in _items(m)]}
     if body.get("tools"):
         asked["tools"] = [{"type": "function", **tool["function"]} for tool in body["tools"]]
@@ -26,7 +26,7 @@ def as_responses(body: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def completion(response: dict[str, JSON]) -> dict[str, JSON]:
-    """The response as a chat completion. Its reasoning is only counted, as by the real API."""
+    """Return the response as a chat completion. Reasoning is only counted, as in the real API."""
     calls = [_call(item) for item in response["output"] if item["type"] == "function_call"]
     said = [part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"]]
     message: dict[str, JSON] = {
@@ -52,7 +52,7 @@ def completion(response: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
-    """The chunks that stream the chat completion `whole`: text, then each call, the reason of the end, the usage."""
+    """Yield the chunks of the chat completion `whole`: the text, each call, the finish reason, the usage."""
     counted = bool((body.get("stream_options") or {}).get("include_usage"))
     common = {key: value for key, value in whole.items() if key not in ("choices", "usage")}
     common |= {"object": "chat.completion.chunk"} | ({"usage": None} if counted else {})
@@ -65,7 +65,7 @@ def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
 
 
 def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
-    """One message as input items: what it says, and each call it asks for."""
+    """Yield one message as input items: its text, and each of its calls."""
     if message["role"] == "tool":
         yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": _text(message)}
         return

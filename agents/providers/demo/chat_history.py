@@ -1,8 +1,8 @@
-"""Refuses what Chat Completions would refuse in a request's `messages`, in its words.
+"""Validation of a request's `messages`: refuses what the real Chat Completions API would refuse, in its words.
 
-Where the real one is lax, this one is strict: an id names one call in a whole conversation, and with `strict_turns` the
-roles take turns as the strictest servers and templates want them. Written from the API's reference
-(developers.openai.com/api/reference/resources/chat) and from errors that people met.
+It is stricter than the real one in two points. The id of a call must be unique in the whole conversation. With
+`strict_turns` the roles must alternate as the strictest servers and templates demand. Written from the API's reference
+(developers.openai.com/api/reference/resources/chat) and from reported errors.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from agents.providers.demo.refusals import (
     check_keys,
     check_length,
     check_name,
-    not_empty,
+    check_not_empty,
+    quote_all,
     required,
-    these,
 )
 
 CALL_ID_CHARACTERS = 40
-"""The longest id of a call that the API takes here; Responses takes 64."""
+"""The longest call id that the API accepts here; Responses accepts 64 characters."""
 
 KEYS = {
     "developer": {"role", "content", "name"},
@@ -28,21 +28,21 @@ KEYS = {
     "assistant": {"role", "content", "name", "refusal", "tool_calls", "annotations", "audio", "function_call"},
     "tool": {"role", "content", "tool_call_id"},
 }
-"""Who may speak, and what a message of theirs may hold."""
+"""The roles, and the keys of their messages."""
 
 SYSTEM = ("developer", "system")
-"""Who speaks first, and only once."""
+"""The roles that may speak first, and only once."""
 
 PARTS = {
     "user": {"text", "image_url", "input_audio", "file"},
     "assistant": {"text", "refusal"},
 }
-"""The kinds of parts of a content that is an array; everybody else has only text."""
+"""The kinds of parts in a content that is an array; all other roles have only text."""
 
 
 def check(messages: list[JSON], *, strict_turns: bool = True) -> None:
     """Raise RequestError for the first thing in `messages` that the API would refuse."""
-    not_empty(messages, "messages")
+    check_not_empty(messages, "messages")
     calls, roles = _ChatCalls(), list[str]()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
@@ -60,7 +60,7 @@ def check(messages: list[JSON], *, strict_turns: bool = True) -> None:
 
 
 def _check_turns(roles: list[str]) -> None:
-    """User and assistant take turns, the user first, as the API of Mistral and the templates of many models want it."""
+    """Raise RequestError unless user and assistant alternate, as Mistral's API and many templates demand."""
     for index, (role, before) in enumerate(zip(roles, ["", *roles], strict=False)):
         place = f"messages[{index}].role"
         if role in SYSTEM and before:
@@ -74,7 +74,7 @@ def _check_turns(roles: list[str]) -> None:
 
 
 class _ChatCalls:
-    """The ids of all calls so far, and of the last message's calls: where each was answered, if it was."""
+    """The ids of all calls so far and, for the calls of the last message, where each was answered, if it was."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -108,7 +108,7 @@ class _ChatCalls:
         self._last[call_id] = index
 
     def all_answered(self, place: str) -> None:
-        """No call waits for its result; what comes now is no result of theirs."""
+        """Raise RequestError if a call has no result yet, because what comes now is not a result."""
         waiting = [call_id for call_id, index in self._last.items() if index is None]
         if waiting:
             raise RequestError(
@@ -124,7 +124,7 @@ def _check_message(message: JSON, where: str) -> str:
         raise RequestError(f"Invalid type for '{where}': expected an object.", where, "invalid_type")
     role = required(message, "role", str, where)
     if role not in KEYS:
-        wanted = these(KEYS)
+        wanted = quote_all(KEYS)
         raise RequestError(
             f"Invalid value: '{role}'. Supported values are: {wanted}.", f"{where}.role", "invalid_value"
         )
@@ -148,25 +148,25 @@ def _check_content(message: dict[str, JSON], role: str, where: str) -> None:
     place = f"{where}.content"
     if content is None:
         raise RequestError("Invalid value for 'content': expected a string, got null.", place.replace("[", ".[", 1))
-    not_empty(required(message, "content", list, where), place)
+    check_not_empty(required(message, "content", list, where), place)
     for index, part in enumerate(content):
         kind, known = part.get("type") if isinstance(part, dict) else None, PARTS.get(role, {"text"})
         if kind not in known:
-            wanted = f"Supported values are: {these(known)}."
+            wanted = f"Supported values are: {quote_all(known)}."
             raise RequestError(f"Invalid value: '{kind}'. {wanted}", f"{place}[{index}]", "invalid_value")
         if kind == "text":
             required(part, "text", str, f"{place}[{index}]")
 
 
 def _call_ids(message: dict[str, JSON], where: str) -> list[str]:
-    """The ids of a message's calls, each of which must be sound."""
+    """Return the ids of a message's calls. Raises RequestError for an invalid call."""
     place, ids = f"{where}.tool_calls", []
-    not_empty(required(message, "tool_calls", list, where), place)
+    check_not_empty(required(message, "tool_calls", list, where), place)
     for index, call in enumerate(message["tool_calls"]):
         here = f"{place}[{index}]"
         if not isinstance(call, dict):
             raise RequestError(f"Invalid type for '{here}': expected an object.", here, "invalid_type")
-        check_keys(call, {"id", "type", "function", "index"}, here)  # the last comes of a stream: LiteLLM sends it back
+        check_keys(call, {"id", "type", "function", "index"}, here)  # `index` is from a stream: LiteLLM sends it back
         if required(call, "type", str, here) != "function":
             refused = f"Invalid value: '{call['type']}'. Supported values are: 'function'."
             raise RequestError(refused, f"{here}.type", "invalid_value")

@@ -1,4 +1,4 @@
-"""What a request to Chat Completions must look like around its messages."""
+"""Validation of a request to Chat Completions, except for its messages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PARAMETERS = frozenset({
     "top_logprobs", "top_p", "user", "verbosity", "web_search_options",
 })
 # fmt: on
-"""What a request may hold: developers.openai.com/api/reference/resources/chat, its method create."""
+"""The parameters of a request: developers.openai.com/api/reference/resources/chat, its method create."""
 
 LONGEST_MODEL = 256
 
 
 def check(body: JSON, *, strict_turns: bool = True) -> None:
-    """Raise RequestError for the first thing that the API would refuse; with `strict_turns` the strictest servers."""
+    """Raise RequestError for the first thing that the API refuses, or with `strict_turns` the strictest servers."""
     if not isinstance(body, dict):
-        raise RequestError("We could not parse the JSON body of your request: it is no object.", "")
+        raise RequestError("We could not parse the JSON body of your request: it is not an object.", "")
     check_keys(body, PARAMETERS)
     check_length(required(body, "model", str), "model", LONGEST_MODEL)
     for name, kind in (("stream", bool), ("store", bool), ("parallel_tool_calls", bool), ("stream_options", dict)):

@@ -1,4 +1,4 @@
-"""What the demo model says of itself, and of what it understands."""
+"""The demo model's help: what it says about itself, and about the requests that it understands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.providers.demo.samples import sample
 from agents.providers.demo.sentences import SENTENCE_OF, SENTENCES, Sentence
 from agents.providers.demo.situation import Situation
 
-INTRODUCTION = "I am the demo model: a small program with rules, no language model."
+INTRODUCTION = "I am the demo model: a small program that follows rules, not a language model."
 
 GREETING = re.compile(
     r"(hello|hi|hey|good (morning|day|evening))?\W*+(help( me)?|what (can|do) you (do|know|understand)( here)?"
@@ -21,19 +21,20 @@ GREETING = re.compile(
 
 
 def guide(situation: Situation) -> str:
-    """The requests that the tools offered here carry out, one example each; of those that seem to be meant, if any."""
+    """Return the help: one example for each offered tool, or only those that the person seems to have meant."""
     examples = dict(_examples(situation.offered))
     if not examples:
-        return f"{INTRODUCTION} No tool is offered to me here, so there is nothing that I can do."
+        return f"{INTRODUCTION} No tools are available here, so there is nothing I can do."
     if situation.files and not situation.said:
         named = " and ".join(f"`{path}`" for path in situation.files)
-        return f"{INTRODUCTION} You gave me {named}. Now say what to do, for example `read {situation.files[0]}`."
+        return f"{INTRODUCTION} You gave me {named}. Tell me what to do, for example `read {situation.files[0]}`."
     if GREETING.fullmatch(situation.said):
-        return f"{INTRODUCTION} This is what you can ask for, and join with “and” or “then”:\n\n{_list(examples)}"
-    if close := _close(situation.said, examples):
-        more = "Say `help` for all that I understand."
-        return f"{INTRODUCTION} I did not understand that. Did you mean this?\n\n{_list(close)}\n\n{more}"
-    return f"{INTRODUCTION} I did not understand that. This is what you can ask for:\n\n{_list(examples)}"
+        join = "You can combine requests with “and” or “then”."
+        return f"{INTRODUCTION} Here is what you can ask me to do:\n\n{_list(examples)}\n\n{join}"
+    if closest := _closest(situation.said, examples):
+        more = "Say `help` to see everything that I understand."
+        return f"{INTRODUCTION} I did not understand that. Did you mean this?\n\n{_list(closest)}\n\n{more}"
+    return f"{INTRODUCTION} I did not understand that. Here is what you can ask me to do:\n\n{_list(examples)}"
 
 
 def _list(examples: Iterable[str]) -> str:
@@ -41,10 +42,10 @@ def _list(examples: Iterable[str]) -> str:
 
 
 def _examples(offered: dict[str, JSON]) -> Iterable[tuple[str, set[str]]]:
-    """Each example with the words by which it is known. Our own tools first, in their order; then all others."""
+    """Yield each example with its keywords: the tools with a sentence first, in that order, then all others."""
     for sentence in SENTENCES:
         if sentence.name in offered or (sentence.skill and "skills_activate" in offered):
-            yield sentence.example, _known_by(sentence)
+            yield sentence.example, _keywords(sentence)
     for name, tool in offered.items():
         if name not in SENTENCE_OF:
             arguments = sample(tool["parameters"])
@@ -52,12 +53,12 @@ def _examples(offered: dict[str, JSON]) -> Iterable[tuple[str, set[str]]]:
             yield f"use {name}{with_}", set(name.lower().split("_"))
 
 
-def _known_by(sentence: Sentence) -> set[str]:
+def _keywords(sentence: Sentence) -> set[str]:
     return _stems(" ".join([*sentence.tool.split("."), sentence.example.split()[0]]))
 
 
-def _close(said: str, examples: dict[str, set[str]]) -> list[str]:
-    """The examples that share the most words with what was said; none where no one shares any."""
+def _closest(said: str, examples: dict[str, set[str]]) -> list[str]:
+    """Return the examples that share the most keywords with what was said; none if no keyword is shared."""
     words = _stems(said)
     shared = {example: len(words & known) for example, known in examples.items()}
     most = max(shared.values(), default=0)

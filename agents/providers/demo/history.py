@@ -1,15 +1,14 @@
-"""Refuses what the real API would refuse in a request's `input`, in its words.
+"""Validation of a request's `input`: refuses what the real Responses API would refuse, in its words.
 
-Where the real one is lax, this one is strict: a call's results follow it before anything else does, and with
-`strict_turns` the assistant does not speak last, since servers that put the items into chat messages insist on that.
-Written from the API's reference (developers.openai.com/api/reference/resources/responses) and from errors that people
-met.
+It is stricter than the real one in two points. The results of a call must follow it before anything else. With
+`strict_turns` the assistant must not speak last: servers that convert the items into chat messages insist on that.
+Written from the API's reference (developers.openai.com/api/reference/resources/responses) and from reported errors.
 """
 
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, required, these
+from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, quote_all, required
 
 CALL_ID_CHARACTERS = 64
 
@@ -19,7 +18,7 @@ ROLES = {
     "developer": {"input_text"},
     "assistant": {"output_text", "refusal"},
 }
-"""Who may speak, and in which kinds of parts."""
+"""The roles, and the kinds of content parts that each may use."""
 
 KEYS = {
     "message": {"type", "id", "role", "content", "status", "phase"},
@@ -27,7 +26,7 @@ KEYS = {
     "function_call_output": {"type", "id", "call_id", "output", "status"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content"},
 }
-"""The kinds of items that this server knows, and what each may hold."""
+"""The kinds of items that this server knows, and the keys of each."""
 
 
 def check(items: list[JSON], *, strict_turns: bool = True) -> None:
@@ -62,7 +61,7 @@ def check(items: list[JSON], *, strict_turns: bool = True) -> None:
 
 
 class _Calls:
-    """The calls seen so far, and those that still wait for their results."""
+    """The calls seen so far, and those that do not have a result yet."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -83,7 +82,7 @@ class _Calls:
         self._answering = bool(self._open)
 
     def interrupted_by(self, role: str) -> None:
-        """The assistant may say more beside its calls, until the first of them has its result."""
+        """Check a message after calls. Only the assistant may add one, and only before the first result."""
         if role != "assistant" or self._answering:
             self.all_closed()
 
@@ -100,21 +99,23 @@ def _kind(item: JSON, where: str) -> str:
         place = f"{where}.type"
         raise RequestError(f"Missing required parameter: '{place}'.", place, "missing_required_parameter")
     if not isinstance(kind, str) or kind not in KEYS:
-        raise RequestError(f"Invalid value: '{kind}'. Supported values are: {these(KEYS)}.", where, "invalid_value")
+        raise RequestError(f"Invalid value: '{kind}'. Supported values are: {quote_all(KEYS)}.", where, "invalid_value")
     return kind
 
 
 def _check_message(item: dict[str, JSON], where: str) -> None:
     role = required(item, "role", str, where)
     if role not in ROLES:
-        raise RequestError(f"Invalid value: '{role}'. Supported values are: {these(ROLES)}.", where, "invalid_value")
+        raise RequestError(
+            f"Invalid value: '{role}'. Supported values are: {quote_all(ROLES)}.", where, "invalid_value"
+        )
     if isinstance(item.get("content"), str):
         return
     for index, part in enumerate(required(item, "content", list, where)):
         place = f"{where}.content[{index}]"
         kind = part.get("type") if isinstance(part, dict) else None
         if kind not in ROLES[role]:
-            wanted = these(ROLES[role])
+            wanted = quote_all(ROLES[role])
             raise RequestError(f"Invalid value: '{kind}'. Supported values are: {wanted}.", place, "invalid_value")
         if kind in {"input_text", "output_text"}:
             required(part, "text", str, place)

@@ -1,7 +1,7 @@
-"""The JSON text protocol as the demo model reads and speaks it: a request without tools, whose system message has them.
+"""The demo model's side of the JSON text protocol, in which the system message describes the tools.
 
-The request is read as if it had come with real tools, so that the rules know only one form; the answer's call is
-written as text.
+A request is converted into one with real tools and calls, so that the rules know only one form. The call of the answer
+is converted back into text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agents.providers.demo.script import Reply, items, text_of
 from agents.providers.json.answer import read
 
 ASKED_FOR = '{"tool": "NAME"'
-"""Stands in the system message where the protocol is spoken."""
+"""The part of the system message by which the protocol is recognised."""
 
 TOOL = re.compile(
     r"^## (?P<name>[\w-]+)\n(?P<description>.*?)\nParameters: (?P<schema>\{[^\n]*\})$", re.DOTALL | re.MULTILINE
@@ -27,7 +27,7 @@ Item = dict[str, JSON]
 
 
 def with_tools(body: Item) -> Item | None:
-    """The request with the tools and calls that are written in its texts; None where another protocol is spoken."""
+    """Return the request with the tools and calls that its texts describe; None if it uses another protocol."""
     given = items(body)
     system = next((text_of(item) for item in given if item.get("role") in ("system", "developer")), "")
     if body.get("tools") or ASKED_FOR not in system:
@@ -35,8 +35,8 @@ def with_tools(body: Item) -> Item | None:
     return {**body, "input": list(_items(given)), "tools": list(_tools(system.partition(ASKED_FOR)[2]))}
 
 
-def written(reply: Reply) -> Reply:
-    """The reply with its first call as text."""
+def with_call_as_text(reply: Reply) -> Reply:
+    """Return the reply with its first call written as text."""
     if not reply.calls:
         return reply
     call = reply.calls[0]
@@ -51,7 +51,7 @@ def _tools(system: str) -> Iterator[Item]:
 
 
 def _items(given: list[Item]) -> Iterator[Item]:
-    """The messages, with calls and results in the places of the texts that stand for them."""
+    """Yield the messages, with calls and results in place of the texts that describe them."""
     asked = ""
     for number, item in enumerate(given):
         text = text_of(item)

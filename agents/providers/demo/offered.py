@@ -1,23 +1,23 @@
-"""What a request may say of the tools it offers: the same in both APIs, but for where a tool's function stands."""
+"""Validation of the tools in a request: the same in both APIs, except for the place of a tool's function."""
 
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import RequestError, check_keys, check_name, not_empty, optional, required
+from agents.providers.demo.refusals import RequestError, check_keys, check_name, check_not_empty, optional, required
 
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 
 
 def check_tools(body: dict[str, JSON], *, nested: bool = False) -> None:
-    """Raise RequestError for what is wrong with `tools` and `tool_choice`.
+    """Raise RequestError for invalid `tools` or `tool_choice`.
 
-    `nested`: a tool is `{"type": "function", "function": {...}}`, as in Chat Completions; else its function's keys
-    stand beside `type`, as in Responses.
+    `nested`: a tool is `{"type": "function", "function": {...}}`, as in Chat Completions; otherwise the keys of its
+    function are beside `type`, as in Responses.
     """
     optional(body, "tools", list)
     tools = body.get("tools")
     if tools is not None:
-        not_empty(tools, "tools")
+        check_not_empty(tools, "tools")
     if "tool_choice" in body and not tools:
         message = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
         raise RequestError(message, "tool_choice")

@@ -1,4 +1,4 @@
-"""A child that must not outlive its parent."""
+"""Ending a child process together with its parent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-"""man 2 prctl"""
+"""See `man 2 prctl`."""
 
 
 def die_with_parent(sig: signal.Signals = signal.SIGTERM) -> None:
@@ -17,5 +17,5 @@ def die_with_parent(sig: signal.Signals = signal.SIGTERM) -> None:
         return
     parent = os.getppid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, sig)
-    if os.getppid() != parent:  # it ended in between
+    if os.getppid() != parent:  # it ended before the call
         os.kill(os.getpid(), sig)

@@ -1,4 +1,4 @@
-"""What is left to do of what a person asked for: decided anew for each request, from the results so far."""
+"""Planning: which calls a person's request still needs, worked out again for each round from the results so far."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from agents.providers.demo.samples import sample
 from agents.providers.demo.script import Call
 from agents.providers.demo.sentences import Sentence
 from agents.providers.demo.situation import Result, Situation
-from agents.providers.demo.telling import doing
 from agents.providers.demo.understanding import Task, is_pronoun, task
+from agents.providers.demo.wording import describe_call
 
 NEVER_DONE = ("cancelled", "not_executed")
-"""Codes of calls that ended with their turn. Those that had not begun are asked for again when it is gone on with."""
+"""Codes of calls that ended with their turn. Those that had not begun are asked for again when the turn continues."""
 
 
 class Unclear(Exception):
-    """A request that was understood but for a part of it. The message asks for that part."""
+    """A request that was understood except for one part. The message asks for that part."""
 
 
 @dataclass(frozen=True)
-class Next:
-    """The calls to ask for now, with what each does in words.
+class Plan:
+    """The calls to ask for now, each with its description in words.
 
-    Where there are none: the results to tell of, and in whole sentences what was not done.
+    If there are none: the results to report, and in whole sentences what was not done.
     """
 
     calls: tuple[Call, ...] = ()
-    doing: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     not_done: tuple[str, ...] = ()
 
 
-def next_of(steps: list[list[Task]], situation: Situation) -> Next:
-    """What to do now. Nothing is asked for twice, whatever came of it; after a failure no further step begins.
+def make_plan(steps: list[list[Task]], situation: Situation) -> Plan:
+    """Return what to do now. Nothing is asked for twice, whatever its result; after a failure no further step begins.
 
-    A result that only served another call is not told of. Raises Unclear.
+    A result that was only needed for another call is not reported. Raises Unclear.
     """
     left = [result for result in situation.done if result.code not in NEVER_DONE or HAD_BEGUN in result.text]
     taken: list[Result] = []
@@ -45,7 +45,7 @@ def next_of(steps: list[list[Task]], situation: Situation) -> Next:
     failed = False
     for tasks in steps:
         if failed:
-            not_done.append("I left out what was to come after that.")
+            not_done.append("I did not go on to the next step.")
             break
         calls: dict[str, tuple[Call, str]] = {}
         for wanted in tasks:
@@ -58,14 +58,14 @@ def next_of(steps: list[list[Task]], situation: Situation) -> Next:
             else:
                 calls.setdefault(repr(found[0]), found)
         if calls:
-            return Next(*(tuple(each) for each in zip(*calls.values(), strict=True)))
-    return Next(results=(*taken, *(result for result in left if result.code)), not_done=tuple(filter(None, not_done)))
+            return Plan(*(tuple(each) for each in zip(*calls.values(), strict=True)))
+    return Plan(results=(*taken, *(result for result in left if result.code)), not_done=tuple(filter(None, not_done)))
 
 
 def _take(wanted: Task, left: list[Result]) -> Result | None:
-    """The first result that can stand for the task, which it then does for no other.
+    """Take the first result of the task's tool out of `left` and return it; None if there is none.
 
-    Its arguments say nothing: a person may have edited them.
+    Its arguments are not compared: a person may have edited them.
     """
     for result in left:
         if result.name == wanted.sentence.name:
@@ -75,30 +75,33 @@ def _take(wanted: Task, left: list[Result]) -> Result | None:
 
 
 def _next_call(wanted: Task, situation: Situation) -> tuple[Call, str] | str:
-    """The call that brings the task on, its own or the one before it; or why there is none, "" where that is told."""
+    """Return the next call for the task, its own or the one needed first, with its description.
+
+    If there is none, return why not, or "" if the failure is reported with its result.
+    """
     found = ""
     if before := _before(wanted, situation):
         call = _call(before, situation)
         result = situation.result_of(call.name, call.arguments)
         if result is None and call.name in situation.offered:
-            return call, doing(before.sentence, call.arguments)
+            return call, describe_call(before.sentence, call.arguments)
         if result and result.code:
             return ""
         found = result.text if result else ""
     call = _call(wanted, situation, found)
-    words = doing(wanted.sentence, call.arguments)
+    words = describe_call(wanted.sentence, call.arguments)
     return (call, words) if call.name in situation.offered else _not_offered(wanted.sentence, words)
 
 
 def _not_offered(sentence: Sentence, words: str) -> str:
     if sentence.by_name:
-        return f"I cannot {words}: no such tool is offered to me here."
-    needs = f" The skill `{sentence.skill}` brings it along: it has to be active first." if sentence.skill else ""
-    return f"I cannot {words}: the tool `{sentence.tool}` is not offered to me here.{needs}"
+        return f"I cannot {words}: there is no such tool here."
+    needs = f" It needs the skill `{sentence.skill}`, which is not active." if sentence.skill else ""
+    return f"I cannot {words}: the tool `{sentence.tool}` is not available here.{needs}"
 
 
 def _before(wanted: Task, situation: Situation) -> Task | None:
-    """What has to be done first: what the sentence says, or activating the skill that brings the tool."""
+    """Return the task that has to be done first: activating the tool's skill, or what the sentence asks for."""
     sentence = wanted.sentence
     if sentence.skill and sentence.name not in situation.offered:
         return task(f"activate the skill {sentence.skill}")
@@ -109,21 +112,21 @@ def _before(wanted: Task, situation: Situation) -> Task | None:
 def _call(wanted: Task, situation: Situation, found: str = "") -> Call:
     words = wanted.words | ({"found": found} if found else {})
     if is_pronoun(words.get("path", "")):
-        words["path"] = _meant(situation)
+        words["path"] = _file_meant(situation)
     sentence, arguments = wanted.sentence, wanted.sentence.arguments(words)
     if sentence.by_name and sentence.name in situation.offered:
         needed = sample(situation.offered[sentence.name]["parameters"])
         if arguments is None or not needed.keys() <= arguments.keys():
-            raise Unclear(f"Its input belongs after it, as JSON: `use {sentence.tool} with {json.dumps(needed)}`.")
+            raise Unclear(f"Please add the tool's input as JSON: `use {sentence.tool} with {json.dumps(needed)}`.")
     return Call(sentence.name, arguments or {})
 
 
-def _meant(situation: Situation) -> str:
-    """The file that "it" stands for."""
+def _file_meant(situation: Situation) -> str:
+    """Return the path of the file that "it" stands for. Raises Unclear if there is none, or more than one."""
     match situation.files:
         case (path,):
             return path
         case ():
-            raise Unclear("I do not know which file you mean. Name it, as in `read notes.md`.")
+            raise Unclear("I do not know which file you mean. Please name it, as in `read notes.md`.")
         case many:
-            raise Unclear(f"Which file do you mean? There are {', '.join(f'`{path}`' for path in many)}.")
+            raise Unclear(f"Which file do you mean: {', '.join(f'`{path}`' for path in many)}?")

@@ -1,4 +1,4 @@
-"""Errors in the API's shape, and the checks that requests and histories share."""
+"""Refusals: errors in the API's shape, and the checks that requests and histories share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES: dict[type, str] = {str: "a string", list: "an array", dict: "an object", 
 
 
 class RequestError(Exception):
-    """Why a request is refused: the API's message, the parameter it is about, and its code, which may be None."""
+    """An invalid request: the API's message, the parameter that it is about, and its code, which may be None."""
 
     def __init__(self, message: str, param: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -22,12 +22,12 @@ class RequestError(Exception):
 
 
 def error_body(message: str, code: str | None, *, kind: str = "invalid_request_error", param: str = "") -> JSON:
-    """An error as the API writes it."""
+    """Return an error in the API's shape."""
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code}}
 
 
 def required(value: dict[str, JSON], name: str, kind: type, where: str = "") -> JSON:
-    """`value[name]`, which must be there and be a `kind`."""
+    """Return `value[name]`. Raises RequestError if it is missing or not a `kind`."""
     if isinstance(found := value.get(name), kind):
         return found
     place = f"{where}.{name}" if where else name
@@ -37,13 +37,13 @@ def required(value: dict[str, JSON], name: str, kind: type, where: str = "") -> 
 
 
 def optional(value: dict[str, JSON], name: str, kind: type) -> None:
-    """`value[name]` must be a `kind`, or null, if it is there."""
+    """Raise RequestError if `value[name]` is there and neither null nor a `kind`."""
     if value.get(name) is not None:
         required(value, name, kind)
 
 
-def not_empty(value: list[JSON], place: str) -> None:
-    """The array at `place` holds something."""
+def check_not_empty(value: list[JSON], place: str) -> None:
+    """Raise RequestError if the array at `place` is empty."""
     if not value:
         message = (
             f"Invalid '{place}': empty array. Expected an array with minimum length 1, but got an empty array instead."
@@ -51,13 +51,13 @@ def not_empty(value: list[JSON], place: str) -> None:
         raise RequestError(message, place, "empty_array")
 
 
-def these(values: Iterable[str]) -> str:
-    """The values that would have been right, as a message lists them."""
+def quote_all(values: Iterable[str]) -> str:
+    """Return the values in quotes and sorted, as a message lists them."""
     return ", ".join(f"'{value}'" for value in sorted(values))
 
 
 def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None:
-    """`value` holds nothing that is not `known`."""
+    """Raise RequestError if `value` has a key that is not `known`."""
     if not value.keys() <= known:
         name = min(value.keys() - known)
         place = f"{where}.{name}" if where else name
@@ -65,7 +65,7 @@ def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None
 
 
 def check_length(text: str, place: str, longest: int) -> None:
-    """`text` has 1 to `longest` characters."""
+    """Raise RequestError unless `text` has 1 to `longest` characters."""
     if not text:
         expected = "Expected a string with minimum length 1, but got an empty string instead."
         raise RequestError(f"Invalid '{place}': empty string. {expected}", place, "empty_string")
@@ -78,7 +78,7 @@ def check_length(text: str, place: str, longest: int) -> None:
 
 
 def check_name(value: dict[str, JSON], where: str) -> str:
-    """The name of a tool, which is 1 to 64 letters, digits, `_` and `-`."""
+    """Return the name of a tool. Raises RequestError unless it is 1 to 64 letters, digits, `_` and `-`."""
     name, place = required(value, "name", str, where), f"{where}.name"
     check_length(name, place, NAME_CHARACTERS)
     if not NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""A small valid value for a JSON Schema: what it requires and nothing else."""
+"""Samples: a small valid value for a JSON Schema, with only what the schema requires."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SIMPLE: dict[str, JSON] = {"string": "text", "integer": 1, "number": 1, "boolean
 
 
 def sample(schema: dict[str, JSON], root: dict[str, JSON] | None = None) -> JSON:
-    """A value for `schema`, whose references lead into `root`, itself if not given."""
+    """Return a value for `schema`. Its references lead into `root`, by default the schema itself."""
     root = schema if root is None else root
     if "$ref" in schema:
-        return sample(_referred(schema["$ref"], root), root)
+        return sample(_resolve(schema["$ref"], root), root)
     for known in ("const", "default"):
         if known in schema:
             return schema[known]
@@ -37,8 +37,8 @@ def _of_type(schema: dict[str, JSON], root: dict[str, JSON]) -> JSON:
             return SIMPLE.get(kind if isinstance(kind, str) else "string", "text")
 
 
-def _referred(reference: str, root: dict[str, JSON]) -> dict[str, JSON]:
-    """What `#/$defs/Name` names; anything where it leads nowhere."""
+def _resolve(reference: str, root: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the schema that `#/$defs/Name` refers to; an empty one, which allows anything, if there is none."""
     found: JSON = root
     for part in reference.removeprefix("#/").split("/"):
         found = found.get(part, {}) if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What a scripted server answers: replies, and the scripts that choose one for a request."""
+"""Scripts for the demo server: replies, and what chooses one for a request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agents.engine.ledger import JSON, digest
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool, by its wire name. Arguments given as text are sent as they are, JSON or not.
+    """A call of a tool, by its wire name. Arguments given as text are sent unchanged, even if they are not JSON.
 
-    Without `call_id` it gets one that no other call has.
+    Without `call_id` it gets a unique one.
     """
 
     name: str
@@ -35,54 +35,54 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer of the server. `Reply()` is an answer that says nothing."""
+    """One answer of the server. `Reply()` is an empty answer."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
-    """A summary of what the model thought; makes a reasoning item before all else."""
+    """A summary of the model's reasoning; it becomes a reasoning item before all others."""
     usage: dict[str, int] | None = None
-    """Counts under the engine's names (`input_tokens`, ...); None has them made up from the lengths."""
+    """Token counts under the engine's names (`input_tokens`, ...); None estimates them from the lengths."""
     incomplete: str = ""
     """Why the answer is cut, such as `max_output_tokens`: its last item is unfinished."""
     refusal: Refusal | None = None
     delay_seconds: float = 0
-    """Before the first byte."""
+    """The delay before the first byte."""
     pause_seconds: float = 0
-    """Between two events of a stream."""
+    """The pause between two events of a stream."""
     break_after: int | str | None = None
-    """Ends the stream early: after so many events, or after the first of this type."""
+    """Ends the stream early: after this number of events, or after the first event of this type."""
     break_how: Literal["cut", "end"] = "cut"
-    """`cut` drops the connection, `end` finishes the HTTP response as if all had been said."""
+    """`cut` drops the connection, `end` finishes the HTTP response as if it were complete."""
     events: tuple[JSON, ...] | None = None
-    """The events of the stream, exactly, bytes among them as they are; text and calls are then not looked at."""
+    """The exact events of the stream; bytes are sent unchanged. Text and calls are then ignored."""
 
 
 UNSAID = (GO_ON, NOBODY_SPOKE)
-"""What the engine says where no person did."""
+"""User messages that the engine writes when no person said anything."""
 
 Script = Callable[[dict[str, JSON]], Reply]
-"""Chooses the reply to a request's body, which has been found valid."""
+"""Chooses the reply to the body of a valid request."""
 
 END = Reply(refusal=Refusal(400, "script_ended", "The script has no reply left."))
 
 
 class InOrder:
-    """The replies one after another, whatever is asked."""
+    """A script that gives the replies one after another, whatever is asked."""
 
     def __init__(self, replies: Sequence[Reply]) -> None:
         self._left = iter(tuple(replies))
 
     def __call__(self, body: dict[str, JSON]) -> Reply:
-        """The next reply; after the last, a refusal that says so."""
+        """Return the next reply; after the last, a refusal that says so."""
         return next(self._left, END)
 
 
 class ByRound:
-    """The reply is chosen by how many rounds the turn has behind it, so that a repeated request gets the same again.
+    """A script that chooses the reply by the number of finished rounds, so that a repeated request gets the same reply.
 
     `turns` gives the rounds of a turn by what the user said; "*" stands for everything else. A round is a reply, or a
-    list of them for request after request of that round: the last is then repeated.
+    list of replies for successive requests of that round, of which the last is repeated.
     """
 
     def __init__(self, turns: Mapping[str, Sequence[Reply | Sequence[Reply]]]) -> None:
@@ -90,7 +90,7 @@ class ByRound:
         self._asked: dict[str, int] = {}
 
     def __call__(self, body: dict[str, JSON]) -> Reply:
-        """The reply of the round that is asked for; after the last, a refusal that says so."""
+        """Return the reply of the requested round; after the last, a refusal that says so."""
         rounds = self._turns.get(last_user_text(body)) or self._turns.get("*", ())
         number = finished_rounds(body)
         if number >= len(rounds):
@@ -99,14 +99,17 @@ class ByRound:
         return reply if isinstance(reply, Reply) else reply[min(self._attempt(body), len(reply) - 1)]
 
     def _attempt(self, body: dict[str, JSON]) -> int:
-        """How often this very history was asked about before."""
+        """Return how often this exact history was sent before."""
         key = digest(body["input"])
         self._asked[key] = self._asked.get(key, -1) + 1
         return self._asked[key]
 
 
 def script_from_json(value: JSON) -> ByRound:
-    """A ByRound from JSON: a list of rounds, or an object of such lists by user text. Raises ValueError, TypeError."""
+    """Return a ByRound from JSON: a list of rounds, or an object of such lists by user text.
+
+    Raises ValueError or TypeError for any other shape.
+    """
     turns = value if isinstance(value, dict) else {"*": value}
     return ByRound({said: [_round(each) for each in _list(rounds)] for said, rounds in turns.items()})
 
@@ -125,38 +128,38 @@ def _reply(value: dict[str, JSON]) -> Reply:
 
 def _list(value: JSON) -> list[JSON]:
     if not isinstance(value, list):
-        raise TypeError(f"a script's turn is a list of replies, not {value!r}")
+        raise TypeError(f"a turn of a script must be a list of replies, not {value!r}")
     return value
 
 
 def items(body: dict[str, JSON]) -> list[dict[str, JSON]]:
-    """A request's input items; an input that is only text is one message of the user."""
+    """Return a request's input items. An input that is only text counts as one user message."""
     given = body["input"]
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def spoke(item: dict[str, JSON]) -> bool:
-    """Whether the user said something in this item, and nothing stands in the place of that."""
+def is_from_person(item: dict[str, JSON]) -> bool:
+    """Return whether the item is a user message that a person wrote, and not the engine."""
     return item.get("role") == "user" and text_of(item) not in UNSAID
 
 
 def last_user_text(body: dict[str, JSON]) -> str:
-    """What the user said last; "" where nobody said anything."""
-    return next((text_of(item) for item in reversed(items(body)) if spoke(item)), "")
+    """Return what the user said last; "" if nobody said anything."""
+    return next((text_of(item) for item in reversed(items(body)) if is_from_person(item)), "")
 
 
 def text_of(message: dict[str, JSON]) -> str:
-    """A message's text; of one that files came with what was said, which stands before what tells of them."""
+    """Return a message's text, without the notes about attached files that may follow it."""
     content = message["content"]
     return content if isinstance(content, str) else next((part.get("text", "") for part in content), "")
 
 
 def finished_rounds(body: dict[str, JSON]) -> int:
-    """How many batches of calls have had their results since the user last spoke."""
+    """Return how many batches of calls got their results since the user's last message."""
     count, before = 0, ""
     for item in items(body):
         kind = item.get("type", "message")
-        if spoke(item):
+        if is_from_person(item):
             count = 0
         elif kind == "function_call_output" != before:
             count += 1

@@ -1,4 +1,4 @@
-"""What people say for each tool. Whoever adds a tool to the project adds its sentence here: one entry in SENTENCES."""
+"""The sentences that the demo model understands. A new tool needs one entry in SENTENCES."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from agents.providers.demo.arguments import Words
 
 @dataclass(frozen=True)
 class Sentence:
-    """How people ask for one tool, and how the demo model speaks of it.
+    """A sentence: how people ask for one tool, and how the demo model talks about it.
 
-    `example` is shown in the help, and must itself be understood. `patterns` match a whole request, whatever the case,
-    without the politeness around it; a space stands for any white space. Their named groups are the tool's arguments,
-    unless `arguments` makes them, or gives None: it was no such request. What the groups `content`, `text` and `json`
-    catch goes on to the end of the message, also over an "and".
+    `example` is shown in the help, and the demo model must understand it. `patterns` match a whole request, ignoring
+    case and without polite words around it; a space stands for any whitespace. Their named groups are the tool's
+    arguments, unless `arguments` builds them; it returns None if the text is not such a request after all. The groups
+    `content`, `text` and `json` extend to the end of the message, even across an "and".
 
-    `does` completes "I will ...", `told` is said of the result, whose beginning is quoted after a colon. Both may name
-    arguments. `first` is the request that has to be carried out before, in words; what came of it is then the word
-    `found`. `skill` is the one that brings the tool along.
+    `does` completes "I will ...". `told` introduces the result; if it ends with a colon, the beginning of the result is
+    quoted after it. Both may name arguments. `first` returns a request, in words, that has to be carried out before;
+    its result is then the word `found`. `skill` names the skill that the tool belongs to.
     """
 
     tool: str
@@ -38,29 +38,29 @@ class Sentence:
 
     @property
     def name(self) -> str:
-        """The tool's name towards a model."""
+        """The name under which a model sees the tool."""
         return wire_name(self.tool)
 
     @property
     def by_name(self) -> bool:
-        """Whether it is none of ours, but the one that names its tool: `use NAME with {...}`."""
+        """Whether this is the general sentence that names its tool: `use NAME with {...}`."""
         return not self.patterns
 
     @cached_property
     def compiled(self) -> tuple[re.Pattern[str], ...]:
-        """The patterns, ready to be used. White space is taken from where it begins: a long run of it is tried once."""
+        """The compiled patterns. Whitespace matches only from its first character, so that a long run is tried once."""
         blank = r"(?<!\s)\s++"
         return tuple(re.compile(each.replace(" ", blank), re.IGNORECASE | re.DOTALL) for each in self.patterns)
 
 
 QUOTED = r"""`[^`]+`|"[^"]+"|“[^“”]+”|'[^']+'"""
 IT = r"it|((the|this|that) )?(attached )?(file|attachment)"
-"""Words for a file that was named before."""
+"""Words that stand for a file named before."""
 PATH = rf"(the )?((file|folder) )?(?P<path>{QUOTED}|{IT}|\S*[^\s:])"
 FILE = rf"(?P<path>{QUOTED}|{IT}|[^\s./]*+[./]\S+)"
-"""As PATH, where a word alone could be anything: `notes.md`, but not `german`."""
+"""Like PATH, but a single word must look like a file: `notes.md`, not `german`."""
 ALL = r"((?P<all>all|every|each) )?"
-"""For what is done in more than one place."""
+"""For a change in more than one place."""
 THE = r"((a|an|the|my|all|me|new|short|of) )*"
 """Small words that change nothing."""
 HERE = r" (here|(in|of) (the|my|your|this|our) (workspace|folder|directory))"
@@ -82,8 +82,8 @@ SENTENCES = (
         "results.read",
         "read the result 7:1/0 from 10666",
         (r"(read|show)( on in)?( the)? result (?P<result>\d+:[\w/.-]*[\w/])( from( character)? (?P<offset>\d+))?",),
-        does="read on in the result `{result}`",
-        told="This stands there in the result `{result}`:",
+        does="read more of the result `{result}`",
+        told="This is the next part of the result `{result}`:",
         arguments=lambda words: {"result": words["result"], "offset": int(words.get("offset") or 0)},
     ),
     Sentence(
@@ -109,7 +109,7 @@ SENTENCES = (
         "chart: Jan 3, Feb 5, Mar 4",
         (rf"((draw|show|make) )?{THE}((?P<kind>bar|line) )?(chart|graph)( (of|about|for|with))?:?\s*(?P<data>.+)",),
         does="draw the chart “{title}”",
-        told="The chart “{title}” stands above.",
+        told="The chart “{title}” is above.",
         arguments=make.chart,
     ),
     Sentence(
@@ -117,7 +117,7 @@ SENTENCES = (
         "table: Name, Age; Ann, 34; Bob, 28",
         (rf"((draw|show|make) )?{THE}table( (of|about|for|with))?(?P<title>[^:\n]*):\s*(?P<data>.+)",),
         does="show the table “{title}”",
-        told="The table “{title}” stands above.",
+        told="The table “{title}” is above.",
         arguments=make.table,
     ),
     Sentence(
@@ -125,7 +125,7 @@ SENTENCES = (
         "write a report about the files",
         (rf"(write|make|create) {THE}report( (about|on|of|for))? (?P<topic>[^:\n]+)(:\s*(?P<text>.+))?",),
         does="write the report “{title}”",
-        told="The report “{title}” is written: you can download it above.",
+        told="I wrote the report “{title}”. You can download it above.",
         arguments=make.report,
         first=make.research,
     ),
@@ -189,6 +189,6 @@ SENTENCES = (
         skill="numbers",
     ),
 )
-"""In the order in which they are tried: of two that fit, the first is meant."""
+"""The sentences in the order in which they are tried: the first that fits is used."""
 
 SENTENCE_OF = {sentence.name: sentence for sentence in SENTENCES}

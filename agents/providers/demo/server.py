@@ -1,4 +1,4 @@
-"""The demo model's server, listening: in a thread of this process, or as the process's own work."""
+"""The demo model's server: runs in a thread of this process, or as a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Self
 
 import uvicorn
 
-from agents.providers.demo.app import Asked, Wire
+from agents.providers.demo.app import RecordedRequest, Wire
 from agents.providers.demo.rules import answer
 from agents.providers.demo.script import InOrder, Reply, Script
 
@@ -20,12 +20,12 @@ BACKLOG = 1024
 """Connections that may wait to be accepted: several hundred clients connect at once."""
 
 KEEP_ALIVE_SECONDS = 75
-"""Longer than a client keeps an idle connection, so that it is never the server who closes first."""
+"""Longer than a client keeps an idle connection, so that the server never closes it first."""
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket on loopback that takes connections from now on; 0 picks a free port. Raises OSError if it is taken."""
-    # asyncio turns Nagle's algorithm off only where the protocol is named; with it, each answer takes 40 ms longer.
+    """Return a listening socket on loopback; port 0 picks a free one. Raises OSError if the port is taken."""
+    # asyncio disables Nagle's algorithm only if the protocol is given; with Nagle, each answer takes 40 ms longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,7 +38,7 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def uvicorn_server(app: Wire) -> uvicorn.Server:
-    """A quiet uvicorn for the app. Ends open streams when it ends."""
+    """Return a uvicorn server for the app, without logs. It ends open streams when it stops."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -48,7 +48,7 @@ def uvicorn_server(app: Wire) -> uvicorn.Server:
             lifespan="off",
             access_log=False,
             log_config=None,
-            log_level="critical",  # what breaks here is scripted
+            log_level="critical",  # errors here are scripted
             date_header=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -77,7 +77,7 @@ class WireServer:
 
     @property
     def script(self) -> Script:
-        """What decides the answers."""
+        """The script that chooses the answers."""
         return self._app.script
 
     @script.setter
@@ -85,8 +85,8 @@ class WireServer:
         self._app.script = script if callable(script) else InOrder(script)
 
     @property
-    def requests(self) -> deque[Asked]:
-        """What it was asked."""
+    def requests(self) -> deque[RecordedRequest]:
+        """The requests received, oldest first."""
         return self._app.requests
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a conversation stands when the demo model is asked: read from the request alone, nothing is remembered."""
+"""The situation that the demo model answers in. It is read from the request alone; nothing is remembered."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import items, spoke
+from agents.providers.demo.script import is_from_person, items
 
 Item = dict[str, JSON]
 
 ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)\.\]$", re.MULTILINE)
-"""What stands below a message for each file that was given with it (agents.engine.interfaces.attached)."""
+"""The note below a message for each file attached to it (agents.engine.interfaces.attached)."""
 
 CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n")
-"""What stands above the result of a call whose input a person edited (agents.engine.agent.projection)."""
+"""The note above the result of a call whose input a person edited (agents.engine.agent.projection)."""
 
 FILES = re.compile(r"(\n\n\[file [^\n]+)+\Z")
-"""What stands below the last result of an answer for each file that its calls made (agents.engine.agent.projection)."""
+"""The notes below the last result of a batch about the files that its calls made (agents.engine.agent.projection)."""
 
 FAILED = re.compile(r"Error \((?P<code>\w+)\): (?P<why>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Result:
-    """A call and what came of it.
+    """A call and its result.
 
-    `name` is the tool's wire name, `arguments` what it ran with, `changed` whether a person edited them; `code` is
-    empty unless it failed, and then `text` says why.
+    `name` is the tool's wire name, `arguments` what it ran with, `changed` whether a person edited them. `code` is
+    empty unless the call failed; then `text` says why.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Situation:
-    """What was said last, which tools are offered for it by wire name, and what was done about it so far.
+    """What was said last, the tools offered by wire name, and the results of the calls made since then.
 
-    `files` are the paths that "it" may stand for: the attached ones, else the one that was last worked on. `first`:
-    nobody was answered yet.
+    `files` are the paths that "it" may stand for: those of the attached files, else the file that was used last.
+    `first`: this is the first answer of the conversation.
     """
 
     said: str
@@ -55,9 +55,9 @@ class Situation:
 
     @classmethod
     def of(cls, body: dict[str, JSON]) -> Situation:
-        """Read it from a request's body, in the shape of the Responses API."""
+        """Return the situation of a request, given its body in the shape of the Responses API."""
         given = items(body)
-        last = max((index for index, item in enumerate(given) if spoke(item)), default=len(given))
+        last = max((index for index, item in enumerate(given) if is_from_person(item)), default=len(given))
         said = "\n".join(_texts(given[last])) if last < len(given) else ""
         return cls(
             said=ATTACHED.sub("", said).strip(),
@@ -68,7 +68,7 @@ class Situation:
         )
 
     def result_of(self, name: str, arguments: JSON) -> Result | None:
-        """What came of this call since the person spoke; of one with other arguments, where there is only that."""
+        """Return the last result of this call since the person's message; failing that, of one with other arguments."""
         found = [result for result in self.done if result.name == name]
         same = [result for result in found if result.arguments == arguments]
         return next(reversed(same or found), None)
@@ -82,8 +82,8 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
             output = FILES.sub("", item["output"], count=1)
             text = CHANGED.sub("", output, count=1)
             failed = FAILED.fullmatch(text)
-            code, told = (failed["code"], failed["why"]) if failed else ("", text)
-            yield Result(call["name"], _arguments(call), told, code, text != output)
+            code, shown = (failed["code"], failed["why"]) if failed else ("", text)
+            yield Result(call["name"], _arguments(call), shown, code, text != output)
 
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def _files(given: Sequence[Item]) -> tuple[str, ...]:
 
 
 def _arguments(call: Item) -> dict[str, JSON]:
-    """A call's arguments; none where the model that asked for it wrote no JSON object."""
+    """Return a call's arguments; an empty object if the model did not write a JSON object."""
     try:
         arguments = json.loads(call["arguments"])
     except ValueError:

@@ -1,4 +1,4 @@
-"""From what a person said to what is to be done: requests, joined by "and" and "then"."""
+"""Parsing of what a person said into tasks: requests, joined by "and" and "then"."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ PLEASE = re.compile(
 THANKS = re.compile(
     r"([,\s]+(please|thanks|thank you|for me))+(?=[.!?\s]*$)|(?<=[\w`\"'”)\]}/*])[.!?]+\s*$", re.IGNORECASE
 )
-"""What may follow a request: a thank you, and the full stop."""
+"""What may follow a request: thanks, and the full stop."""
 THANKS_LONGEST = 200
-"""Characters at the end of a text in which it is looked for."""
+"""Characters at the end of a text that are searched for thanks."""
 
 AND = re.compile(r",?\s+and\s+|,\s+|\s*\n\s*", re.IGNORECASE)
 THEN = re.compile(r"[,;.]?\s+(and\s+)?then\s+|[.;!]\s+", re.IGNORECASE)
 MOST_JOINTS = 6
-"""How many of the places where a text could be cut are looked at: the work doubles with each."""
+"""How many of the places where a text could be split are tried: the work doubles with each."""
 LONGEST = 2000
-"""Characters: a longer text is one request, for which a sentence has to have one of the groups in LONG."""
+"""Characters of a text that is split. A longer one is a single request, for a sentence with a group in LONG."""
 
 USE = re.compile(
     r"(use|call) (the tool )?`?(?P<name>[\w.-]+)`?( (with|on)?\s*(?P<json>\{.*\}))?", re.IGNORECASE | re.DOTALL
 )
 REST = ("content", "text", "json")
-"""Groups that go on to the end of the message."""
+"""Groups that extend to the end of the message."""
 LONG = (*REST, "data", "command")
-"""Groups that may catch a long text."""
+"""Groups that may match a long text."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One request: the sentence that fits it, and its words.
 
-    `takes_rest`: it has text of the person's own with no quotes around it, which goes on to the end, or to where the
-    next such request begins.
+    `takes_rest`: it contains the person's own text without quotes, which extends to the end of the message or to the
+    next such request.
     """
 
     sentence: Sentence
@@ -57,7 +57,10 @@ class Task:
 
 
 def understand(said: str) -> list[list[Task]]:
-    """What is to be done, step by step; the tasks of one step all at once. Empty where not all of it is understood."""
+    """Return the steps to do one after another, each a list of tasks to do at once.
+
+    The list is empty if any part of the message was not understood.
+    """
     most = MOST_JOINTS if len(said) <= LONGEST else 0
 
     def together(part: str) -> list[Task]:
@@ -68,7 +71,7 @@ def understand(said: str) -> list[list[Task]]:
 
 
 def task(part: str) -> Task | None:
-    """The one request that this text is; None where no sentence fits."""
+    """Return the task that this text asks for as one request; None if no sentence fits."""
     while polite := PLEASE.match(part):
         part = part[polite.end() :]
     plain = _without_thanks(part)
@@ -80,19 +83,19 @@ def task(part: str) -> Task | None:
 
 
 def is_pronoun(path: str) -> bool:
-    """Whether the words stand for a file that was named before."""
+    """Return whether the words stand for a file that was named before."""
     return bool(re.fullmatch(IT.replace(" ", r"\s+"), path, re.IGNORECASE))
 
 
 def _may_follow(first: Task, second: Task) -> bool:
-    """Whether the second can be a request of its own, and no more of a text in the first."""
+    """Return whether the second can be a request of its own, and is not part of a text in the first."""
     return second.takes_rest or not first.takes_rest
 
 
 def _parts(
     text: str, joint: re.Pattern[str], one: Callable[[str], T | None], may: Callable[[T, list[T]], bool], most: int
 ) -> list[T]:
-    """The text cut at joints into parts that `one` makes something of, as many as can be; empty where it cannot."""
+    """Split the text at joints into as many parts as possible that `one` understands; empty if that fails."""
     for number, cut in enumerate(joint.finditer(text) if most else (), start=1):
         if number > most:
             break
@@ -108,13 +111,13 @@ def _parts(
 
 
 def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
-    """The task, if the sentence fits. A full stop, or thanks, belong only to a text of the person's own."""
+    """Return the task if the sentence fits. A final full stop or thanks are kept only in the person's own text."""
     for pattern in sentence.compiled:
         if len(part) > LONGEST and not pattern.groupindex.keys() & LONG:
             continue
         for text in (part, plain):
             match = pattern.fullmatch(text)
-            caught = {name: value for name, value in _caught(match) if value.strip()}
+            caught = {name: value for name, value in _groups(match) if value.strip()}
             words = {name: _unquoted(name, value) for name, value in caught.items()}
             open_ended = any(name in REST and not re.fullmatch(QUOTED, value) for name, value in caught.items())
             found = Task(sentence, words, open_ended)
@@ -123,7 +126,7 @@ def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
     return None
 
 
-def _caught(match: re.Match[str] | None) -> list[tuple[str, str]]:
+def _groups(match: re.Match[str] | None) -> list[tuple[str, str]]:
     return [(name, value) for name, value in match.groupdict().items() if value] if match else []
 
 
@@ -141,13 +144,15 @@ def _without_thanks(text: str) -> str:
 
 
 def _any_tool(match: re.Match[str]) -> Task:
-    """A request for a tool by its name, with its arguments as JSON."""
+    """Return the task of a request that names its tool and gives the arguments as JSON."""
     name, words = match["name"], {"json": match["json"]} if match["json"] else {}
     example = f"use {name} with {match['json'] or '{}'}"
-    return Task(Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` gave:", _given), words, bool(words))
+    return Task(
+        Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` returned:", _from_json), words, bool(words)
+    )
 
 
-def _given(words: Words) -> dict[str, JSON] | None:
+def _from_json(words: Words) -> dict[str, JSON] | None:
     try:
         return dict(json.loads(words.get("json", "{}")))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""An answer as the Responses API writes it: the JSON of a response, and the events that stream it.
+"""The wire format of the Responses API: the JSON of a response, and the events that stream it.
 
 Source: developers.openai.com/api/reference/resources/responses/streaming-events.
 """
@@ -16,17 +16,17 @@ from agents.engine.ledger import JSON
 from agents.providers.demo.script import Call, Reply
 
 PIECE_CHARACTERS = 16
-"""How much text one event carries: a few tokens."""
+"""Characters of text in one event: a few tokens."""
 
 TOKEN_CHARACTERS = 4
-"""Roughly, in English: help.openai.com/en/articles/4936856."""
+"""Characters of a token, roughly, in English: help.openai.com/en/articles/4936856."""
 
 Event = dict[str, Any]
 
 
 def response(reply: Reply, body: dict[str, JSON], body_bytes: int) -> dict[str, JSON]:
-    """The whole response to the request `body`, which was `body_bytes` long."""
-    output = [*_thought(reply, body), *_said(reply), *map(_called, reply.calls)]
+    """Return the whole response to the request `body`, which was `body_bytes` long."""
+    output = [*_reasoning_items(reply, body), *_message_items(reply), *map(_call_item, reply.calls)]
     if reply.incomplete and output:
         _cut(output[-1])
     return {
@@ -55,13 +55,13 @@ def response(reply: Reply, body: dict[str, JSON], body_bytes: int) -> dict[str, 
 
 
 def events(whole: dict[str, JSON]) -> Iterator[Event]:
-    """The events that stream the response `whole`, in the real order and numbered from 0."""
+    """Yield the events that stream the response `whole`, in the real API's order and numbered from 0."""
     for number, event in enumerate(_events(whole)):
         yield event | {"sequence_number": number}
 
 
 def sse(event: JSON) -> bytes:
-    """One event on the wire; bytes as they are."""
+    """Return one server-sent event as bytes. Bytes are returned unchanged."""
     if isinstance(event, bytes):
         return event
     name = event.get("type") if isinstance(event, dict) else None
@@ -70,7 +70,7 @@ def sse(event: JSON) -> bytes:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text as it is streamed."""
+    """Yield the pieces in which the text is streamed."""
     return (text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS))
 
 
@@ -81,7 +81,7 @@ def _events(whole: dict[str, JSON]) -> Iterator[Event]:
     stream = {"reasoning": _reasoning_events, "message": _message_events, "function_call": _call_events}
     for index, item in enumerate(whole["output"]):
         at = {"output_index": index}
-        yield {"type": "response.output_item.added", **at, "item": _begun(item)}
+        yield {"type": "response.output_item.added", **at, "item": _announced(item)}
         yield from stream[item["type"]](item, {"item_id": item["id"], **at})
         yield {"type": "response.output_item.done", **at, "item": item}
     yield {"type": f"response.{whole['status']}", "response": whole}
@@ -113,13 +113,13 @@ def _call_events(item: dict[str, JSON], at: Event) -> Iterator[Event]:
     yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
 
 
-def _begun(item: dict[str, JSON]) -> dict[str, JSON]:
-    """An output item as it is announced: nothing in it yet."""
+def _announced(item: dict[str, JSON]) -> dict[str, JSON]:
+    """Return an output item as it is announced, still empty."""
     empty = {"summary": [], "content": [], "arguments": "", "status": "in_progress", "encrypted_content": ""}
     return {key: empty.get(key, value) for key, value in item.items()}
 
 
-def _thought(reply: Reply, body: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
+def _reasoning_items(reply: Reply, body: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
     if reply.reasoning:
         summary = [{"type": "summary_text", "text": reply.reasoning}]
         item = {"id": _new_id("rs"), "type": "reasoning", "summary": summary}
@@ -128,14 +128,14 @@ def _thought(reply: Reply, body: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
         yield item
 
 
-def _said(reply: Reply) -> Iterator[dict[str, JSON]]:
+def _message_items(reply: Reply) -> Iterator[dict[str, JSON]]:
     if reply.text:
         part = {"type": "output_text", "annotations": [], "logprobs": [], "text": reply.text}
         whole = {"type": "message", "status": "completed", "role": "assistant", "content": [part]}
         yield {"id": _new_id("msg"), **whole}
 
 
-def _called(call: Call) -> dict[str, JSON]:
+def _call_item(call: Call) -> dict[str, JSON]:
     arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
     return {
         "id": _new_id("fc"),
@@ -148,7 +148,7 @@ def _called(call: Call) -> dict[str, JSON]:
 
 
 def _cut(item: dict[str, JSON]) -> None:
-    """Leave half of the item, as an answer that came to its limit does."""
+    """Cut the item in half, as in an answer that reached its limit."""
     item["status"] = "incomplete"
     holder, key = (item, "arguments") if item["type"] == "function_call" else (item["content"][0], "text")
     holder[key] = holder[key][: len(holder[key]) // 2]

@@ -1,1 +1,1 @@
-"""The JSON text protocol: tools for models that know no tool calls."""
+"""The JSON text protocol: tools for models without tool calls."""

@@ -1,9 +1,9 @@
-"""Reads an answer of the JSON text protocol: a call, or plain text, or an attempt at a call that cannot be read (R1).
+"""Parser for answers of the JSON text protocol: a call, or plain text, or a malformed attempt at a call (R1).
 
-An attempt is a text that begins with `{`, or a fenced block that does, if it has a key `tool` or was cut before it
-could have one. So is, after whatever words, what begins a line and has all three keys, or was cut before it could; it
-may stand in backticks, in a tag, or in a fence of any language. Anything else is text: an object with other keys, a
-call in the middle of a sentence, braces in prose.
+An attempt is a text, or a fenced block, that begins with `{` and has a key `tool` or was cut before it could have one.
+After other words, an attempt begins a line and has all three keys, or was cut before it could have them; it may be in
+backticks, in a tag, or in a fence of any language. Anything else is text: an object with other keys, a call in the
+middle of a sentence, braces in prose.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from agents.providers.common.values import BETWEEN, DECODER
 KEYS = ("tool", "parameters", "terminate")
 
 MOST_TRIED = 20
-"""Lines that begin like a call and cannot be read, before an answer is taken for text: each is read to its end."""
+"""Lines that begin like a call but cannot be parsed, before the answer counts as text: each is parsed to its end."""
 
 FENCE = re.compile(
     r"(?:(?<![`}])`{3,}+|(?<![~}])~{3,}+)[ \t]*(?:json[c5]?|tool(?:_?calls?)?)?\s*(?=\{)",
     re.IGNORECASE,
 )
-"""What opens a block that may be a call. What stands right behind a `}` closes one."""
+"""The opening of a fenced block that may be a call. A fence right after a `}` closes one."""
 LINE = re.compile(r"^[ \t]*(?:(?:`{3,}+|~{3,}+)[^\n`]*+\n\s*|`{1,2}|<[^<>\n]{1,40}>\s*)?(?=\{)", re.MULTILINE)
-"""What a line begins with that may be a call, whatever stands before it."""
+"""The beginning of a line that may be a call, whatever text is before it."""
 
 _FIRST_WORD = re.compile(r"\{\s*[\"']*(\w*)")
 _ENDS_KEY = re.compile(r"[\"']|\s*(?::|\Z)")
@@ -40,14 +40,14 @@ _CLOSING = re.compile(r"(?:[`~\s]|</[^<>\n]{1,40}>)*")
 _TOKEN = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|[{}\[\]:,]|[^\s{}\[\]:,"']+""", re.DOTALL)
 
 TRY = 'To use a tool, answer with one JSON object alone: {"tool": "NAME", "parameters": {...}, "terminate": false}.'
-"""What an answer that cannot be read should have been. Where it stands in a message, what is for the model begins: text
-of that answer, in which calls may stand, comes after it only.
+"""What an answer that cannot be parsed should have been. In a message, all text after it is for the model only: it may
+quote the answer, which may contain calls.
 """
 
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """What an answer says. `call` and `problem` are never both there; `text` is what stands around the call.
+    """A parsed answer. It never has both a `call` and a `problem`; `text` is the text around the call.
 
     `problem` is the whole message for the model; see `for_people`.
     """
@@ -58,15 +58,15 @@ class ParsedAnswer:
 
 
 class _Wrong(NamedTuple):
-    """What is wrong with an answer. `told` says it without the answer's own words, `near` where in these it is."""
+    """A problem in an answer. `problem` describes it without the answer's own words, `near` quotes the place."""
 
-    told: str
+    problem: str
     near: str = ""
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A place where an object stands: the fence around it included in `start` and `end`. `error`: why it is none."""
+    """The place of an object, from `start` to `end` with the fence around it. `error`: why it cannot be parsed."""
 
     start: int
     end: int
@@ -81,12 +81,12 @@ _AFTER_IN_FENCE = _Wrong("There is text after the object, inside its fence.")
 
 
 def for_people(message: str) -> str:
-    """What a message about an answer that cannot be read tells people: none of the answer's own words."""
+    """Return the part of a problem's message that people see, without the answer's own words."""
     return message.partition(TRY)[0].strip()
 
 
 def read(raw: str) -> ParsedAnswer:
-    """What this whole answer says."""
+    """Parse a complete answer."""
     blocks = list(_blocks(raw))
     blocks += _lines(raw, blocks)
     attempts = [block for block in blocks if block.error or "tool" in block.value]
@@ -105,12 +105,12 @@ def read(raw: str) -> ParsedAnswer:
 
 def _unreadable(raw: str, wrong: _Wrong) -> ParsedAnswer:
     return ParsedAnswer(
-        raw, problem=f"Your answer is no tool call that can be read. {wrong.told} {TRY} {wrong.near}".rstrip()
+        raw, problem=f"Your answer is not a tool call that can be read. {wrong.problem} {TRY} {wrong.near}".rstrip()
     )
 
 
 def _blocks(raw: str) -> Iterator[_Block]:
-    """The objects, and what tries to be a call, in places where a call may stand."""
+    """Yield the objects, and the attempts at a call, in the places where a call is allowed."""
     begin = len(raw) - len(raw.lstrip())
     if raw.startswith("{", begin):
         yield from _bare(raw, begin)
@@ -131,7 +131,7 @@ def _blocks(raw: str) -> Iterator[_Block]:
 
 
 def _lines(raw: str, taken: list[_Block]) -> list[_Block]:
-    """What begins a line and is a call, or tries to be one, outside the blocks that are known. At most one."""
+    """Return the first call, or attempt at one, that begins a line outside the known blocks: at most one."""
     at = tried = 0
     ends = [block.end for block in taken]
     while tried < MOST_TRIED and (opened := LINE.search(raw, at)):
@@ -147,7 +147,8 @@ def _lines(raw: str, taken: list[_Block]) -> list[_Block]:
 
 
 def _line(raw: str, start: int, brace: int, decoded: _Decoded) -> _Block | None:
-    # In backticks or a tag it is an attempt wherever a bare one would be; after words, or as code, if it has all keys.
+    # Alone, in backticks or a tag, a key `tool` makes it an attempt, as without them; after words, or as code, it needs
+    # all keys.
     alone = not raw[:start].strip() and "```" not in raw[start:brace] and "~~~" not in raw[start:brace]
     needed = {"tool"} if alone else set(KEYS)
     value, end, error = decoded
@@ -163,7 +164,7 @@ def _line(raw: str, start: int, brace: int, decoded: _Decoded) -> _Block | None:
 
 
 def begins_call(text: str, brace: int = 0) -> bool:
-    """Whether what begins with the `{` at `brace` has a key of a call first, or may yet have one where it ends."""
+    """Return whether the first key after the `{` at `brace` is a key of a call, or may still become one."""
     first = _FIRST_WORD.match(text, brace)
     if first and first.end() == len(text):
         return any(key.startswith(first[1]) for key in KEYS)
@@ -181,7 +182,7 @@ def _bare(raw: str, begin: int) -> Iterator[_Block]:
 
 
 def _object(raw: str, start: int) -> _Decoded:
-    """The object that begins at `start`, its end, and what the decoder says where there is none."""
+    """Return the object that begins at `start`, its end, and the decoder's error if there is none."""
     try:
         value, end = DECODER.raw_decode(raw, start)
     except (ValueError, RecursionError) as error:
@@ -190,7 +191,7 @@ def _object(raw: str, start: int) -> _Decoded:
 
 
 def _why(raw: str, error: Exception | None, whole: bool) -> _Wrong | None:
-    """Why there is no object; None where there is one. `whole`: it is closed."""
+    """Return why there is no object; None if there is one. `whole`: it is closed."""
     if error is None:
         return None
     if isinstance(error, RecursionError):
@@ -199,14 +200,14 @@ def _why(raw: str, error: Exception | None, whole: bool) -> _Wrong | None:
         return _Wrong("The JSON object is cut off: it is never closed.")
     if not isinstance(error, JSONDecodeError):
         return _Wrong(
-            "It is no valid JSON: there is a number in it that cannot be taken.", f"It says: {str(error)[:200]}."
+            "It is not valid JSON: it contains a number that is not allowed.", f"It says: {str(error)[:200]}."
         )
     near = " ".join(raw[max(0, error.pos - 20) : error.pos + 20].split())
-    return _Wrong(f"It is no valid JSON: {error.msg}.", f"It goes wrong near {near!r}.")
+    return _Wrong(f"It is not valid JSON: {error.msg}.", f"The error is near {near!r}.")
 
 
 def _problem(value: dict[str, JSON]) -> _Wrong | None:
-    """What is wrong with the keys of a call, all of it; None if nothing."""
+    """Return everything that is wrong with the keys of a call; None if nothing is."""
     near = ""
     wrong = [f"`{key}` is missing." for key in KEYS if key not in value]
     if not (isinstance(value["tool"], str) and value["tool"].strip()):
@@ -216,13 +217,13 @@ def _problem(value: dict[str, JSON]) -> _Wrong | None:
     if "terminate" in value and not isinstance(value["terminate"], bool):
         wrong.append("`terminate` must be true or false.")
     if others := sorted(value.keys() - set(KEYS)):
-        wrong.append("There are unknown keys, which may belong into `parameters`.")
+        wrong.append("There are unknown keys, which may belong in `parameters`.")
         near = f"Unknown keys: {', '.join(others)[:200]}."
     return _Wrong(" ".join(wrong), near) if wrong else None
 
 
 def _is_attempt(keys: list[str], whole: bool) -> bool:
-    """Whether what is no JSON, and has these keys, has one `tool` or was cut before it could have it."""
+    """Return whether invalid JSON with these keys has a key `tool`, or was cut before it could have one."""
     if "tool" in keys:
         return True
     *before, last = keys or [""]
@@ -230,9 +231,9 @@ def _is_attempt(keys: list[str], whole: bool) -> bool:
 
 
 def _keys(text: str) -> tuple[list[str], bool]:
-    """The keys of the object that `text` begins with, in any quotes or none, and whether it is closed.
+    """Return the keys of the object at the start of `text`, with any quotes or none, and whether it is closed.
 
-    A word without quotes and without a colon is no key, and what holds it no object: there are none, and it is closed.
+    If a word has neither quotes nor a colon, this is not an object: the result is no keys, and closed.
     """
     keys: list[str] = []
     depth, expected, word = 0, False, ""

@@ -1,4 +1,4 @@
-"""The JSON text protocol towards the model: what it is told of tools, and its history, without any tool calls in it."""
+"""Encoding for the JSON text protocol: the description of the tools, and the history, without real tool calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Mes
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.ledger import JSON
 from agents.providers.chat.items import said_by_user
-from agents.providers.chat.role_alternation import in_turns
+from agents.providers.chat.role_alternation import alternate_roles
 from agents.providers.common.values import BETWEEN, dumps, fit_name
 
 INSTRUCTION = """\
@@ -25,11 +25,11 @@ then goes to the person, and you are not asked again. One tool a message; its re
 begins with [tool_result:NAME]. When you need no tool, answer in plain text: that is your final answer.
 
 These are the tools:"""
-"""What the system message says of calls (S46); one tool after another follows."""
+"""The part of the system message about calls (S46). The tools follow it."""
 
 
 def system_text(system: str, tools: Sequence[ToolDefinition]) -> str:
-    """The system message with the instruction and the tools; as it was where there are none."""
+    """Return the system message with the instruction and the tools; unchanged if there are no tools."""
     if not tools:
         return system
     return BETWEEN.join(filter(None, [system, INSTRUCTION, *map(_tool, tools)]))
@@ -41,12 +41,12 @@ def _tool(tool: ToolDefinition) -> str:
 
 
 def encode(messages: Sequence[Message]) -> bytes:
-    """The messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
+    """Return the messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
 
-    A call stands as the object that asks for it, its result as a message that begins with `[tool_result:NAME]` (R17).
-    One call at a time, each followed by its own result: what a model reads of itself is how it may answer again.
+    A call is written as the object that asks for it, its result as a message that begins with `[tool_result:NAME]`
+    (R17). Each call is followed by its own result, because a model imitates the answers that it sees in the history.
     """
-    return b",".join(dumps(item) for item in _items(in_turns(messages)))
+    return b",".join(dumps(item) for item in _items(alternate_roles(messages)))
 
 
 def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
@@ -56,7 +56,7 @@ def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
             yield said_by_user(message)
         elif isinstance(message, AssistantMessage):
             yield from _answer(message, results)
-    for left in results.values():  # of calls that stand elsewhere
+    for left in results.values():  # results of calls that are elsewhere
         yield _result(left)
 
 
@@ -74,8 +74,8 @@ def _answer(message: AssistantMessage, results: dict[str, ResultMessage]) -> Ite
 def _asked(text: str, call: CallRequest) -> str:
     # The arguments' keys are sorted, so that they give the same bytes before and after they were stored.
     arguments = json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)
-    told = f'{{"tool": "{fit_name(call.name)}", "parameters": {arguments}, "terminate": false}}'
-    return f"{text}\n\n```json\n{told}\n```" if text else told
+    written = f'{{"tool": "{fit_name(call.name)}", "parameters": {arguments}, "terminate": false}}'
+    return f"{text}\n\n```json\n{written}\n```" if text else written
 
 
 def _result(result: ResultMessage) -> dict[str, JSON]:

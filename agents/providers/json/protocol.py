@@ -1,6 +1,6 @@
-"""The JSON text protocol: tools for models that know no tool calls, as text over Chat Completions (S45..S52).
+"""The JSON text provider: tools for models without tool calls, as text over Chat Completions (S45..S52).
 
-The model is told of its tools in the system message, and asks for one by answering with a JSON object.
+The system message describes the tools, and the model asks for one by answering with a JSON object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from agents.providers.json.stream import Held
 
 
 class JsonProtocol:
-    """The provider. Close it with `aclose()` in the loop that used it; whoever leaves an `ask` early closes that."""
+    """The provider for the JSON text protocol. Close it with `aclose()` in the loop that used it.
+
+    A caller that leaves an `ask` early must close that generator.
+    """
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server
@@ -30,17 +33,17 @@ class JsonProtocol:
         await self._server.aclose()
 
     def encode(self, messages: Sequence[Message]) -> bytes:
-        """See Provider.encode()."""
+        """Return the messages as bytes, for the history of a request."""
         return items.encode(messages)
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """See Provider.ask(). An answer that tries to be a call and is none comes as one that is `unreadable`."""
+        """Ask the model. Yields the text as it arrives, and the answer last; a malformed call makes it `unreadable`."""
         system = items.system_text(request.system, request.tools)
         return chat.ask(self._server, request, system, {}, JsonReader())
 
 
 class JsonReader:
-    """Takes the chunks of one answer, then gives the answer, read by the protocol. See `server.Reader`."""
+    """The reader of one answer, parsed by the protocol. See `server.Reader`."""
 
     def __init__(self) -> None:
         self._chat = ChatReader()
@@ -49,13 +52,13 @@ class JsonReader:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is whole."""
+        """Whether the answer is complete."""
         return self._chat.ended
 
     def feed(self, event: JSON) -> str:
-        """Take one chunk; returns the text that is no part of a call, whatever follows.
+        """Add one chunk. Returns the text that cannot be part of a call, whatever follows.
 
-        With the end that is all the rest, where there is no call.
+        At the end of an answer without a call, that is all the remaining text.
         """
         was_whole = self.ended
         text = self._held.feed(self._chat.feed(event))
@@ -65,9 +68,9 @@ class JsonReader:
         return text
 
     def answer(self) -> Answer:
-        """The whole answer. Raises ProviderError where the stream ended too early or nothing was said."""
+        """Return the complete answer. Raises ProviderError if the stream ended too early or the answer is empty."""
         said = self._chat.answer()
-        if said.calls:  # of tools that it was never given
+        if said.calls:  # calls of the API, although it was given no tools
             why = f"It asks for a tool by a tool call of the API, which is not read here. {TRY}"
             raw = said.text or "\n".join(f"{call.name} {call.arguments}" for call in said.calls)
             return replace(said, text=raw, calls=(), unreadable=why)

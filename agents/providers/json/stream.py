@@ -1,4 +1,4 @@
-"""Text of the JSON text protocol as it streams: nothing that may be a call is let through before all is known (R9)."""
+"""Streaming for the JSON text protocol: text that may be part of a call is held back until that is known (R9)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _MAY_OPEN = re.compile(
     r"|^[ \t]*(?:(?:`{3,}+|~{3,}+)[^\n`]*+\s*+|<[^<>\n]{0,40}(?:>\s*)?)\Z",
     re.MULTILINE,
 )
-"""The beginning, at the end of what has come, of what may open a call: a fence, a tag."""
+"""The beginning of a fence or a tag that may open a call, at the end of the text so far."""
 HELD_MOST = 2_000
-"""Characters that are looked through again with each piece: of what is longer, and not known, only the end can tell."""
+"""Characters of held text that are searched again with each piece. Longer text is held until the end of the answer."""
 
 
 class Held:
-    """Lets prose through. Holds back from a `{` that may begin a call, or what may open one, until it is known.
+    """A filter that passes prose on, and holds back text that may be a call until it is known whether it is one.
 
-    A `{` at the very beginning or in a fence may be one to the end; at the beginning of any other line it is one if
-    its first key is. So it holds back any white space at the end of what has come, which is no part of the text where
-    a call follows.
+    After a `{` at the very beginning or in a fence, that is known only at the end; after one at the beginning of any
+    other line, its first key decides. Whitespace at the end of the text so far is held back, too: if a call follows, it
+    is not part of the text.
     """
 
     def __init__(self) -> None:
@@ -29,11 +29,11 @@ class Held:
         self._begun = self._closed = False
 
     def feed(self, piece: str) -> str:
-        """Take a piece of the answer; returns the text that can be shown now."""
+        """Add a piece of the answer. Returns the text that can be shown now."""
         self._held.append(piece)
         if self._closed or not piece.strip():
             return ""
-        before = "x" if self._begun else ""  # what was shown ends in a word: no line begins after it
+        before = "x" if self._begun else ""  # the text shown so far ends in a word, so no line begins after it
         text = before + "".join(self._held)
         ready = text[: self._opening(text)].rstrip().removeprefix(before)
         self._held = [text[len(before) + len(ready) :]]
@@ -43,7 +43,7 @@ class Held:
         return ready
 
     def _opening(self, text: str) -> int:
-        """Where that begins which must be held back; closes where only the end can tell."""
+        """Return where the text to hold back begins. Closes the filter if only the end of the answer can decide."""
         if text.lstrip().startswith("{"):
             self._closed = True
             return 0

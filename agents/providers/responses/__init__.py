@@ -1,1 +1,1 @@
-"""The Responses API: OpenAI itself, and servers that speak its protocol."""
+"""The Responses API: for OpenAI itself and compatible servers."""

@@ -1,4 +1,4 @@
-"""Messages as the Responses API's input items. Whatever stands in the messages, the API accepts what comes out."""
+"""Encoding of messages as input items of the Responses API. Whatever they contain, the API accepts the result."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from agents.engine.ledger import JSON
 from agents.providers.common.values import arguments_text, dumps, fit_call_id, fit_name
 
 CALL_ID_CHARACTERS = 64
-"""The longest id of a call that the API takes."""
+"""The longest call id that the API accepts."""
 
 _REASONING = ("type", "id", "summary", "content", "encrypted_content")
-"""What the API takes back of a reasoning item; it refuses the `status` that some servers add."""
+"""The keys of a reasoning item that the API accepts back; it refuses the `status` that some servers add."""
 
 
 def encode(messages: Sequence[Message]) -> bytes:
-    """The messages' items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
+    """Return the items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
     return b",".join(dumps(item) for message in messages for item in _items(message))
 
 
@@ -31,7 +31,7 @@ def _items(message: Message) -> Iterator[dict[str, JSON]]:
 
 
 def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:
-    """Text and calls, in the places that the reasoning leaves for them; without any, the text first."""
+    """Return text, calls and reasoning in their original order; without reasoning, the text first."""
     items: list[dict[str, JSON]] = []
     text, calls = message.text, list(message.calls)
     for kept in message.items:
@@ -46,7 +46,7 @@ def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:
     if text:
         items.append(_said(text))
     items.extend(map(_called, calls))
-    while items and items[-1]["type"] == "reasoning":  # refused without what it led to
+    while items and items[-1]["type"] == "reasoning":  # the API refuses reasoning without the item that followed it
         items.pop()
     return items
 

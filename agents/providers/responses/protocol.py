@@ -1,7 +1,7 @@
-"""The Responses API, through the `openai` SDK: OpenAI itself, and servers that speak its protocol.
+"""The Responses provider, built on the `openai` SDK: for OpenAI itself and compatible servers.
 
-Requests are stateless. Their history goes out as the bytes that `encode` made of it once, round by round; the SDK's
-typed methods would walk the whole of it for every request.
+Requests are stateless. Their history is sent as the bytes that `encode` made of it once, round by round; the SDK's
+typed methods would process all of it for every request.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from agents.providers.responses import items
 from agents.providers.responses.stream import ResponsesReader
 
 REASONING_MODELS = re.compile(r"(.*/)?(o\d|gpt-[5-9]|codex)(?!.*-chat)")
-"""Models that give encrypted reasoning to be sent back, and tell of it. Others refuse to be asked for it: "Encrypted
-content is not supported with this model" (github.com/OpenHands/software-agent-sdk/pull/1208)."""
+"""Models that return encrypted reasoning, to be sent back, and summaries of it. Others refuse a request for it:
+"Encrypted content is not supported with this model" (github.com/OpenHands/software-agent-sdk/pull/1208)."""
 
 NO_SUMMARIES = re.compile(r"reasoning summar|reasoning\.summary", re.IGNORECASE)
-"""How summaries are refused: "Your organization must be verified to generate reasoning summaries."
+"""How a server refuses summaries: "Your organization must be verified to generate reasoning summaries."
 (github.com/OpenHands/software-agent-sdk/issues/987)."""
 
 
 class Responses:
-    """The provider. Close it with `aclose()` in the loop that used it; whoever leaves an `ask` early closes that.
+    """The provider for the Responses API. Close it with `aclose()` in the loop that used it.
 
-    Where the server refuses to sum up its reasoning, the attempt fails in passing and nothing is asked of that again.
+    A caller that leaves an `ask` early must close that generator. If the server refuses to summarize its reasoning, the
+    attempt fails with a retryable error, and later requests do not ask for summaries.
     """
 
     def __init__(self, server: ModelServer) -> None:
@@ -43,11 +44,11 @@ class Responses:
         await self._server.aclose()
 
     def encode(self, messages: Sequence[Message]) -> bytes:
-        """See Provider.encode()."""
+        """Return the messages as bytes, for the history of a request."""
         return items.encode(messages)
 
     async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """See Provider.ask()."""
+        """Ask the model. Yields the text as it arrives, and the answer last."""
         model, summaries = self._server.model(request.tier), self._summaries
         body = _body(model, request, summaries)
         try:
@@ -64,7 +65,7 @@ class Responses:
 
 
 def _body(model: str, request: Request, summaries: bool) -> bytes:
-    """The request, what never changes first: providers cache by prefix. The history is joined, never parsed."""
+    """Return the body, constant parts first: providers cache by prefix. The history is joined, never parsed."""
     head: dict[str, JSON] = {"model": model}
     if request.system:
         head["instructions"] = request.system
@@ -84,5 +85,5 @@ def _tool(tool: ToolDefinition) -> dict[str, JSON]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.schema,
-        "strict": False,  # true, the API's default, refuses every schema that has an optional property
+        "strict": False,  # true, the API's default, refuses every schema with an optional property
     }

@@ -1,7 +1,7 @@
-"""An answer of the Responses API, put together from its events.
+"""The reader of a Responses answer, which assembles it from its events.
 
-Lenient: servers that speak the protocol roughly leave out events, indexes or the output of the last event.
-What the last event says counts; else the finished items; else the pieces.
+It tolerates inexact servers, which leave out events, indexes or the output of the last event. The output of the last
+event is used if it is there; otherwise the finished items; otherwise the pieces.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from agents.engine.interfaces.provider import CUT_BY, Answer, ToolRequest
 from agents.engine.ledger import JSON
 from agents.providers.common import failures
-from agents.providers.common.reasoning import Thoughts, apart
+from agents.providers.common.reasoning import Thoughts, split_reasoning
 from agents.providers.common.values import (
     BETWEEN,
     arguments_text,
@@ -24,12 +24,12 @@ from agents.providers.common.values import (
 )
 
 NOT_WHOLE = ("incomplete", "failed", "cancelled")
-"""What a response may say of itself that is no whole answer."""
+"""The statuses of a response that is not a complete answer."""
 
 
 @dataclass(eq=False)
 class _Item:
-    """An output item in the making: as it was announced or finished, and the pieces of what it holds."""
+    """An output item that is being assembled: as announced or finished, and the pieces of its content."""
 
     value: dict[str, JSON] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Item:
 
 
 class ResponsesReader:
-    """Takes the events of one answer, then gives the answer. See `server.Reader`."""
+    """The reader of one answer, see `server.Reader`."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -65,7 +65,7 @@ class ResponsesReader:
         self._begun = False
 
     def feed(self, event: JSON) -> str:
-        """Take one event; returns the text it adds. Raises ProviderError where it says that the model failed."""
+        """Add one event. Returns the text that it adds. Raises ProviderError if it reports a failure of the model."""
         if self.ended or not isinstance(event, dict):
             return ""
         kind, delta = event.get("type"), as_text(event.get("delta"))
@@ -86,20 +86,20 @@ class ResponsesReader:
                 self._end(as_object(event.get("response")), kind.removeprefix("response."))
                 return self._let_go()
             case "error":
-                raise failures.told(event)
+                raise failures.reported(event)
         return ""
 
     def _end(self, response: dict[str, JSON], status: str) -> None:
-        """Take the last event. What the response says of itself counts before the event's name: vLLM ends a cut
-        answer with `response.completed`, in which the status is `incomplete`."""
+        """Add the last event. The status of the response overrides the event's name: vLLM ends a cut answer with
+        `response.completed`, in which the status is `incomplete`."""
         if (own := response.get("status")) in NOT_WHOLE:
             status = own
         if status in {"failed", "cancelled"}:
-            raise failures.told(response.get("error"))
+            raise failures.reported(response.get("error"))
         self._response, self.ended = {**response, "status": status}, True
 
     def answer(self) -> Answer:
-        """The whole answer. Raises ProviderError where the stream ended too early or nothing was said."""
+        """Return the complete answer. Raises ProviderError if the stream ended too early or the answer is empty."""
         if not self.ended:
             raise failures.stream_broken("it ended before it was complete.")
         cut = self._response["status"] == "incomplete"
@@ -108,15 +108,15 @@ class ResponsesReader:
         output = self._output()
         last = output[-1] if output else {}
         output = [item for item in output if not (cut and item.get("type") == "function_call" and not item.get("name"))]
-        told = [_told(item) for item in output]
-        text = BETWEEN.join(said for said, _ in told if said)
+        texts = [_text_and_reasoning(item) for item in output]
+        text = BETWEEN.join(said for said, _ in texts if said)
         calls = tuple(
             _half_call(item, CUT_BY[finish]) if cut and (item is last or _unfinished(item)) else _call(item)
             for item in output
             if item.get("type") == "function_call"
         )
         if not (text.strip() or calls):
-            raise failures.nothing_said(reason) if cut else failures.nothing()
+            raise failures.cut_while_empty(reason) if cut else failures.empty_answer()
         return Answer(
             text=text,
             calls=calls,
@@ -124,14 +124,14 @@ class ResponsesReader:
             model=as_text(self._response.get("model")),
             finish=finish,
             items=_opaque(output),
-            reasoning=BETWEEN.join(thought for _, thought in told if thought),
+            reasoning=BETWEEN.join(thought for _, thought in texts if thought),
         )
 
     def _output(self) -> list[dict[str, JSON]]:
         return as_objects(self._response.get("output")) or [item.whole() for item in self._items.values()]
 
     def _item(self, event: dict[str, JSON]) -> _Item:
-        """The item that an event is about: by its index, or by its id where a server gives no index."""
+        """Return the item that an event is about: by its index, or by its id if the server gives no index."""
         key = event.get("output_index")
         if not isinstance(key, int):
             key = as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))
@@ -144,7 +144,7 @@ class ResponsesReader:
         return before + self._tell(item.thoughts.feed(delta))
 
     def _let_go(self) -> str:
-        """The end of the text that is being told, so far as it was held back; what is told next stands apart."""
+        """End the current text and return what was held back of it. The next text is separated from it."""
         rest = self._tell(self._speaking.thoughts.end()) if self._speaking else ""
         self._between = BETWEEN if self._begun else ""
         return rest
@@ -169,16 +169,16 @@ def _half_call(item: dict[str, JSON], cut: str) -> ToolRequest:
 
 
 def _unfinished(item: dict[str, JSON]) -> bool:
-    """Whether a cut answer was cut inside this call. Also where nothing says so, in its last one: vLLM calls every
-    item completed."""
+    """Return whether a cut answer was cut inside this call. Not reliable for the last call: vLLM marks every item as
+    completed."""
     return item.get("status") != "completed"
 
 
-def _told(item: dict[str, JSON]) -> tuple[str, str]:
-    """What an item says, and what it tells of the model's reasoning: the summary, or of an open model all of it."""
+def _text_and_reasoning(item: dict[str, JSON]) -> tuple[str, str]:
+    """Return an item's text and its reasoning: the summary or, for an open model, all of it."""
     if item.get("type") == "message":
         parts = as_objects(item.get("content"))
-        return apart("".join(as_text(part.get("text")) or as_text(part.get("refusal")) for part in parts))
+        return split_reasoning("".join(as_text(part.get("text")) or as_text(part.get("refusal")) for part in parts))
     if item.get("type") == "reasoning":
         parts = as_objects(item.get("summary")) or as_objects(item.get("content"))
         return "", BETWEEN.join(filter(None, (as_text(part.get("text")) for part in parts)))
@@ -186,9 +186,9 @@ def _told(item: dict[str, JSON]) -> tuple[str, str]:
 
 
 def _opaque(output: list[dict[str, JSON]]) -> tuple[JSON, ...]:
-    """The reasoning, and between it where the message and the calls stood: the API wants them back in this order.
+    """Return the reasoning, with placeholders for the message and the calls: the API wants them back in this order.
 
-    Nothing where there is neither reasoning nor a message's `phase`, which the API wants back too.
+    Empty if there is neither reasoning nor a message's `phase`, which the API wants back, too.
     """
     if not any(item.get("type") == "reasoning" or item.get("phase") for item in output):
         return ()
@@ -202,7 +202,7 @@ def _place(item: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _usage(usage: JSON) -> dict[str, int]:
-    """The API's counts under our names; empty where the server counts nothing."""
+    """Return the API's token counts under our names; empty if the server gives none."""
     if not isinstance(usage, dict):
         return {}
     given, made = as_object(usage.get("input_tokens_details")), as_object(usage.get("output_tokens_details"))

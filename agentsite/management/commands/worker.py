@@ -5,7 +5,7 @@ from conversations.worker.parent import Parent
 
 
 class Command(BaseCommand):
-    help = "Run this host's worker: the background cluster, its watchdog and the sweep, until SIGTERM or Ctrl-C."
+    help = "Run this host's worker, which runs turns and background tasks, until SIGTERM or Ctrl-C."
 
     def handle(self, *_args: object, **_options: object) -> None:
         refuse_unsafe_database()

@@ -41,7 +41,7 @@ def test_a_skill_is_written_listed_and_found_by_whether_it_is_enabled(admin: Cli
 
 def test_tools_are_chosen_by_their_titles_and_those_that_activate_are_no_choice(admin: Client) -> None:
     page = admin.get(ADD).text
-    assert "csv.summary: Sum up a CSV file" in page
+    assert "csv.summary: Summarize a CSV file" in page
     assert "skills.activate" not in page
 
 

@@ -177,7 +177,7 @@ def test_an_edit_of_a_file_that_is_another_by_now_has_to_be_seen(desk: Site, ann
     (folder / "plan").unlink()
     with pytest.raises(Conflict) as caught:
         approve(gate, ann, input=mine)
-    assert caught.value.details["facts"] == ["Makes plan, a new file."]
+    assert caught.value.details["facts"] == ["Creates plan, a new file."]
     approve(gate, ann, input=mine, digest=caught.value.details["digest"])
     desk.works()
     assert (folder / "plan").read_text() == "mine\n"

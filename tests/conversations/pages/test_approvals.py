@@ -132,7 +132,7 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
         client.get(at("card", output), {"as": "edit"}, headers=HTMX).text,
         client.get(page(story.conversation, edit=output.pk)).text,
     ):
-        for shown in ("Approve as edited", "Undo my changes", "What to run, as typed into bash.", "60 if left out"):
+        for shown in ("Approve as edited", "Undo my changes", "The command, as typed into bash.", "60 if left out"):
             assert shown in html
         assert "\n  make \n\n all\t</textarea>" in html
         assert "Approve and run" not in html

@@ -71,7 +71,7 @@ def test_thoughts_and_unreadable_answers_stand_in_the_details(client: Client, ow
     html = page(client, story)
     assert "Perhaps so." in re.findall(r'<details class="step">.*?</details>', html, re.S)[0]
     assert "The model&#x27;s answer could not be read (try 1 of 3)" in html
-    assert "It is no valid JSON: Expecting &#x27;,&#x27; delimiter.<" in html
+    assert "It is not valid JSON: Expecting &#x27;,&#x27; delimiter.<" in html
     assert "nonsense" not in html, "calls may stand in it"
     assert "To use a tool" not in html, "that is for the model"
 

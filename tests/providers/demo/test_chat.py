@@ -214,7 +214,7 @@ async def test_the_rules_answer_either(wire: WireServer, ask: Ask) -> None:
     tools = [Tool(name, {"type": "object"}) for name in ("files_list", "shell_run")]
     history = [user("list the files and run date")]
     first = await ask(history, *tools)
-    assert "no language model" in first.text
+    assert "not a language model" in first.text
     assert [(name, json.loads(arguments)) for _, name, arguments in first.calls] == [
         ("files_list", {"path": "."}),
         ("shell_run", {"command": "date"}),
@@ -224,7 +224,7 @@ async def test_the_rules_answer_either(wire: WireServer, ask: Ask) -> None:
     assert not second.calls
     assert "a.md  3 B" in second.text
     assert "“Not now.”" in second.text
-    assert "no language model" not in second.text
+    assert "not a language model" not in second.text
 
 
 async def test_a_file_that_came_with_the_words(wire: WireServer, ask: Ask) -> None:

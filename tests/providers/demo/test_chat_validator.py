@@ -188,7 +188,7 @@ def test_unsound_histories_are_refused(messages: JSON, message: str, param: str)
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        pytest.param([], "no object", id="list"),
+        pytest.param([], "not an object", id="list"),
         pytest.param({"model": None}, "Invalid type for 'model'", id="model null"),
         pytest.param({"model": ""}, "empty string", id="empty model"),
         pytest.param({"input": "Hello"}, "Unknown parameter: 'input'", id="the other API"),

@@ -66,14 +66,14 @@ async def test_the_same_walk(wire: WireServer, speaker: Provider) -> None:
     assert "I did not understand that" in texts[2]
     assert "buy milk" in texts[3]
     assert "`run ls -la`" in texts[4]
-    assert "no language model" in texts[2], "it says what it is"
+    assert "not a language model" in texts[2], "it says what it is"
 
 
 async def test_it_begins_with_what_it_is(wire: WireServer, speaker: Provider) -> None:
     """Also where its first answer is a call: the words stand before it."""
     wire.script = answer
     found = await _ask(speaker, [UserMessage("list the files")])
-    assert "no language model" in found.text
+    assert "not a language model" in found.text
     assert [call.name for call in found.calls] == ["files_list"]
 
 

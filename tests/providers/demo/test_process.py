@@ -70,7 +70,7 @@ def test_a_script_from_a_file(start: Start, tmp_path: Path) -> None:
 def test_without_a_script_nothing_is_kept(start: Start) -> None:
     """What people say to the shipped demo is nobody else's business."""
     _, url = start()
-    assert "no language model" in ask(url)["output"][0]["content"][0]["text"]
+    assert "not a language model" in ask(url)["output"][0]["content"][0]["text"]
     assert httpx2.get(f"{url}/requests").json() == []
 
 

@@ -254,13 +254,13 @@ def test_only_the_beginning_of_a_result_is_quoted() -> None:
     [
         (
             failure("rejected", "Not on a Friday."),
-            "and that was refused: “Not on a Friday.” I will not ask for it again.",
+            "but this was refused: “Not on a Friday.” I will not ask again.",
         ),
         (failure("expired", "Nobody answered in time."), "I asked to run `date`. Nobody answered in time."),
         (failure("timeout", "Stopped after 5 seconds."), "I could not run `date`: Stopped after 5 seconds."),
         (
             success("tomorrow", edited=True),
-            "A person changed what I asked for before it ran. This is what `date` printed:",
+            "A person edited my request before it ran. This is what `date` printed:",
         ),
         (failure("failed", "Boo.", edited=True), "I could not run `date`: Boo."),
     ],
@@ -294,7 +294,7 @@ def test_then_waits_for_what_comes_before() -> None:
     assert calls(third) == [("files_read", {"path": "a.md"})]
     refused = ask(text, *done(first, failure("rejected", "No.")))
     assert not refused.calls
-    assert refused.text.endswith("“No.” I will not ask for it again.\n\nI left out what was to come after that.")
+    assert refused.text.endswith("“No.” I will not ask again.\n\nI did not go on to the next step.")
 
 
 def test_the_same_request_in_two_steps_is_done_twice() -> None:
@@ -321,7 +321,7 @@ def test_a_report_is_written_from_what_was_found(topic: str, before: tuple[str, 
     assert found in str(arguments["text"])
     last = ask(text, *done(first, found), *done(second, "Written."))
     assert not last.calls
-    assert last.text == f"The report “{arguments['title']}” is written: you can download it above."
+    assert last.text == f"I wrote the report “{arguments['title']}”. You can download it above."
     assert not ask(text, *done(first, failure("not_found", "'notes.md' does not exist."))).calls
 
 
@@ -342,7 +342,7 @@ def test_a_skills_tool_is_used_after_activating_the_skill() -> None:
     assert calls(ask(text, tools=active)) == [("csv_summary", {"path": "sales.csv"})]
     without = ask(text, *done(first, "numbers is active."))
     assert not without.calls
-    assert "`csv.summary` is not offered to me here" in without.text
+    assert "`csv.summary` is not available here" in without.text
     refused = ask(text, *done(first, failure("unknown_skill", "There is no skill 'numbers'.")))
     assert not refused.calls
     assert "There is no skill" in refused.text
@@ -353,7 +353,7 @@ def test_a_tool_that_is_not_offered_is_named() -> None:
     tools = offered("files_list")
     reply = ask("run date", tools=tools)
     assert not reply.calls
-    assert "I cannot run `date`: the tool `shell.run` is not offered to me here." in reply.text
+    assert "I cannot run `date`: the tool `shell.run` is not available here." in reply.text
     both = ask("run date and list the files", tools=tools)
     assert calls(both) == [LIST]
     last = ask("run date and list the files", *done(both, "a.md"), tools=tools)

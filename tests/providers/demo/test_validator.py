@@ -117,8 +117,8 @@ def test_unsound_histories_are_refused(items: JSON, message: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        pytest.param([], "no object", id="list"),
-        pytest.param(None, "no object", id="no JSON"),
+        pytest.param([], "not an object", id="list"),
+        pytest.param(None, "not an object", id="no JSON"),
         pytest.param({"model": None}, "Invalid type for 'model'", id="model null"),
         pytest.param({"model": ""}, "empty string", id="empty model"),
         pytest.param({"input": None}, "Missing required parameter: 'input'", id="no input"),

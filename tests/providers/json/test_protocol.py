@@ -117,13 +117,13 @@ def test_what_is_no_call_is_the_final_answer(raw: str) -> None:
         (f"I look.\n{CALL}\n\n[tool_result:echo] x\n\nDone.", "There is text after the object."),
         (f'I look.\n{CALL[:-1]}, "why": 1}}', "unknown keys"),
         (f"I look.\n```json\n{CALL}\n```\n{LAST}", "There are 2 calls in the answer; one is allowed."),
-        ("I look.\n{'tool': 'echo', 'parameters': {}, 'terminate': False}", "It is no valid JSON"),
+        ("I look.\n{'tool': 'echo', 'parameters': {}, 'terminate': False}", "It is not valid JSON"),
         ('<tool_call>\n{"tool": "echo"}\n</tool_call>', "`parameters` is missing."),
         (f"```json\n{CALL}\nSo.\n```", "There is text after the object, inside its fence."),
         (f"```json\n{CALL}\n```\n```json\n{LAST}\n```", "There are 2 calls in the answer; one is allowed."),
-        ("{'tool': 'echo', 'parameters': {}, 'terminate': False}", "It is no valid JSON: Expecting property name"),
-        ('{tool: "echo"}', "It is no valid JSON"),
-        ('{"tool": "echo" "parameters": {}}', "It is no valid JSON: Expecting ',' delimiter."),
+        ("{'tool': 'echo', 'parameters': {}, 'terminate': False}", "It is not valid JSON: Expecting property name"),
+        ('{tool: "echo"}', "It is not valid JSON"),
+        ('{"tool": "echo" "parameters": {}}', "It is not valid JSON: Expecting ',' delimiter."),
         ('{"tool": "echo" "parameters": {}}', 'near \'{"tool": "echo" "parameters'),
         ('{"tool": "echo", "parameters": {"n": NaN}, "terminate": true}', "NaN"),
         ('{"tool": "echo", "parameters": {"text": "two\nlines"}, "terminate": true}', "Invalid control character"),
@@ -151,14 +151,14 @@ def test_a_call_cut_anywhere_is_an_attempt(end: int) -> None:
 @pytest.mark.parametrize(
     ("raw", "told", "near"),
     [
-        ('{"tool": "§" "§"}', "It is no valid JSON: Expecting ',' delimiter.", 'near \'{"tool": "§" "§"}\'.'),
-        (f'{{"§": 1, {CALL[1:]}', "There are unknown keys, which may belong into `parameters`.", "Unknown keys: §."),
+        ('{"tool": "§" "§"}', "It is not valid JSON: Expecting ',' delimiter.", 'near \'{"tool": "§" "§"}\'.'),
+        (f'{{"§": 1, {CALL[1:]}', "There are unknown keys, which may belong in `parameters`.", "Unknown keys: §."),
         (
             '{"tool": "§", "n": NaN}',
-            "It is no valid JSON: there is a number in it that cannot be taken.",
+            "It is not valid JSON: it contains a number that is not allowed.",
             "says: NaN is",
         ),
-        ('{"tool": "§", "n": 1e999}', "It is no valid JSON: there is a number in it", "says: 1e999 is"),
+        ('{"tool": "§", "n": 1e999}', "It is not valid JSON: it contains a number", "says: 1e999 is"),
         ('{"tool": "§"', "The JSON object is cut off: it is never closed.", ""),
     ],
 )
@@ -166,7 +166,7 @@ def test_people_are_told_what_is_wrong_without_the_answer(raw: str, told: str, n
     """The model is told where it goes wrong, and what to do; also where the message goes on after it."""
     message = f"{read(raw).problem} This was try 1 of 3."
     assert near in message.partition(TRY)[2]
-    assert for_people(message).startswith(f"Your answer is no tool call that can be read. {told}")
+    assert for_people(message).startswith(f"Your answer is not a tool call that can be read. {told}")
     assert for_people("It is no JSON.") == "It is no JSON."
 
 

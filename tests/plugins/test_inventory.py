@@ -15,7 +15,7 @@ from agents.models import Skill
 from tests.agentsite.processes import run, variables
 
 
-def printed(*options: str) -> str:
+def run_agents(*options: str) -> str:
     out = StringIO()
     call_command("agents", *options, stdout=out)
     return out.getvalue()
@@ -30,12 +30,12 @@ def _skills(db: None) -> None:
 @pytest.mark.usefixtures("_skills")
 def test_programs_get_every_tool_plugin_and_skill(settings: Any) -> None:
     settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "sk-secret", "https://me:pw@models.example/v1?key=1"
-    found = json.loads(printed("--json"))
+    found = json.loads(run_agents("--json"))
     tools = {tool["name"]: tool for tool in found["tools"]}
     assert list(tools) == [tool.name for tool in discovery.installed().tools]
     assert tools["csv.summary"] == {
         "name": "csv.summary",
-        "title": "Sum up a CSV file",
+        "title": "Summarize a CSV file",
         "risk": "read",
         "gate": "no",
         "plugin": "",
@@ -58,11 +58,11 @@ def test_programs_get_every_tool_plugin_and_skill(settings: Any) -> None:
 @pytest.mark.usefixtures("_skills")
 def test_people_get_lines_that_fit_a_terminal(settings: Any) -> None:
     settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL = "", ""
-    text = printed()
+    text = run_agents()
     assert max(map(len, text.splitlines())) <= 100
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "csv.summary Sum up a CSV file read no numbers" in lines
-    assert lines[lines.index("csv.summary Sum up a CSV file read no numbers") - 1] == "agents.plugins.tables.tools"
+    assert "csv.summary Summarize a CSV file read no numbers" in lines
+    assert lines[lines.index("csv.summary Summarize a CSV file read no numbers") - 1] == "agents.plugins.tables.tools"
     assert "numbers enabled csv.summary, gone.tool (not installed)" in lines
     assert "old off files.read" in lines
     assert "server the demo model that `manage.py serve` starts" in lines
