@@ -31,11 +31,11 @@ from conversations.display.moments import TurnMoment, moment_json
 from conversations.models import Conversation, Origin, Prompt
 from conversations.prompts.start import (
     BadInput,
-    again_prompt,
     cancel_prompt,
     continue_prompt,
+    repeat_prompt,
     start_prompt,
-    start_unsaid,
+    start_without_message,
 )
 
 
@@ -73,7 +73,7 @@ class Prompts(StartingView):
         if body.input is None and not files:
             if not by.is_staff:
                 raise BadInput("Write something first: only staff may have the system start a turn.")
-            return _started(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
+            return _started(start_without_message(conversation, by, tier=body.model, visible=body.visible, key=key))
         more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
         return _started(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 
@@ -138,7 +138,7 @@ class Again(StartingView):
         """
         prompt = _mine(request).get(pk=pk)
         read(request, NoFields)
-        return _started(again_prompt(prompt.pk, request.user, origin=Origin.API, key=request_key(request)))
+        return _started(repeat_prompt(prompt.pk, request.user, origin=Origin.API, key=request_key(request)))
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

@@ -11,14 +11,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from agents.engine.ledger import valid_text
 from conversations.accounts.http import PersonRequest
-from conversations.display.export import exported, file_name
+from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
 from conversations.pages.chat.done import say_archived, say_deleted
 from conversations.pages.chat.gone import gone
 from conversations.pages.posting import posted
 from conversations.pages.timeline.turns import TURNS_MOST
-from conversations.prompts.listing import archive, put_back
+from conversations.prompts.listing import archive, unarchive
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
 
 RUNS = "A turn runs here: stop it first. Nothing was deleted."
@@ -37,7 +37,7 @@ def put_away(request: PersonRequest, pk: int) -> HttpResponse:
 def bring_back(request: PersonRequest, pk: int) -> HttpResponse:
     """Put a conversation back into the list, and show it."""
     found = _mine(request, pk)
-    put_back(found)
+    unarchive(found)
     return redirect(found)
 
 
@@ -76,7 +76,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
 def export(request: PersonRequest, pk: int) -> HttpResponse:
     """A conversation as a Markdown file."""
     found = _mine(request, pk)
-    response = HttpResponse(exported(found), content_type="text/markdown; charset=utf-8")
+    response = HttpResponse(export_markdown(found), content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response

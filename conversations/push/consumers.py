@@ -20,7 +20,7 @@ from django.db import Error
 
 from conversations.accounts.presence import looked
 from conversations.database.threads import read, write
-from conversations.prompts.listing import saw
+from conversations.prompts.listing import mark_seen
 from conversations.push.access import ListeningRefused, Pass, admit, to_approvals, to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
@@ -179,7 +179,7 @@ class ConversationSocket(SocketConsumer):
             and isinstance(self.feed, PageFeed)
         ):
             self._saw = seq
-            write.later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
+            write.later(mark_seen, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(SocketConsumer):

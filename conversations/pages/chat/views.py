@@ -35,10 +35,10 @@ from conversations.prompts.start import (
     BadInput,
     Deactivated,
     TurnInProgress,
-    again_prompt,
     begin_conversation,
     cancel_prompt,
     continue_prompt,
+    repeat_prompt,
     start_prompt,
 )
 from conversations.usage.quotas import OverQuota
@@ -152,7 +152,7 @@ def go_on(request: PersonRequest, pk: int) -> HttpResponse:
 @posted
 def again(request: PersonRequest, pk: int) -> HttpResponse:
     """Ask the message of a turn again: a new turn, before which the old one is collapsed. 409 where that cannot be."""
-    return _anew(request, pk, again_prompt)
+    return _anew(request, pk, repeat_prompt)
 
 
 def _anew(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
