@@ -1,6 +1,6 @@
 """Approvals in the admin: the list, pending first, and the pages on which they are decided.
 
-Nothing changes by a GET: the list's action only leads to the page that shows each selected call whole.
+A GET changes nothing: the list's action only leads to the page that shows each selected call in full.
 """
 
 from __future__ import annotations
@@ -30,56 +30,56 @@ from conversations.models import Approval, GateState
 
 
 class StateFilter(admin.SimpleListFilter):
-    """Where the approval stands; those that wait, unless something else is asked for."""
+    """Filters by the approval's state; pending by default."""
 
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The states, and all of them."""
+        """Return the states, and "All"."""
         return [*((str(value), str(label)) for value, label in GateState.choices), ("all", "All")]
 
     def value(self) -> str:
-        """What was asked for, else what waits."""
+        """Return the chosen state, or pending."""
         return _state(super().value())
 
     def choices(self, changelist: ChangeList) -> Any:
-        """Without Django's own "All", which would stand for what is waiting."""
+        """Leave out Django's own "All", which would mean pending here."""
         return list(super().choices(changelist))[1:]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Approval]) -> QuerySet[Approval]:
-        """Those in the state."""
+        """Filter by the state."""
         return queryset if self.value() == "all" else queryset.filter(gate=self.value())
 
 
 class RiskFilter(admin.SimpleListFilter):
-    """What the call can do to the world."""
+    """Filters by the call's risk."""
 
     title = "risk"
     parameter_name = "risk"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The risks that a tool can declare."""
+        """Return the risks that a tool can declare."""
         return [("read", "Reads"), *RISKS.items()]
 
     def value(self) -> str | None:
-        """What was asked for; None, which is all, where that is no risk."""
+        """Return the chosen risk; None, for all, if it is not a risk."""
         asked = super().value()
         return asked if asked in dict(self.lookup_choices) else None
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Approval]) -> QuerySet[Approval]:
-        """Those with the risk."""
+        """Filter by the risk."""
         return queryset.filter(risk=self.value()) if self.value() else queryset
 
 
 def _state(asked: str | None) -> str:
-    """The state that an address asks for; what waits where it names none."""
+    """Return the state that an address asks for; pending if it names none."""
     return asked if asked in (*GateState.values, "all") else GateState.PENDING
 
 
 @admin.register(Approval)
 class ApprovalAdmin(ReadOnly):
-    """What waits for a person, and what was decided."""
+    """Approvals: what waits for a person, and what was decided."""
 
     list_display = ("what", "why", "asks", "whose", "waits", "state")
     list_filter = (StateFilter, RiskFilter)
@@ -87,89 +87,89 @@ class ApprovalAdmin(ReadOnly):
     list_fullwidth = True
     list_filter_submit = False
     search_fields = ("reason", "tool", "conversation__owner__username")
-    search_help_text = "In the reasons, the tools, and the names of those who asked"
+    search_help_text = "Search reasons, tools and owners"
     actions = ("decide_together",)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether Approvals stands in the admin's index."""
+        """Whether the admin's index lists approvals."""
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Approval | None = None) -> bool:
-        """Everybody whom the admin lets in sees what waits for them; who decides is asked for each decision."""
+        """All staff may see what waits for them; permission to decide is checked with each decision."""
         return request.user.is_active and request.user.is_staff
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
-        """What this person is shown."""
+        """Return the approvals that this person may see."""
         return shown_to(request.user, super().get_queryset(request))
 
     def get_urls(self) -> list[URLPattern]:
-        """Also the page that shows several."""
+        """Add the page that shows several approvals."""
         decide = path(
             "together/", self.admin_site.admin_view(self.together_view), name="conversations_approval_together"
         )
         return [decide, *super().get_urls()]
 
     def together_view(self, request: HttpRequest) -> HttpResponse:
-        """Several at once, each shown whole."""
+        """Show several approvals at once, each in full."""
         return together(request, self)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """One approval, whole, and the forms that decide it."""
+        """Show one approval in full, with the forms that decide it."""
         return detail(request, self, object_id)
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """What waits first, the longest wait on top; then the newest."""
+        """Order pending approvals first, the longest wait on top; then the newest."""
         state = _state(request.GET.get("state"))
         if state == GateState.PENDING:
             return ("asked_at", "pk")
         pending_first = Case(When(gate=GateState.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
         return (pending_first, "-asked_at", "-pk") if state == "all" else ("-asked_at", "-pk")
 
-    @admin.action(description="Look at the selected ones and decide")
+    @admin.action(description="Review and decide selected approvals")
     def decide_together(self, request: HttpRequest, queryset: QuerySet[Approval]) -> HttpResponseRedirect:
-        """Lead to the page that shows the selected ones."""
+        """Redirect to the page that shows the selected approvals."""
         keys = list(queryset.values_list("pk", flat=True)[: TOGETHER_MOST + 1])
         if len(keys) > TOGETHER_MOST:
-            messages.error(request, f"At most {TOGETHER_MOST} can be decided together: so many can be read.")
+            messages.error(request, f"Select at most {TOGETHER_MOST} approvals: more cannot be read together.")
             return redirect("admin:conversations_approval_changelist")
         return redirect(f"{reverse('admin:conversations_approval_together')}?ids={','.join(map(str, keys))}")
 
-    @admin.display(description="Asked for")
+    @admin.display(description="Action")
     def what(self, obj: Approval) -> SafeString:
-        """What would be done, and its risk."""
+        """Show what the call does, and its risk."""
         shown = _card(obj)
         badge = format_html(' <span class="badge {}">{}</span>', shown.risk_class, shown.risk) if shown.risk else ""
         return one_piece(format_html("{}{}", visible(shown.title), badge))
 
-    @admin.display(description="Why")
+    @admin.display(description="Reason")
     def why(self, obj: Approval) -> SafeString:
-        """Why it is asked, as far as it fits; nothing where that is what the other columns say."""
+        """Show the reason, shortened; nothing if it only repeats the other columns."""
         shown = _card(obj)
-        about = "Of what the agent proposed: " if shown.reason and shown.proposed else ""
+        about = "For the agent's version: " if shown.reason and shown.proposed else ""
         return one_piece(visible(about + first_line(shown.reason, 80)))
 
-    @admin.display(description="Input begins")
+    @admin.display(description="Input")
     def asks(self, obj: Approval) -> SafeString:
-        """How the input begins."""
+        """Show the first line of the input."""
         return one_piece(visible(first_line(_card(obj).call.first_line, 60)))
 
-    @admin.display(description="For")
+    @admin.display(description="Owner")
     def whose(self, obj: Approval) -> str:
-        """Whose conversation it is."""
+        """Show the conversation's owner."""
         return inert(display_name(obj.conversation.owner))
 
-    @admin.display(description="Waits")
+    @admin.display(description="Waiting")
     def waits(self, obj: Approval) -> str:
-        """How long it waits or waited."""
+        """Show how long it has waited, or waited until it was decided."""
         if obj.asked_at is None:
             return "-"
         return span(((obj.decided_at or timezone.now()) - obj.asked_at).total_seconds())
 
     @admin.display(description="State")
     def state(self, obj: Approval) -> SafeString:
-        """Where it stands."""
+        """Show its state."""
         kind = {GateState.PENDING: "wait", GateState.APPROVED: "ok", GateState.REJECTED: "bad"}.get(
             GateState(obj.gate), ""
         )
@@ -177,7 +177,7 @@ class ApprovalAdmin(ReadOnly):
 
 
 def _card(obj: Approval) -> Card:
-    """The card of a row of the list, made once for its columns."""
+    """Return the card of a row of the list, made once for all its columns."""
     known: Card | None = getattr(obj, "_shown", None)
     if known is None:
         known = obj._shown = card(obj)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the admin's pages have in common."""
+"""Base classes and helpers of the admin's pages."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ COUNT_MOST = 10_000
 
 
 class CappedPaginator(Numbered):
-    """Counts no further than people turn pages: to count all steps of a site takes longer than to show fifty."""
+    """A paginator that counts at most COUNT_MOST rows: counting all steps takes longer than showing fifty."""
 
     @cached_property
     def count(self) -> int:
-        """How many there are, or COUNT_MOST."""
+        """The number of rows, at most COUNT_MOST."""
         found: Any = self.object_list
         return int(found[:COUNT_MOST].count())
 
 
 class ListPages(Pages):
-    """A table whose addresses and forms may name any rows."""
+    """A list page that survives nonsense in its address and forms."""
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """The list; where a number or a text of its address fits into no column, as with any other nonsense there."""
+        """Return the list. Raises IncorrectLookupParameters for values that fit into no column."""
         if any("\x00" in text for texts in request.GET.lists() for text in texts[1]):
             raise IncorrectLookupParameters("NUL")
         try:
@@ -57,15 +57,15 @@ class ListPages(Pages):
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
-        """What an action does with the rows that were marked. Raises BadRequest for what names no row."""
+        """Run an action on the selected rows. Raises BadRequest for a selection that is not a row id."""
         marked = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if any(row_id(text) is None for text in marked):
-            raise BadRequest("what was marked is no row")
+            raise BadRequest("a selected row does not exist")
         return super().response_action(request, queryset, *more, **named)
 
 
 class ReadOnly(ListPages):
-    """What nobody changes here, administrators included: it says what happened."""
+    """Pages of a table that nobody can change here, not even administrators."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -87,35 +87,35 @@ class ReadOnly(ListPages):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
     ) -> HttpResponse:
-        """With a title in which nothing is turned round."""
+        """Render with a title in which no character changes the direction of text."""
         context["subtitle"] = inert(str(context.get("subtitle") or ""))
         return super().render_change_form(request, context, *args, **more)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Without counting all rows: they are said to be as many as were found."""
+        """Return the list without counting all rows: the full count is the filtered count."""
         found = super().get_changelist_instance(request)
         found.full_result_count = found.result_count
         return found
 
 
 def link_to(obj: Model, words: str = "") -> SafeString:
-    """A link to the admin's page of a row."""
+    """Return a link to the admin's page of a row."""
     name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change"
     return format_html('<a class="link" href="{}">{}</a>', reverse(name, args=[obj.pk]), visible(words or str(obj)))
 
 
 def link_to_list(model: type[Model], words: str, **where: int) -> SafeString:
-    """A link to the admin's list of a model, of the rows where a field has this value."""
+    """Return a link to the admin's list of a model, filtered by these fields."""
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
     query = "&".join(f"{field}={value}" for field, value in where.items())
     return format_html('<a class="link" href="{}?{}">{}</a>', reverse(name), query, words)
 
 
 def one_piece(html: SafeString) -> SafeString:
-    """For a cell: on a phone each thing in a cell is laid out by itself."""
+    """Wrap the content of a cell: on a phone each element in a cell is laid out separately."""
     return format_html("<span>{}</span>", html)
 
 
 def whole(text: str) -> SafeString:
-    """A text in full, in the letters of a machine; what cannot be seen is marked."""
+    """Return a text in full, in a monospaced font, with invisible characters marked."""
     return format_html('<pre class="whole">{}</pre>', visible(text)) if text else format_html("{}", "-")

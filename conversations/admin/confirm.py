@@ -1,4 +1,4 @@
-"""A page that asks before something goes for good: what, what goes with it, and why."""
+"""The confirmation page of irreversible actions: what happens, what goes with it, and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: in words, with what follows from it, and the page to go back to."""
+    """The question of a confirmation page, with its consequences and the page to go back to."""
 
     title: str
     words: str
@@ -37,15 +37,15 @@ def confirm(
     do: Callable[[str], str],
     refusals: tuple[type[Exception], ...],
 ) -> HttpResponse:
-    """GET asks; POST does it for the reason that was given, and says what `do` returns.
+    """GET asks; POST calls `do` with the reason, and shows the message that it returns.
 
-    400 without a reason, 409 where `do` raises one of the `refusals`: what was typed is kept.
+    400 without a reason, 409 if `do` raises one of the `refusals`; what was typed is kept.
     """
     if request.method != "POST":
         return _page(request, pages, question)
     reason = valid_text(request.POST.get("reason", "")).strip()[:REASON_MOST]
     if not reason:
-        return _page(request, pages, question, "Say why.", status=400)
+        return _page(request, pages, question, "Enter a reason.", status=400)
     try:
         done = do(reason)
     except refusals as refused:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) -> HttpResponse:
-    """GET shows the call whole; POST decides it by the digest that was shown.
+    """GET shows the call in full; POST decides it by the digest that was shown.
 
-    `?as=edit` shows its input as a form. 404 for what this person is not shown; 409 with its present state where it is
-    not as it was; 400 with what was typed where that cannot be taken; 403 for a person who may not decide it.
+    `?as=edit` shows its input as a form. 404 if this person may not see it; 409 with its present state if it has
+    changed; 400 with what was typed if that is invalid; 403 if this person may not decide it.
     """
     if not pages.has_view_permission(request):
         raise PermissionDenied
@@ -47,30 +47,30 @@ def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) ->
         if refused.code == "forbidden":
             raise PermissionDenied(str(refused)) from refused
         return _refused(request, pages, shown, refused)
-    messages.success(request, told(cards([output], request.user)[0]))
+    messages.success(request, summary(cards([output], request.user)[0]))
     return redirect("admin:conversations_approval_changelist")
 
 
 def person(request: HttpRequest) -> User:
-    """Who is there: the admin lets nobody in who is not logged in."""
+    """Return the user: everybody in the admin is signed in."""
     return cast("User", request.user)
 
 
-def told(card: Card) -> str:
-    """What was decided of this call, in one line."""
+def summary(card: Card) -> str:
+    """Return what was decided about this call, in one line."""
     line = Truncator(card.call.first_line).chars(80)
     return inert(f"{card.verdict}: {card.call.title}{f' ({line})' if line else ''}.")
 
 
 def loaded(request: HttpRequest, *keys: int) -> list[Card]:
-    """The cards of these approvals, in the order in which they were asked."""
+    """Return the cards of these approvals that the person may see, in the order in which they were asked."""
     mine = shown_to(request.user, Approval.objects.filter(pk__in=keys))
     found = mine.select_related("conversation__owner", "prompt__asked_by")
     return cards(list(found.order_by("asked_at", "pk")), request.user)
 
 
 def _refused(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, refused: DecisionRefused) -> HttpResponse:
-    """The approval as it is now, with what was typed; 409 where it is not as it was shown."""
+    """Show the approval as it is now, with what was typed; 409 if it has changed since it was shown."""
     now = loaded(request, shown.row.pk)
     if not now:
         raise Http404

@@ -1,4 +1,4 @@
-"""How much people decide: who is asked too often reads no more what they sign (C14)."""
+"""Approval fatigue: how much each person decides, as people who decide too much stop reading (C14)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from conversations.models import Output
 
 HOUR = timedelta(hours=1)
 MOST = 60
-"""Decisions of one person in an hour; with more, nobody looks at each."""
+"""Decisions of one person in an hour; with more, nobody reads each of them."""
 PEOPLE_MOST = 5
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Who decided how much in the last hour, for a reader."""
+    """How many decisions a person made in the last hour."""
 
     name: str
     decisions: int
 
     @property
     def tired(self) -> bool:
-        """Whether that is more than anybody reads."""
+        """Whether that is more than anybody can read."""
         return self.decisions > MOST
 
 
 def rates(reader: User | AnonymousUser) -> list[Rate]:
-    """The people who decided most in the last hour, PEOPLE_MOST at most; of each gate the last decision counts."""
+    """Return the people who decided most in the last hour, at most PEOPLE_MOST; each gate's last decision counts."""
     recent = Output.objects.gates().filter(decided_at__gt=timezone.now() - HOUR, decided_by__startswith="user:")
     counted = recent.order_by().values("decided_by").annotate(n=Count("pk")).order_by("-n", "decided_by")[:PEOPLE_MOST]
     found = [(row["decided_by"], row["n"]) for row in counted]

@@ -1,4 +1,4 @@
-"""API keys: whose they are and when they were used. They are made by their people, or by `manage.py api_key`."""
+"""API keys: listing and revoking them. Their owners create them, or `manage.py api_key`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnly):
-    """Keys, to be looked at and revoked. A key's hash names no row here: pages go by its public id."""
+    """The list of API keys, which can be revoked. Pages name a key by its public id, not its hash."""
 
     list_display = ("named", "user", "may", "created", "used_at", "expiry", "revoke")
     list_display_links = None
@@ -33,30 +33,30 @@ class ApiKeyAdmin(ReadOnly):
     ordering = ("-created",)
 
     def get_urls(self) -> list[URLPattern]:
-        """The list, and the page that asks before a key is revoked."""
+        """Keep the list, and the page that confirms a revocation."""
         return [url for url in super().get_urls() if str(url.name).endswith(("_changelist", "_delete"))]
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """To delete a key is to revoke it."""
+        """Whether the person may revoke a key, which deletes it."""
         return super(ReadOnly, self).has_delete_permission(request, obj)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ApiKey | None:
-        """The key of this public id."""
+        """Return the key with this public id."""
         return by_public_id(self.get_queryset(request), object_id)
 
     def get_deleted_objects(
         self, objs: Iterable[ApiKey], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """What goes with it: nothing does."""
+        """Return what is deleted with the keys: nothing else."""
         keys = list(objs)
         return [str(key) for key in keys], {"API keys": len(keys)}, set(), []
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """The page that asks. Around it stand links to the page of an `object`, which a key has none of."""
+        """Render the confirmation without an `object`, to whose page it would link: keys have no page."""
         return super().render_delete_form(request, {**context, "object": None, "key": context["object"]})
 
     def log_deletions(self, request: HttpRequest, queryset: Iterable[ApiKey]) -> list[LogEntry]:
-        """Who revoked it, under its public id."""
+        """Log who revoked the keys, by their public ids."""
         kind = ContentType.objects.get_for_model(ApiKey)
         return [
             LogEntry.objects.create(
@@ -71,16 +71,16 @@ class ApiKeyAdmin(ReadOnly):
 
     @admin.display(description="Name", ordering="name")
     def named(self, obj: ApiKey) -> SafeString:
-        """What it is for."""
+        """Show its name."""
         return visible(obj.name)
 
     @admin.display(description="Scopes")
     def may(self, obj: ApiKey) -> str:
-        """What it may be used for."""
+        """Show its scopes."""
         return ", ".join(obj.scopes)
 
     @admin.display(description="")
     def revoke(self, obj: ApiKey) -> SafeString:
-        """A link to the page that asks."""
+        """Show a link to the page that revokes it."""
         address = reverse("admin:conversations_apikey_delete", args=[public_id(obj)])
         return format_html('<a class="link" href="{}">Revoke</a>', address)

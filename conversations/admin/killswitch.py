@@ -1,4 +1,4 @@
-"""The kill switch in the admin: one page that says whether it is on, turns it, and lists when it was on before."""
+"""The kill switch in the admin: one page to see it, turn it on or off, and list when it was on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from conversations.admin.base import ReadOnly
 from conversations.admin.detail import person
 from conversations.models import KillSwitch, Prompt, State
-from conversations.prompts.killswitch import REASON_MOST, person_of, standing, turn_off, turn_on
+from conversations.prompts.killswitch import REASON_MOST, active_switch, actor_name, turn_off, turn_on
 
 ROWS_MOST = 20
 PAGE = "admin:conversations_killswitch_changelist"
@@ -22,23 +22,23 @@ PAGE = "admin:conversations_killswitch_changelist"
 
 @admin.register(KillSwitch)
 class KillSwitchAdmin(ReadOnly):
-    """Its page; the rows have none of their own."""
+    """The page of the kill switch; its rows have no pages of their own."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether it stands in the admin's index."""
+        """Whether the admin's index lists it."""
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: KillSwitch | None = None) -> bool:
-        """Those who may turn it."""
+        """Whether the person may use the kill switch."""
         return request.user.has_perm("conversations.use_kill_switch")
 
     def get_urls(self) -> list[URLPattern]:
-        """The one page."""
+        """Return the one page."""
         page = path("", self.admin_site.admin_view(self.switch_view), name="conversations_killswitch_changelist")
         return [page]
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
-        """GET shows how it stands; POST turns it (`turn`: on with a `reason`, off). 400 without a reason."""
+        """GET shows whether it is on; POST turns it on, with a `reason`, or off (`turn`). 400 without a reason."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method != "POST":
@@ -56,14 +56,14 @@ class KillSwitchAdmin(ReadOnly):
                 messages.warning(request, "All work is stopped.")
             case "off":
                 turn_off(person(request))
-                messages.success(request, "Work goes on: turns that wait are taken up.")
+                messages.success(request, "Work has resumed: queued turns are running again.")
             case _:
-                raise ValueError("Choose what to do: turn it on, or off.")
+                raise ValueError("Choose whether to turn it on or off.")
 
     def _page(self, request: HttpRequest, problem: str = "", status: int = 200) -> HttpResponse:
-        now = standing()
+        now = active_switch()
         past = [
-            {"row": row, "on": person_of(row.on_by), "off": person_of(row.off_by)}
+            {"row": row, "on": actor_name(row.on_by), "off": actor_name(row.off_by)}
             for row in KillSwitch.objects.exclude(off_at=None)[:ROWS_MOST]
         ]
         context: dict[str, Any] = {
@@ -71,7 +71,7 @@ class KillSwitchAdmin(ReadOnly):
             "opts": self.opts,
             "title": "Kill switch",
             "now": now,
-            "by": person_of(now.on_by) if now else "",
+            "by": actor_name(now.on_by) if now else "",
             "past": past,
             "running": Prompt.objects.filter(state=State.RUNNING, lease_until__gt=0).count(),
             "waiting": Prompt.objects.filter(state__in=(State.QUEUED, State.WAITING)).count(),

@@ -1,4 +1,4 @@
-"""Users and groups. A user who leaves is deactivated: what they decided stays theirs, so nobody is deleted."""
+"""Users and groups. Users are deactivated or erased, never deleted, because their decisions stay on record."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ else:
     UserPages = DjangoUserAdmin
 
 ERASING = (
-    "Name, e-mail, password, sessions, keys and settings go. It cannot be undone.",
-    "What they decided for others stays, by a person without a name, and so do the numbers of what they used.",
-    "Backups that were taken before still hold it all.",
+    "Their name, e-mail address, password, sessions, keys and settings are deleted. This cannot be undone.",
+    "Their decisions for others and their usage figures stay, without their name.",
+    "Earlier backups still contain everything.",
 )
 
 admin.site.unregister(User)
@@ -41,7 +41,7 @@ admin.site.unregister(Group)
 
 
 class QuotaInline(Inline):
-    """How much one person may ask."""
+    """A person's quota."""
 
     model = Quota
     verbose_name = verbose_name_plural = "Quota"
@@ -61,29 +61,29 @@ class UserAdmin(UserPages, ListPages):
     actions = ("erase_one",)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Nobody is deleted."""
+        """Return False: people are never deleted."""
         return False
 
     def get_urls(self) -> list[URLPattern]:
-        """And the page on which a person is erased."""
+        """Add the page on which a person is erased."""
         view = self.admin_site.admin_view(self.erase)
         return [path("<int:pk>/erase/", view, name="auth_user_erase"), *super().get_urls()]
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
-        """Administrators alone: with the person go all their conversations."""
+        """Whether the person is a superuser: erasing somebody deletes all their conversations."""
         return request.user.is_active and request.user.is_superuser
 
     @admin.action(description="Erase this person…", permissions=["erase"])
     def erase_one(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
-        """To the page that asks, of one person."""
+        """Redirect to the confirmation page, for one person."""
         found = list(users[:2])
         if len(found) == 1:
             return redirect("admin:auth_user_erase", found[0].pk)
-        messages.error(request, "One person at a time.")
+        messages.error(request, "Select one person at a time.")
         return None
 
     def erase(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Asks for a reason, and erases a person with all their conversations."""
+        """Ask for a reason, and erase a person with all their conversations."""
         if not self.has_erase_permission(request):
             raise PermissionDenied
         user = get_object_or_404(User, pk=pk)
@@ -92,11 +92,11 @@ class UserAdmin(UserPages, ListPages):
         def do(reason: str) -> str:
             erased = erase_user(user, person(request), reason)
             self.log_change(request, user, "Erased.")
-            return f"{name} is erased, with {erased} conversation{'' if erased == 1 else 's'}."
+            return f"Erased {name}, with {erased} conversation{'' if erased == 1 else 's'}."
 
         question = Question(
             f"Erase {name}",
-            f"Erase {name} with {count} conversation{'' if count == 1 else 's'}, and all that was said and made there?",
+            f"Erase {name} and {count} conversation{'' if count == 1 else 's'} with everything in them?",
             ERASING,
             "Erase",
             reverse("admin:auth_user_changelist"),
@@ -106,4 +106,4 @@ class UserAdmin(UserPages, ListPages):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ListPages):
-    """Groups of people, and what all of them may do."""
+    """Groups of people, and their permissions."""

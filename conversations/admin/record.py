@@ -1,4 +1,4 @@
-"""The record, to be read: nobody adds, changes or deletes anything here."""
+"""The record, read-only: nobody adds, changes or deletes anything here."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from conversations.ledger.redacted import is_redacted
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Step, Verification
 
 REDACT = "conversations.redact"
-"""The permission to take the content out of steps."""
+"""The permission to redact steps."""
 REDACTING = (
-    "What was said goes, from the step, from the page, from searches and from what models will read of it. That it was"
-    " said stays: kinds, names of tools, decisions, codes, times and numbers. It cannot be undone.",
-    "With a call go its approvals and their decisions; with a message, its files and the turns that ask it again.",
-    "Backups and the files of the workspace keep what they have, and so does whoever answered for the model.",
+    "The content disappears from the step, the page, searches and what models will read. The step itself stays: kinds,"
+    " names of tools, decisions, codes, times and numbers. This cannot be undone.",
+    "A call takes along its approvals and their decisions; a message, its files and the turns that repeat it.",
+    "Backups, files in the workspace and the provider of the model keep what they have.",
 )
 
 
 class RecordPages(ReadOnly):
-    """A table of the record. Links lead from a conversation to its prompts, and from those to their steps."""
+    """Pages of a table of the record, with links from conversations to prompts and from prompts to steps."""
 
     @admin.display(description="Conversation")
     def of_conversation(self, obj: Prompt | Step | Output | File | Redaction) -> SafeString:
-        """A link to the conversation."""
+        """Show a link to the conversation."""
         return link_to(obj.conversation)
 
     @admin.display(description="Prompt")
     def of_prompt(self, obj: Step | Output) -> SafeString:
-        """A link to the prompt."""
+        """Show a link to the prompt."""
         return link_to(obj.prompt, f"Prompt {obj.prompt.number}")
 
 
@@ -58,22 +58,22 @@ class ConversationAdmin(RecordPages):
 
     @admin.display(description="Title", ordering="title")
     def named(self, obj: Conversation) -> SafeString:
-        """The title."""
+        """Show the title."""
         return visible(str(obj))
 
-    @admin.display(description="Runs or waits")
+    @admin.display(description="Active turn")
     def active(self, obj: Conversation) -> SafeString | str:
-        """A link to the prompt that runs or waits."""
+        """Show a link to the prompt that is running or waiting."""
         return link_to(obj.active_prompt, obj.active_prompt.get_state_display()) if obj.active_prompt else "-"
 
     @admin.display(description="Prompts")
     def its_prompts(self, obj: Conversation) -> SafeString:
-        """A link to its prompts."""
+        """Show a link to its prompts."""
         return link_to_list(Prompt, "Prompts", conversation__id__exact=obj.pk)
 
     @admin.display(description="Steps")
     def its_steps(self, obj: Conversation) -> SafeString:
-        """A link to its steps."""
+        """Show a link to its steps."""
         return link_to_list(Step, "Steps", conversation__id__exact=obj.pk)
 
 
@@ -103,30 +103,30 @@ class PromptAdmin(RecordPages):
         "its_outputs", "its_steps",
     )  # fmt: skip
 
-    @admin.display(description="Said")
+    @admin.display(description="Message")
     def said(self, obj: Prompt) -> SafeString:
-        """How the message begins."""
+        """Show the beginning of the message."""
         return visible(first_line(obj.input or "-", 60))
 
-    @admin.display(description="Said")
+    @admin.display(description="Message")
     def whole_input(self, obj: Prompt) -> SafeString:
-        """The message."""
+        """Show the message."""
         return whole(obj.input or "")
 
     @admin.display(description="Outputs")
     def its_outputs(self, obj: Prompt) -> SafeString:
-        """A link to its outputs."""
+        """Show a link to its outputs."""
         return link_to_list(Output, "Outputs", prompt__id__exact=obj.pk)
 
     @admin.display(description="Steps")
     def its_steps(self, obj: Prompt) -> SafeString:
-        """A link to its steps."""
+        """Show a link to its steps."""
         return link_to_list(Step, "Steps", prompt__id__exact=obj.pk)
 
 
 @admin.register(Output)
 class OutputAdmin(RecordPages):
-    """Entries of timelines."""
+    """Outputs."""
 
     list_display = ("id", "type", "tool", "result", "gate", "path", "of_prompt", "of_conversation")
     list_filter = ("gate",)
@@ -136,53 +136,53 @@ class OutputAdmin(RecordPages):
     fields = ("of_conversation", "of_prompt", "position", "path", "parent", "type", "tool", "result", "gate", "content")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Without the contents, which the list does not show."""
+        """Leave out the contents, which the list does not show."""
         return super().get_queryset(request).defer("data")
 
     @admin.display(description="Content")
     def content(self, obj: Output) -> SafeString:
-        """The output as it is stored."""
+        """Show the output as it is stored."""
         return whole(obj.data)
 
 
 @admin.register(Step)
 class StepAdmin(RecordPages):
-    """What happened."""
+    """Steps of ledgers."""
 
     list_display = ("seq", "path_shown", "actor", "type", "time", "of_prompt", "of_conversation")
     list_select_related = ("conversation", "prompt__conversation")
     search_fields = ("=conversation__id",)
-    search_help_text = "The number of a conversation"
+    search_help_text = "Search by conversation id"
     fields = (
         "of_conversation", "of_prompt", "seq", "path_shown", "actor", "type", "attempt", "time", "whole_payload",
         "digest", "taken_out",
     )  # fmt: skip
 
     def get_urls(self) -> list[URLPattern]:
-        """And the page on which a step is redacted."""
+        """Add the page on which a step is redacted."""
         view = self.admin_site.admin_view(self.redact)
         return [path("<int:pk>/redact/", view, name="conversations_step_redact"), *super().get_urls()]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """With a way to redact it, for whoever may."""
+        """Add a link to redact the step, for people who may."""
         fields = super().get_fields(request, obj)
         open_ = obj is not None and request.user.has_perm(REDACT) and not is_redacted(obj.payload)
         return [*fields, "to_redact"] if open_ else fields
 
     def redact(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Asks for a reason, and takes the content out of this step and of what repeats it."""
+        """Ask for a reason, and redact this step and the steps that repeat it."""
         if not (self.has_view_permission(request) and request.user.has_perm(REDACT)):
             raise PermissionDenied
         step = get_object_or_404(Step, pk=pk)
 
         def do(reason: str) -> str:
             done = redact(step.conversation, [step.seq], person(request), reason)
-            told = f"Redacted: {_steps(done.seqs)}."
-            return f"{told} The same text stands in {_steps(done.copies)}: look there too." if done.copies else told
+            text = f"Redacted {_steps(done.seqs)}."
+            return f"{text} The same text is still in {_steps(done.copies)}." if done.copies else text
 
         question = Question(
             f"Redact step {step.seq}",
-            f"Take the content out of step {step.seq} of {step.conversation} ({step.type} at {step.path or '.'})?",
+            f"Remove the content of step {step.seq} of {step.conversation} ({step.type} at {step.path or '.'})?",
             REDACTING,
             "Redact",
             reverse("admin:conversations_step_change", args=[pk]),
@@ -191,34 +191,34 @@ class StepAdmin(RecordPages):
 
     @admin.display(description="Redacted")
     def taken_out(self, obj: Step) -> SafeString | str:
-        """Who took its content out, when and why."""
+        """Show who redacted it, when and why."""
         row = Redaction.objects.filter(conversation=obj.conversation_id, seq=obj.seq).first()
         return visible(f"by {row.redacted_by}, {row.redacted_at:%Y-%m-%d %H:%M}: {row.reason}") if row else "-"
 
     @admin.display(description="Content")
     def to_redact(self, obj: Step) -> SafeString:
-        """The way to the page that asks."""
+        """Show a link to the page that redacts it."""
         address = reverse("admin:conversations_step_redact", args=[obj.pk])
         return format_html('<a class="link" href="{}">Redact this step…</a>', address)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Without the payloads, which the list does not show."""
+        """Leave out the payloads, which the list does not show."""
         return super().get_queryset(request).defer("payload")
 
     @admin.display(description="Path")
     def path_shown(self, obj: Step) -> str:
-        """The path; "." for the turn itself."""
+        """Show the path; "." for the turn itself."""
         return obj.path or "."
 
     @admin.display(description="Payload")
     def whole_payload(self, obj: Step) -> SafeString:
-        """The payload as it is stored."""
+        """Show the payload as it is stored."""
         return whole(obj.payload)
 
 
 @admin.register(File)
 class FileAdmin(RecordPages):
-    """Files that tools made. Their content is the owner's to download, not the admin's."""
+    """Files made by tools. Only their owners can download the contents, not the admin."""
 
     list_display = ("id", "shown_name", "media_type", "size", "of_conversation", "created_at")
     list_display_links = ("id", "shown_name")
@@ -228,7 +228,7 @@ class FileAdmin(RecordPages):
 
     @admin.display(description="Name", ordering="name")
     def shown_name(self, obj: File) -> SafeString:
-        """The name."""
+        """Show the name."""
         return visible(obj.name)
 
 
@@ -238,7 +238,7 @@ def _steps(seqs: Sequence[int]) -> str:
 
 @admin.register(Redaction)
 class RedactionAdmin(RecordPages):
-    """What was taken out of steps, when and by whom."""
+    """Redactions of steps: when and by whom."""
 
     list_display = ("seq", "of_conversation", "redacted_by", "redacted_at", "reason")
     list_select_related = ("conversation",)
@@ -247,20 +247,20 @@ class RedactionAdmin(RecordPages):
 
 @admin.register(Verification)
 class VerificationAdmin(RecordPages):
-    """What came of checking all ledgers."""
+    """Results of checking all ledgers."""
 
     list_display = ("started_at", "ended_at", "nightly", "conversations", "steps", "count")
     fields = ("started_at", "beat_at", "ended_at", "nightly", "conversations", "steps", "count", "what")
 
     @admin.display(description="Problems")
     def what(self, obj: Verification) -> SafeString:
-        """The first of them, a line each."""
+        """Show the first problems, one per line."""
         return whole(obj.problems)
 
 
 @admin.register(Erasure)
 class ErasureAdmin(RecordPages):
-    """What was erased, when and by whom."""
+    """Erasures of conversations: when and by whom."""
 
     list_display = ("conversation_id", "erased_by", "erased_at", "steps", "reason")
     search_fields = ("=conversation_id", "erased_by")

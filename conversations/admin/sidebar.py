@@ -1,4 +1,4 @@
-"""What the admin's sidebar says: Approvals first, with how many wait. The settings name these functions."""
+"""The admin's sidebar and styles: approvals first, with how many are pending. The settings name these functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from conversations.approvals.permissions import shown_to
 from conversations.models import Output
 from conversations.pages.theme import chosen
-from conversations.prompts.killswitch import standing
+from conversations.prompts.killswitch import active_switch
 
 BADGE_MOST = 99
 
@@ -38,7 +38,7 @@ SWITCH = (("Kill switch", "emergency_home", "conversations", "killswitch"),)
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The groups of the sidebar, with what this person may see."""
+    """Return the groups of the sidebar, with the links that this person may use."""
     approvals = _link("Approvals", "verified_user", "conversations", "approval")
     if waits := waiting(request.user):
         approvals |= {"badge": waits, "badge_variant": "warning"}
@@ -53,43 +53,43 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def waiting(staff: User | AnonymousUser) -> str:
-    """How many of the approvals this person is shown wait, as far as a badge counts; "" while none does."""
+    """Return how many pending approvals this person may see, for a badge: at most "99+", "" for none."""
     count = shown_to(staff, Output.objects.pending())[: BADGE_MOST + 1].count()
     return f"{BADGE_MOST}+" if count > BADGE_MOST else str(count or "")
 
 
 def stopped(request: HttpRequest) -> list[str] | None:
-    """What stands at the top of every page of the admin while the kill switch is on."""
-    return ["All work is stopped", "danger"] if standing() else None
+    """Return the label at the top of every admin page while the kill switch is on."""
+    return ["All work is stopped", "danger"] if active_switch() else None
 
 
 def stylesheet(request: HttpRequest) -> str:
-    """The address of our own styles in the admin."""
+    """Return the URL of our own styles for the admin."""
     return static("conversations/admin.css")
 
 
 def theme(request: HttpRequest) -> str:
-    """What was chosen on the pages holds here too; "" leaves it to the admin's own switch."""
+    """Return the theme that was chosen on the site's pages; "" leaves it to the admin's own switch."""
     return chosen(request)
 
 
 def script(request: HttpRequest) -> str:
-    """The address of what keeps the admin's pages of approvals up to date."""
+    """Return the URL of the script that keeps the admin's approval pages up to date."""
     return static("conversations/admin-live.js")
 
 
 def mark(request: HttpRequest) -> str:
-    """The address of the site's mark."""
+    """Return the URL of the site's logo."""
     return static("conversations/mark.svg")
 
 
 def _is_elsewhere(_request: HttpRequest) -> bool:
-    """A link that leads out of the admin is never that of the page: it begins as all addresses do."""
+    """Return False: a link out of the admin is never the current page, though every address begins with it."""
     return False
 
 
 def _visible(links: tuple[tuple[str, str, str, str], ...], request: HttpRequest) -> list[dict[str, Any]]:
-    """Those that the person may look into."""
+    """Return the links to pages that the person may see."""
     return [_link(*link) for link in links if _pages_of(link).has_view_permission(request)]
 
 

@@ -1,4 +1,4 @@
-"""Skills: what agents may take up, and the tools that come with it."""
+"""Skills: editing what agents can activate, and the tools that come with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 class SkillForm(SkillRow):
-    """The tools are chosen from those that are installed; one that is not is named, to be taken out."""
+    """The form of a skill. It offers the installed tools, and names chosen ones that are not installed."""
 
     body = forms.CharField(
         max_length=FILE_MOST,
@@ -31,7 +31,8 @@ class SkillForm(SkillRow):
     tools = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminSelect2MultipleWidget,
-        help_text="Offered only while a skill that names them is active. Those that no skill names are always offered.",
+        help_text="These tools are offered only while a skill that names them is active. Tools that no skill names are"
+        " always offered.",
     )
 
     class Meta:
@@ -47,20 +48,20 @@ class SkillForm(SkillRow):
         field.choices = [choice for choice in tools if choice[0] not in OWN_TOOLS] + gone
 
     def clean_body(self) -> str:
-        """The text with the line ends of a file: browsers send others."""
+        """Return the text with "\\n" as line ends: browsers send others."""
         return str(self.cleaned_data["body"]).replace("\r\n", "\n")
 
     def clean_tools(self) -> list[str]:
-        """The names. Raises ValidationError for those that are not installed."""
+        """Return the names of tools. Raises ValidationError if one is not installed."""
         names: list[str] = self.cleaned_data["tools"]
         if missing := missing_tools(names):
-            raise forms.ValidationError(f"Not installed here, take them out: {', '.join(missing)}.")
+            raise forms.ValidationError(f"These tools are not installed, remove them: {', '.join(missing)}.")
         return names
 
 
 @admin.register(Skill)
 class SkillAdmin(ListPages):
-    """Skills. A change counts from an agent's next answer on, also where a skill is active already."""
+    """Skills. A change takes effect with an agent's next answer, even if the skill is already active."""
 
     form = SkillForm
     fields = ("name", "description", "tools", "enabled", "body")
@@ -70,5 +71,5 @@ class SkillAdmin(ListPages):
 
     @admin.display(description="Tools")
     def with_tools(self, obj: Skill) -> str:
-        """The tools that come with it."""
+        """Show the tools that come with it."""
         return ", ".join(obj.tools) or "-"

@@ -1,4 +1,4 @@
-"""The admin's first page: what waits, what failed, whether the workers work, what was decided."""
+"""The admin's first page: pending approvals, failed turns, the state of the workers, recent decisions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from conversations.verification.all import LATE, nightly_broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
 
 ROWS_MOST = 6
-"""Rows of each list."""
+"""Maximum number of rows in each list."""
 FAILED_SINCE = timedelta(days=1)
 LATE_SECONDS = 60
-"""A turn that waits longer than this for a worker is late: with a living one it is taken up within a second or two."""
+"""A turn that waits longer than this for a worker is late: a live worker takes it up within a second or two."""
 DECIDED = frozenset(DECISIONS[decision].state for decision in PEOPLE_MAY)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A turn that failed: why, and where this person can read it."""
+    """A failed turn: why it failed, and the page where this person can read it."""
 
     prompt: Prompt
     why: str
@@ -46,9 +46,9 @@ class Failed:
 
 @dataclass(frozen=True)
 class Checked:
-    """The last check of all ledgers that came to its end. `since`: when there was something to check, first of all.
+    """The last finished check of all ledgers. `since`: when there first was something to check.
 
-    `broke_off`: whether that of a night did not come to its end, since then.
+    `broke_off`: whether a nightly check after it did not finish.
     """
 
     last: Verification | None
@@ -57,20 +57,20 @@ class Checked:
 
     @property
     def late(self) -> bool:
-        """Whether the check of a night has failed to come."""
+        """Whether a nightly check is overdue."""
         before = self.last.started_at if self.last else self.since
         return before is not None and timezone.now() - before > LATE
 
     @property
     def kind(self) -> str:
-        """How it looks: ok, late or bad."""
+        """The state to show: ok, late or bad."""
         if self.last and self.last.count:
             return "bad"
         return "late" if self.late or self.broke_off else "ok"
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """The first problems, each with the address of the steps it is about."""
+        """The first problems, each with the URL of the steps it is about."""
         lines = self.last.problems.splitlines() if self.last else []
         return [(line, _steps_of(line)) for line in lines[:ROWS_MOST]]
 
@@ -81,7 +81,7 @@ def _steps_of(line: str) -> str:
 
 
 def checked() -> Checked:
-    """What came of the last check."""
+    """Return the result of the last check."""
     last = Verification.objects.exclude(ended_at=None).order_by("-pk").first()
     first = Conversation.objects.order_by("pk").values_list("created_at", flat=True).first()
     return Checked(last, None if last else first, nightly_broke_off())
@@ -89,7 +89,7 @@ def checked() -> Checked:
 
 @dataclass(frozen=True)
 class Work:
-    """The workers: their hosts, how many turns wait for one, since when the first of these does."""
+    """The workers: their hosts, how many turns wait for one, and since when the first of these has waited."""
 
     hosts: Sequence[Host]
     queue: int
@@ -97,24 +97,24 @@ class Work:
 
     @property
     def alive(self) -> list[Host]:
-        """Hosts where turns are taken up."""
+        """Hosts that take up turns."""
         return [host for host in self.hosts if host.alive]
 
     @property
     def late(self) -> bool:
-        """Whether a turn waits for longer than it takes a worker to notice."""
+        """Whether a turn has waited longer than a worker needs to notice it."""
         return self.since is not None and (timezone.now() - self.since).total_seconds() > LATE_SECONDS
 
     @property
     def kind(self) -> str:
-        """How it looks: ok, late or bad."""
+        """The state to show: ok, late or bad."""
         if not self.alive:
             return "bad"
         return "late" if self.late or len(self.alive) < len(self.hosts) else "ok"
 
 
 def start(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows this person: approvals as the list of approvals does, failures as the record or the chat."""
+    """Return the page's context: the approvals that this person may see, and failures they may read."""
     pending, gates = (
         shown_to(request.user, rows).select_related("conversation__owner")
         for rows in (Output.objects.pending(), Output.objects.gates())
@@ -132,7 +132,7 @@ def start(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed(user: User | AnonymousUser) -> list[Failed]:
-    """The newest turns that failed within FAILED_SINCE: of all people for who may read the record, else one's own."""
+    """Return the newest turns that failed within FAILED_SINCE: all for readers of the record, else their own."""
     reads = user.has_perm("conversations.view_prompt")
     found = Prompt.objects.all() if reads else Prompt.objects.visible_to(user)
     found = found.filter(state=State.FAILED, ended_at__gte=timezone.now() - FAILED_SINCE)
@@ -151,20 +151,20 @@ def failed(user: User | AnonymousUser) -> list[Failed]:
 
 
 def _last_words(prompts: Sequence[Prompt]) -> dict[int, str]:
-    """What the system says of each failure."""
+    """Return the site's message about each failure."""
     texts = Output.objects.filter(prompt__in=prompts, type="text").order_by("position")
     entries = [(row.prompt_id, row.entry()) for row in texts]
     return {pk: e.text for pk, e in entries if isinstance(e, TextOutput) and e.role_hint == "system"}
 
 
 def work() -> Work:
-    """How the workers stand."""
+    """Return the state of the workers."""
     queued = queue()
     return Work(hosts(), len(queued), waiting_since(queued))
 
 
 def decided(gates: QuerySet[Output], reader: User | AnonymousUser) -> list[Card]:
-    """The newest decisions of people."""
+    """Return the newest decisions made by people."""
     rows = list(gates.filter(gate__in=DECIDED).order_by("-decided_at", "-pk")[:ROWS_MOST])
     names = names_of({row.decided_by for row in rows}, reader)
     return [card(row, names[row.decided_by]) for row in rows]

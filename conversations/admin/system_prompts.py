@@ -1,4 +1,4 @@
-"""System prompts: what a model is told before all else, edited here."""
+"""System prompts: editing what a model is told first."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ else:
 
 
 class SystemPromptForm(PromptForm):
-    """`default` is a field of its own: to choose one takes the choice from the other, which is no error."""
+    """The form of a system prompt. `default` is its own field: choosing another default replaces the old one."""
 
     default = forms.BooleanField(
-        required=False, widget=UnfoldBooleanWidget, help_text="For conversations that name none, in place of the other."
+        required=False,
+        widget=UnfoldBooleanWidget,
+        help_text="Use this for conversations without a system prompt of their own. Replaces the current default.",
     )
 
     class Meta:
@@ -37,7 +39,7 @@ class SystemPromptForm(PromptForm):
 
 @admin.register(SystemPrompt)
 class SystemPromptAdmin(ListPages):
-    """System prompts. A change counts from the next turn on."""
+    """System prompts. A change takes effect with the next turn."""
 
     form = SystemPromptForm
     fields = ("name", "text", "default")
@@ -45,7 +47,7 @@ class SystemPromptAdmin(ListPages):
     search_fields = ("name", "text")
 
     def save_model(self, request: HttpRequest, obj: SystemPrompt, form: SystemPromptForm, change: bool) -> None:
-        """Save it; there is one default, or none."""
+        """Save it. There is at most one default."""
         obj.is_default = form.cleaned_data["default"]
         with transaction.atomic():
             if obj.is_default:

@@ -1,4 +1,4 @@
-"""Several approvals on one page: each shown whole, each with a verdict of its own."""
+"""Several approvals on one page: each is shown in full, and decided by itself."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.engine.decisions import Decision
-from conversations.admin.detail import loaded, person, told
+from conversations.admin.detail import loaded, person, summary
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed, risks
+from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed_risk_message, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
-    """GET shows the approvals named by `ids`; POST decides those that got a verdict, each for itself.
+    """GET shows the approvals named by `ids`; POST decides those that were marked, each by itself.
 
-    409 with what was marked and typed where one was refused; 400 where several risks were to be approved together.
+    409 with what was marked and typed if one was refused; 400 if calls of several risks were marked to be approved.
     """
     if not pages.has_view_permission(request):
         raise PermissionDenied
@@ -42,19 +42,19 @@ def together(request: HttpRequest, pages: ModelAdmin[Approval]) -> HttpResponse:
     try:
         verdicts = _decided(request, keys)
     except MixedRisk as several:
-        messages.error(request, mixed(several))
+        messages.error(request, mixed_risk_message(several))
         return _page(request, pages, keys, [_after(request, card, "") for card in loaded(request, *keys)], status=400)
     refused = {verdict.output_id: str(verdict.refused) for verdict in verdicts if verdict.refused}
     if not refused:
         return redirect(_address(keys))
     rows = [_after(request, card, refused.pop(card.row.pk, "")) for card in loaded(request, *keys)]
-    for key, why in refused.items():  # what this person is not shown
+    for key, why in refused.items():  # approvals that this person may not see
         messages.error(request, f"Approval {key}: {why}")
     return _page(request, pages, keys, rows, status=409)
 
 
 def _decided(request: HttpRequest, keys: Sequence[int]) -> list[DecisionOutcome]:
-    """Decide in the order shown, and report each: one that is refused does not stop the others."""
+    """Decide in the order shown, and report each. A refusal does not stop the others."""
     marked = [(key, request.POST.get(f"decision_{key}", LEAVE)) for key in keys]
     wanted = [
         WantedDecision(
@@ -69,7 +69,8 @@ def _decided(request: HttpRequest, keys: Sequence[int]) -> list[DecisionOutcome]
     verdicts = decide_many(wanted, person(request), "admin")
     for verdict in verdicts:
         if verdict.output:
-            messages.success(request, f"Approval {verdict.output_id}: {told(cards([verdict.output], request.user)[0])}")
+            decided = cards([verdict.output], request.user)[0]
+            messages.success(request, f"Approval {verdict.output_id}: {summary(decided)}")
     return verdicts
 
 
@@ -92,7 +93,7 @@ def _page(
         **pages.admin_site.each_context(request),
         "opts": pages.opts,
         "title": "Decide together",
-        "address": _address(keys),  # a form that comes back refused stands where it can be looked at anew
+        "address": _address(keys),  # where a refused form can be reloaded
         "rows": rows,
         "risks": risks(row.card for row in rows),
         "open": sum(row.card.decidable for row in rows),

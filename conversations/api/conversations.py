@@ -18,7 +18,7 @@ from conversations.display.json import conversation_json, conversations_json
 from conversations.display.search import search
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.models import Conversation
-from conversations.prompts.listing import archive, put_back, rename
+from conversations.prompts.listing import archive, rename, unarchive
 from conversations.prompts.start import start_conversation
 
 NO_KEY = "Creating a conversation takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
@@ -60,7 +60,7 @@ class OneConversation(ApiView):
             if body.title is not None:
                 rename(found, body.title)
             if body.archived is not None:
-                (archive if body.archived else put_back)(found)
+                (archive if body.archived else unarchive)(found)
         return Response(conversation_json(found))
 
     @operation("Delete a conversation", {204: None}, request=Erase)

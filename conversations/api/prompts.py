@@ -31,11 +31,11 @@ from conversations.display.moments import TurnMoment, moment_json
 from conversations.models import Conversation, Origin, Prompt
 from conversations.prompts.start import (
     BadInput,
-    again_prompt,
     cancel_prompt,
     continue_prompt,
+    repeat_prompt,
     start_prompt,
-    start_unsaid,
+    start_without_message,
 )
 
 
@@ -73,7 +73,9 @@ class Prompts(StartingView):
         if body.input is None and not files:
             if not by.is_staff:
                 raise BadInput("The message is empty: only staff may have the system start a turn.")
-            return _created_response(start_unsaid(conversation, by, tier=body.model, visible=body.visible, key=key))
+            return _created_response(
+                start_without_message(conversation, by, tier=body.model, visible=body.visible, key=key)
+            )
         more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
         return _created_response(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 
@@ -138,7 +140,9 @@ class Again(StartingView):
         """
         prompt = _mine(request).get(pk=pk)
         read(request, NoFields)
-        return _created_response(again_prompt(prompt.pk, request.user, origin=Origin.API, key=idempotency_key(request)))
+        return _created_response(
+            repeat_prompt(prompt.pk, request.user, origin=Origin.API, key=idempotency_key(request))
+        )
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

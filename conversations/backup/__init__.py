@@ -1,4 +1,4 @@
-"""Backups: one archive with the database, the files and the workspaces, and the way back to a site that can be used.
+"""Backup and restore: one archive with the database, the files and the workspaces.
 
-A restored site lies in the past: what happened after its backup was taken is unknown, and is treated so (`past`).
+What happened after a backup was taken is unknown to the restored site, and is treated as unknown (`after_restore`).
 """

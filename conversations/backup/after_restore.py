@@ -1,8 +1,8 @@
-"""Making the past safe: after a restore, whatever may have happened since the backup was taken counts as unknown.
+"""Making a restored site safe: whatever may have happened since the backup was taken counts as unknown.
 
-A call that was approved, and could have begun meanwhile, gets a start by `system`, as if a worker had been lost in it.
-The engine's own rule then holds: one that may run again runs, of any other its owner is asked what became of it. A call
-that needs nobody's approval ends: the agent is told, and may ask for it anew.
+An approved call that could have started since then gets a start by `system`, as if its worker had crashed. The engine's
+own rule applies from there: an idempotent call runs again; for any other call its owner is asked whether it ran. A call
+that needs no approval ends: the agent is told, and may ask for it again.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Draft, Drain, Prompt, Worker
 
 EPOCH = 1_000_000
-"""Added to every fence: a worker that comes back from after the backup has none that counts any more."""
-NOTICE = "Restored from a backup of {time}. What happened after that is not known here: look before you decide again."
-DID_IT_RUN = "The site was restored from a backup of {time}. This could have begun after that. Did it run?"
+"""Added to every fence, so that the fences of workers from after the backup no longer count."""
+NOTICE = "Restored from a backup of {time}. What happened after that is unknown here: check before you decide again."
+DID_IT_RUN = "The site was restored from a backup of {time}. This could have started after that. Did it run?"
 NOBODY_KNOWS = "The site was restored from a backup: nobody knows whether it ran. Check before you ask for it again."
 
 
 @dataclass
 class Safe:
-    """How many turns had not ended, and of how many calls it is unknown whether they ran."""
+    """The number of turns that had not ended, and of calls that may or may not have run."""
 
     turns: int = 0
     calls: int = 0
 
 
 def make_safe(time: str) -> Safe:
-    """Have every turn that has not ended say so, and free them all. `time`: of the backup, for people."""
+    """Record a notice in every turn that has not ended, and release them all. `time`: of the backup, for people."""
     safe = Safe()
     with transaction.atomic():
         for rows in (Worker, Drain, Draft, OrmQ, Session):
@@ -59,11 +59,11 @@ def make_safe(time: str) -> Safe:
 
 
 def _unknown(turn: LockedTurn, why: str) -> Iterator[Step]:
-    """A step for each call of the turn that a worker could have begun after the backup without asking anybody."""
+    """Yield a step for each call that a worker could have started after the backup without asking anybody."""
     view = turn.view
     for call in sorted(_calls(view), key=lambda call: call.id):
         if began := view.at(call.path, "action_start"):
-            if _told_to_run_again(view, call.path, len(began)):
+            if _approved_to_run_again(view, call.path, len(began)):
                 yield _start(turn, call.path, began[-1].payload.get("digest", ""), why)
         elif view.call(gate := paths.gate(call.path)):
             decision = decision_at(view, gate)
@@ -74,22 +74,22 @@ def _unknown(turn: LockedTurn, why: str) -> Iterator[Step]:
 
 
 def _calls(view: View) -> Iterable[Step]:
-    """The open calls of tools: nothing was called below them, but for gates."""
+    """Return the open calls of tools: calls below which nothing was called, except for gates."""
     above = {parent(step.path) for step in view.steps if step.type == "action_call" and not opens_gate(step)}
     for call in view.open_calls():
         if (asked_for(call) or call.payload.get("tool")) and call.path and call.path not in above:
             yield call
 
 
-def _told_to_run_again(view: View, path: str, began: int) -> bool:
+def _approved_to_run_again(view: View, path: str, began: int) -> bool:
     decision = decision_at(view, paths.card(path, began))
     return decision is not None and decision.runs
 
 
 def _ungated(call: Step) -> Step | None:
-    """The end of a call that nobody was asked about; None where a person will be, or where it may well run again.
+    """Return the end of a call without a gate; None if a person will be asked, or if it may safely run again.
 
-    A plugin's own tool counts as the others: whether it asks is known only when its round is prepared.
+    A tool that a plugin adds to a round counts as ungated: whether it asks is known only once its round is prepared.
     """
     tool = installed_tool(call.payload["policy"])
     if tool and (tool.idempotent or tool.approval is True or isinstance(tool.approval, str)):

@@ -1,4 +1,4 @@
-"""The archive: one `tar.gz`, which appears whole or not at all. What is taken out of one stays where it belongs."""
+"""The archive: a `tar.gz` that is written completely or not at all, and never unpacks outside of its folder."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from conversations.backup.errors import BackupFailed
-from conversations.backup.folders import FolderEntry, Unread, stays
+from conversations.backup.folders import FolderEntry, Unread, stays_inside
 from conversations.backup.manifest import Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
 FILES, WORKSPACES = "files", "workspaces"
 LINKS_WITHIN = {FILES: 0, WORKSPACES: 1}
-"""A link stays inside its conversation's folder; among the files there are none."""
+"""Levels below which a link must stay: inside its conversation's folder; files have no links."""
 IN_MEMORY = 8_000_000
-"""Bytes of a file that are kept in memory until its size is known: it may grow while it is read."""
+"""Bytes of a file kept in memory until its size is known: it may grow while it is read."""
 MANIFEST_MOST = 200_000_000
 
 
 @dataclass
 class Writer:
-    """An archive in the making. `members`, `left_out` and `unread` go into its manifest. `folder` has room for it."""
+    """An archive that is being written. `members`, `left_out` and `unread` go into its manifest.
+
+    `folder` is for temporary files.
+    """
 
     tar: tarfile.TarFile
     folder: Path
@@ -38,7 +41,7 @@ class Writer:
     unread: list[str] = field(default_factory=list)
 
     def add(self, name: str, content: BinaryIO, mode: int = 0o600) -> None:
-        """A file, as it is at the end of reading it."""
+        """Add a file, as it is once it has been read to its end."""
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(self.folder)) as whole:
             sha = hashlib.sha256()
             while chunk := content.read(1 << 20):
@@ -50,7 +53,7 @@ class Writer:
         self.members[name] = (size, sha.hexdigest())
 
     def add_found(self, folder: str, found: FolderEntry | Unread | None) -> None:
-        """A thing out of `folder`, which is FILES or WORKSPACES."""
+        """Add an entry of `folder`, which is FILES or WORKSPACES."""
         if found is None:
             self.left_out += 1
             return
@@ -66,7 +69,7 @@ class Writer:
         self.tar.addfile(info)
 
     def finish(self, manifest: Manifest) -> None:
-        """The last member: what must be there."""
+        """Add the manifest, which is the last member."""
         text = manifest.as_json()
         self.tar.addfile(_info(MANIFEST, 0o600, len(text)), io.BytesIO(text))
 
@@ -79,9 +82,9 @@ def _info(name: str, mode: int, size: int) -> tarfile.TarInfo:
 
 @contextmanager
 def writing(target: Path, *, force: bool) -> Iterator[Writer]:
-    """An archive at `target`, 0600, there once the block has ended well. Raises BackupFailed where one is already."""
+    """Write an archive to `target`, mode 0600, once the block has succeeded. Raises BackupFailed if it exists."""
     if target.exists() and not force:
-        raise BackupFailed(f"{target} is there already: choose another name, or say --force to replace it.")
+        raise BackupFailed(f"{target} already exists. Choose another name, or use --force to replace it.")
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # made 0600
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -92,17 +95,17 @@ def writing(target: Path, *, force: bool) -> Iterator[Writer]:
         if force:
             Path(temporary).replace(target)
         else:
-            os.link(temporary, target)  # refuses one that came meanwhile
+            os.link(temporary, target)  # fails if the file was created meanwhile
     except FileExistsError:
-        raise BackupFailed(f"{target} was made by somebody else meanwhile.") from None
+        raise BackupFailed(f"{target} was created by somebody else meanwhile.") from None
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
 def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:
-    """Put everything of an archive below `folder`, which is empty, and check it against its manifest.
+    """Unpack an archive into the empty `folder`, and check it against its manifest.
 
-    Returns that, and how many links led out of their workspace and were left out. Raises BackupFailed.
+    Returns the manifest, and how many links led out of their workspace and were left out. Raises BackupFailed.
     """
     try:
         with tarfile.open(archive, "r:gz") as tar:
@@ -111,11 +114,11 @@ def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:
                 found.take(tar, member)
         return found.finish()
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise BackupFailed(f"{archive} cannot be read to its end: {error}") from None
+        raise BackupFailed(f"{archive} cannot be read completely: {error}") from None
 
 
 class _Unpacking:
-    """Members on their way out. Links come last, when every folder is there: nothing is made through one."""
+    """An archive that is being unpacked. Links are made last, so that nothing is written through one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -124,9 +127,9 @@ class _Unpacking:
         self.manifest: Manifest | None = None
 
     def take(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        """Put one member in its place. Raises BackupFailed for one that no backup has."""
+        """Unpack one member. Raises BackupFailed for one that no backup contains."""
         if self.manifest:
-            raise BackupFailed(f"The archive goes on after its end, with {member.name!r}: it is no backup of a site.")
+            raise BackupFailed(f"The archive goes on after its end, with {member.name!r}: it is not a backup.")
         content = tar.extractfile(member) if member.isreg() else None
         if member.name == MANIFEST and content:
             self.manifest = Manifest.from_json(content.read(MANIFEST_MOST))
@@ -148,28 +151,28 @@ class _Unpacking:
         known = member.name == DATABASE or (room in LINKS_WITHIN and len(path.parts) > 1)
         kind = member.isreg() or (member.name != DATABASE and (member.isdir() or self._is_link(member, room)))
         if not (inside and known and kind):
-            raise BackupFailed(f"The archive holds {member.name!r}, which no backup does: nothing was changed.")
+            raise BackupFailed(f"The archive contains {member.name!r}, which no backup does. Nothing was changed.")
         return self.folder / path
 
     @staticmethod
     def _is_link(member: tarfile.TarInfo, room: str) -> bool:
         path = PurePosixPath(member.name).relative_to(room) if room in LINKS_WITHIN else PurePosixPath(member.name)
-        return member.issym() and stays(path, member.linkname, LINKS_WITHIN.get(room, 0))
+        return member.issym() and stays_inside(path, member.linkname, LINKS_WITHIN.get(room, 0))
 
     def finish(self) -> tuple[Manifest, int]:
-        """Make the links, and say what the archive is. Raises BackupFailed where it is not what it says."""
+        """Make the links; return what `unpack` returns. Raises BackupFailed if the manifest does not match."""
         if self.manifest is None:
-            raise BackupFailed("The archive has no manifest: it was cut off, or is no backup of a site.")
+            raise BackupFailed("The archive has no manifest: it was cut off, or is not a backup.")
         wrong = {name for name, _ in self.digests.items() ^ self.manifest.members.items()}
         if wrong or DATABASE not in self.digests:
             named = ", ".join(sorted(wrong)[:3]) or DATABASE
-            raise BackupFailed(f"The archive is damaged: {named} is not what the manifest says. Nothing was changed.")
+            raise BackupFailed(f"The archive is damaged: {named} does not match the manifest. Nothing was changed.")
         for place, target in self.links:
             place.symlink_to(target)
-        return self.manifest, self._left_out()
+        return self.manifest, self._remove_escaping_links()
 
-    def _left_out(self) -> int:
-        """Remove each link that leads out of its workspace, which it may do by way of others; how many these were."""
+    def _remove_escaping_links(self) -> int:
+        """Remove each link that leads out of its workspace, directly or through other links; return how many."""
         places = [place for place, _ in self.links]
         while out := [place for place in places if not self._leads_inside(place)]:
             for place in out:
@@ -183,7 +186,7 @@ class _Unpacking:
 
 
 def _write(place: Path, content: IO[bytes], mode: int) -> tuple[int, str]:
-    """The content in a new file, readable by its owner alone; its size and sha256."""
+    """Write the content to a new file that only its owner can read; return its size and sha256."""
     sha = hashlib.sha256()
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100), "wb") as file:
         while chunk := content.read(1 << 20):

@@ -1,4 +1,4 @@
-"""A copy of the database at one moment, and the way back: SQLite by its own means, PostgreSQL by its own programs."""
+"""Copying and restoring the database: SQLite by its own means, PostgreSQL with pg_dump, pg_restore and psql."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from conversations.backup.errors import BackupFailed
 from conversations.backup.manifest import APPLIED, HEADS, DatabaseState
 
 HELD_UNTIL = 4_102_444_800.0
-"""The year 2100. Until the past is safe no worker may claim a turn: they come back under a lease that nobody has."""
+"""The year 2100. Restored turns are leased until then, to nobody: no worker may claim one before `make_safe`."""
 HOLD = "UPDATE {schema}conversations_prompt SET lease_until = {until} WHERE ended_at IS NULL"
 BUSY_SECONDS = 20
 MIGRATIONS = "django_migrations"
-"""The one table of Django's that no installed app has."""
+"""The one table of Django that belongs to no installed app."""
 
 
 def copy(target: Path) -> DatabaseState:
-    """Copy the database into the file `target`; returns where the copy stands. Raises BackupFailed."""
+    """Copy the database, as it is at one moment, into the file `target`; return its state. Raises BackupFailed."""
     return _copy_postgresql(target) if connection.vendor == "postgresql" else _copy_sqlite(target)
 
 
-def put_back(source: Path) -> None:
-    """Have the database hold what the file `source` says, and nothing else: all of it, or nothing.
+def restore(source: Path) -> None:
+    """Replace the content of the database with that of the file `source`, completely or not at all.
 
     Every turn that has not ended is held, so that no worker claims it. Raises BackupFailed.
     """
     if connection.vendor == "postgresql":
-        _put_back_postgresql(source)
+        _restore_postgresql(source)
     else:
-        _put_back_sqlite(source)
+        _restore_sqlite(source)
 
 
 def state() -> DatabaseState:
-    """Where this database stands."""
+    """Return the state of this database."""
     with connection.cursor() as cursor:
         cursor.execute(APPLIED)
         applied = cursor.fetchall()
@@ -52,26 +52,26 @@ def state() -> DatabaseState:
 
 
 def _copy_sqlite(target: Path) -> DatabaseState:
-    """Row by row, not page by page: what was erased may still lie in pages. One file, without a log beside it."""
+    """Copy row by row, not page by page, which may still contain what was erased. One file, without a log beside it."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(target)])
-    with closing(_opened(target)) as copied:
+    with closing(_connect(target)) as copied:
         return DatabaseState.of(copied.execute(APPLIED), copied.execute(HEADS))
 
 
-def _put_back_sqlite(source: Path) -> None:
+def _restore_sqlite(source: Path) -> None:
     database = Path(connection.settings_dict["NAME"])
     connection.close()
     try:
-        with closing(_opened(source)) as copied, closing(_opened(database)) as target:
+        with closing(_connect(source)) as copied, closing(_connect(database)) as target:
             copied.execute(HOLD.format(schema="", until=HELD_UNTIL))
             copied.commit()
-            copied.backup(target)  # as one transaction: a crash leaves what was there
+            copied.backup(target)  # in one transaction: after a crash the old content is there
     except sqlite3.Error as error:
-        raise BackupFailed(f"The database of the archive could not be put back: {error}") from error
+        raise BackupFailed(f"The database of the archive could not be restored: {error}") from error
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _connect(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(file, timeout=BUSY_SECONDS)
 
 
@@ -86,20 +86,20 @@ def _copy_postgresql(target: Path) -> DatabaseState:
             cursor.execute("SELECT pg_export_snapshot()")
             snapshot = cursor.fetchone()[0]
             copied = state()
-            # No `public.` schema, owners or rights: they are the other server's to say.
+            # No `public.` schema, owners or privileges: the other server decides these.
             _run("pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}")
         finally:
             cursor.execute("COMMIT")
     return copied
 
 
-def _put_back_postgresql(source: Path) -> None:
-    """One script in one transaction: what is there goes, what the archive holds comes, its turns are held."""
+def _restore_postgresql(source: Path) -> None:
+    """Run one script in one transaction: it drops the tables, restores the archive's, and holds the turns."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_schema()")
         schema = cursor.fetchone()[0]
         tables = connection.introspection.table_names(cursor)
-    _are_this_sites(tables, source)
+    _check_tables(tables, source)
     connection.close()
     script = source.with_suffix(".sql")
     _tool("pg_restore", "--no-owner", "--no-privileges", "--no-comments", f"--file={script}", str(source))
@@ -114,35 +114,35 @@ def _put_back_postgresql(source: Path) -> None:
     _run("psql", "-X", "-q", "--single-transaction", "--set=ON_ERROR_STOP=1", "--output=/dev/null", *files)
 
 
-def _are_this_sites(tables: list[str], source: Path) -> None:
-    """Raise BackupFailed where a table is neither this program's nor in the archive: it would go, and not come back."""
+def _check_tables(tables: list[str], source: Path) -> None:
+    """Raise BackupFailed if a table belongs neither to this program nor to the archive: it would be lost."""
     archived = re.findall(
         r"^\d+; \d+ \d+ TABLE \S+ (.+) \S+$", _tool("pg_restore", "--list", str(source)), re.MULTILINE
     )
     known = {*connection.introspection.django_table_names(), MIGRATIONS, *archived}
     if others := sorted(set(tables) - known):
         raise BackupFailed(
-            f"Nothing was changed: the database holds {len(others)} tables that are not this site's, such as"
-            f" {others[0]}, and a restore would throw them away. Have DATABASE_URL name a database of its own; or,"
-            " where they are of a plugin that you no longer use, drop them first."
+            f"Nothing was changed: the database has {len(others)} tables that are not this site's, such as"
+            f" {others[0]}, and a restore would delete them. Give this site a database of its own with DATABASE_URL;"
+            " or, if they belong to a plugin that you no longer use, drop them first."
         )
 
 
 def _run(program: str, *options: str) -> None:
-    """Run a program of PostgreSQL's on this site's database."""
+    """Run one of PostgreSQL's client programs on this site's database."""
     (_, *where), more = connection.client.settings_to_cmd_args_env(connection.settings_dict, [])
     _tool(program, *options, *where, environment=more)
 
 
 def _tool(program: str, *options: str, environment: dict[str, str] | None = None) -> str:
-    """What a program writes. Raises BackupFailed where it is missing or fails."""
+    """Run a program and return its output. Raises BackupFailed if it is missing or fails."""
     if shutil.which(program) is None:
         raise BackupFailed(
-            f"{program} is not on this machine: install PostgreSQL's client programs, of the server's version or newer."
+            f"{program} is not installed. Install PostgreSQL's client programs, of the server's version or newer."
         )
     variables = {**os.environ, **(environment or {})}
     done = subprocess.run([program, *options], env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
-        why = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+        why = done.stderr.strip().splitlines() or [f"it exited with {done.returncode}"]
         raise BackupFailed(f"{program} failed: {why[0]}")
     return done.stdout

@@ -1,5 +1,5 @@
-"""Why a backup or a restore does not go on."""
+"""The error of backups and restores."""
 
 
 class BackupFailed(Exception):
-    """The message says why in words, and what to do."""
+    """A backup or a restore failed. The message says why, and what to do."""

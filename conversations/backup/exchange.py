@@ -1,4 +1,4 @@
-"""Having a folder hold something else: all of that is beside its place before the first thing is moved."""
+"""Replacing the content of a folder: everything new is staged in it before the first thing is moved."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from conversations.files.workspaces import remove_tree
 
 
 class Exchange:
-    """`folder` is to hold what `content` holds, and nothing else; the folder itself stays, it may be a mount.
+    """Replaces the content of `folder` with that of `content`. The folder itself stays, as it may be a mount.
 
-    Entering takes over `content`, which is what can fail for want of room. `take_place` only renames, within the
-    folder, so it needs no rights to what it moves. What was there goes at the end.
+    Entering the context stages `content`, which can fail if the disk is full. `swap` only renames within the folder, so
+    it needs no permissions on what it moves. The old content is deleted on exit.
     """
 
     def __init__(self, folder: Path, content: Path) -> None:
@@ -39,8 +39,8 @@ class Exchange:
     def _ours(self) -> list[Path]:
         return [path for path in self.folder.iterdir() if path.name.startswith(self.mark)]
 
-    def take_place(self) -> None:
-        """Put what was staged in its place. Raises OSError."""
+    def swap(self) -> None:
+        """Move the old content aside and the staged content into place. Raises OSError."""
         ours = set(self._ours())
         for old in [path for path in self.folder.iterdir() if path not in ours]:
             old.rename(self._aside())

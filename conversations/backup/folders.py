@@ -1,6 +1,6 @@
-"""The folders that go into an archive, read while agents may be at work in them.
+"""Walking the folders that go into an archive, while agents may be working in them.
 
-A folder is walked by descriptors, so that nobody can put a link in the place of one and have another's file archived.
+Folders are opened by descriptor, so that nobody can replace one by a link and have somebody else's file archived.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import BinaryIO
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
-"""What the system says of a thing that went, or became another, after its name was read."""
+"""Errors for an entry that was removed or replaced after its name was read."""
 PATH_MOST, LEVELS_MOST = 1_000, 100
-"""Bytes of a folder's path, and its depth: an agent can go down without end, and each level takes a descriptor."""
+"""Bytes of a folder's path, and its depth: an agent can nest folders endlessly, and each level takes a descriptor."""
 
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """One thing below a folder: `name` is its path in it, `mode` its rights.
+    """An entry below a folder: `name` is its path in it, `mode` its permissions.
 
-    `content` of a file, open for reading; `target` of a link that stays inside; neither: a folder.
+    A file has `content`, open for reading; a link that stays inside has a `target`; a folder has neither.
     """
 
     name: str
@@ -35,26 +35,26 @@ class FolderEntry:
 
 @dataclass(frozen=True)
 class Unread:
-    """One thing below a folder that could not be read, and what the system says of it."""
+    """An entry below a folder that could not be read, and the system's error message."""
 
     name: str
     why: str
 
 
-def things_in(root: Path, *, links_within: int = 0) -> Iterator[FolderEntry | Unread | None]:
-    """Everything below `root`, folders before what is in them; None for what is neither file, folder nor link inside.
+def walk(root: Path, *, links_within: int = 0) -> Iterator[FolderEntry | Unread | None]:
+    """Yield everything below `root`, folders before their content; None for special files and links that lead out.
 
-    `links_within`: how many levels down a link may not lead out of; 0: no links. What goes meanwhile is skipped.
-    Raises OSError where `root` itself cannot be read.
+    `links_within`: the level of the folders that links must not lead out of; 0: no links. Entries that disappear
+    meanwhile are skipped. Raises OSError if `root` itself cannot be read.
     """
     descriptor = os.open(root, FOLDER)
     try:
-        yield from _things(descriptor, PurePosixPath(), links_within)
+        yield from _entries(descriptor, PurePosixPath(), links_within)
     finally:
         os.close(descriptor)
 
 
-def _things(folder: int, here: PurePosixPath, within: int) -> Iterator[FolderEntry | Unread | None]:
+def _entries(folder: int, here: PurePosixPath, within: int) -> Iterator[FolderEntry | Unread | None]:
     for name in os.listdir(folder):
         path = here / name
         try:
@@ -76,23 +76,23 @@ def _folder(name: str, path: PurePosixPath, above: int, within: int) -> Iterator
     descriptor = os.open(name, FOLDER, dir_fd=above)
     try:
         yield FolderEntry(str(path), stat.S_IMODE(os.fstat(descriptor).st_mode))
-        yield from _things(descriptor, path, within)
+        yield from _entries(descriptor, path, within)
     finally:
         os.close(descriptor)
 
 
 def _link(name: PurePosixPath, target: str, within: int) -> FolderEntry | None:
-    return FolderEntry(str(name), 0o777, target=target) if stays(name, target, within) else None
+    return FolderEntry(str(name), 0o777, target=target) if stays_inside(name, target, within) else None
 
 
 def _file(name: str, here: PurePosixPath, descriptor: int) -> Iterator[FolderEntry | None]:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # what became a pipe must not hold the backup
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a file replaced by a pipe must not block the backup
     with os.fdopen(os.open(name, flags, dir_fd=descriptor), "rb") as content:
         mode = os.fstat(content.fileno()).st_mode
         yield FolderEntry(str(here / name), stat.S_IMODE(mode), content) if stat.S_ISREG(mode) else None
 
 
-def stays(link: PurePosixPath, target: str, within: int) -> bool:
+def stays_inside(link: PurePosixPath, target: str, within: int) -> bool:
     """Whether a link at this path leads to a place inside the folder `within` levels down, or to that folder."""
     if not within or not target or target.startswith("/") or len(link.parts) <= within:
         return False

@@ -1,4 +1,4 @@
-"""What an archive says of itself: when it was made and of what, and what must lie in it."""
+"""The manifest of an archive: when and from what it was made, and what it must contain."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from agents.engine.ledger import digest
 from conversations.backup.errors import BackupFailed
 
 FORMAT = 1
-"""Of the archive: a site refuses one that it does not know."""
+"""The format of archives: a site refuses a format that it does not know."""
 HEADS = "SELECT id, seq, head FROM conversations_conversation ORDER BY id"
-"""Where every ledger of a site stands."""
+"""The heads of all ledgers of a site."""
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
-"""What made its tables."""
+"""The migrations that made its tables."""
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class DatabaseState:
-    """Where a database stands: its migrations as `app.name`, its ledgers, and one digest over all of their heads."""
+    """The state of a database: its migrations as `app.name`, its ledgers, and one digest over all of their heads."""
 
     migrations: list[str]
     conversations: int
@@ -36,17 +36,17 @@ class DatabaseState:
 
     @classmethod
     def of(cls, applied: Iterable[Row], heads: Iterable[Row]) -> DatabaseState:
-        """From the rows of APPLIED and of HEADS."""
+        """Return the state, from the rows of APPLIED and of HEADS."""
         rows = [list(row) for row in heads]
         return cls([".".join(row) for row in applied], len(rows), sum(row[1] for row in rows), digest(rows))
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """`made_at` (ISO 8601, UTC) is before the first byte was copied; `database` is sqlite or postgresql.
+    """The manifest. `made_at` (ISO 8601, UTC) is before the first byte was copied; `database`: sqlite or postgresql.
 
-    `members`: size in bytes and sha256 of each file of the archive, by its name in it. `left_out`: how many things in
-    workspaces are no files, folders or links that stay inside. `unread`: what could not be read, each with the reason.
+    `members`: size in bytes and sha256 of each file of the archive, by its name in it. `left_out`: how many special
+    files, and links that lead out, there were in workspaces. `unread`: what could not be read, each with the reason.
     """
 
     made_at: str
@@ -59,19 +59,19 @@ class Manifest:
     format: int = FORMAT
 
     def as_json(self) -> bytes:
-        """What stands in the archive."""
+        """Return the text that is stored in the archive."""
         return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
-        """Read it back. Raises BackupFailed for what no backup of this format says."""
+        """Parse a manifest. Raises BackupFailed if it is not a manifest of this format."""
         try:
-            told = json.loads(text)
-            if told["format"] != FORMAT:
-                raise BackupFailed(f"The archive is of format {told['format']}, and this version reads {FORMAT}.")
-            told["state"] = DatabaseState(**told["state"])
-            told["members"] = {name: (int(size), str(sha)) for name, (size, sha) in told["members"].items()}
-            manifest = cls(**told)
+            fields = json.loads(text)
+            if fields["format"] != FORMAT:
+                raise BackupFailed(f"The archive has format {fields['format']}, but this version reads only {FORMAT}.")
+            fields["state"] = DatabaseState(**fields["state"])
+            fields["members"] = {name: (int(size), str(sha)) for name, (size, sha) in fields["members"].items()}
+            manifest = cls(**fields)
             datetime.fromisoformat(manifest.made_at)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupFailed(f"The archive's manifest cannot be read: {error!r}") from None
@@ -83,7 +83,7 @@ class Manifest:
         return datetime.fromisoformat(self.made_at).strftime("%Y-%m-%d %H:%M:%S UTC")
 
     def unknown_migrations(self) -> list[str]:
-        """Those that made the archive's tables, and that this version does not have."""
+        """Return the migrations of the archive that this version does not have."""
         known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
         return sorted(set(self.state.migrations) - known)
 

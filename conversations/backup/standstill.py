@@ -1,4 +1,4 @@
-"""Whether anybody works on this site: what is put back under a running process would be written over by it."""
+"""Whether the site is stopped: a process that is still running would overwrite what is restored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conversations.backup.databases import HELD_UNTIL
 from conversations.database.sql import database_time
 from conversations.models import Drain, Prompt, Worker
 
-STOP = "Stop the site first: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit, on every host."
+STOP = "Stop the site first, on every host: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit."
 
 
-def at_work() -> list[str]:
-    """What runs, in words; empty where the site stands still. Other hosts' web servers are seen on PostgreSQL only."""
+def running_parts() -> list[str]:
+    """Describe what is running; empty if the site is stopped. Other hosts' web servers are seen on PostgreSQL only."""
     return [*_web_server(), *_connections(), *_workers()]
 
 
@@ -44,9 +44,9 @@ def _workers() -> Iterator[str]:
     now = database_time()
     beats = Worker.objects.filter(stopping=False, beat_at__gt=now - 2 * settings.AGENTSITE_BEAT_SECONDS)
     for host, beat_at in beats.values_list("host", "beat_at"):
-        yield f"the worker of {host} was heard of {now - beat_at:.0f} seconds ago"
+        yield f"the worker on {host} reported {now - beat_at:.0f} seconds ago"
     for host in Drain.objects.filter(lease_until__gt=now).values_list("host", flat=True):
-        yield f"a worker process of {host} runs turns"
+        yield f"a worker process on {host} is running turns"
     leased = Prompt.objects.filter(lease_until__gt=now)
-    if held := leased.exclude(lease_until=HELD_UNTIL).count():  # by nobody: a restore that did not come to its end
+    if held := leased.exclude(lease_until=HELD_UNTIL).count():  # HELD_UNTIL: left by a restore that did not finish
         yield f"{held} turn{'s are' if held > 1 else ' is'} held by a worker"

@@ -1,4 +1,4 @@
-"""What was taken out of a site for good, and is back with a backup from before: people, conversations, contents."""
+"""What was erased or redacted after a backup, and is back once it is restored: people, conversations, contents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conversations.models import Conversation, Erasure, Redaction, Step
 
 @dataclass
 class TakenOut:
-    """`people`: by id, when they joined; `steps`: by conversation and seq, the sha256 of what stood there."""
+    """What was erased: `people` by id, with when they joined; `steps` by conversation and seq, with the old sha256."""
 
     conversations: set[int] = field(default_factory=set)
     people: dict[int, datetime] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class TakenOut:
 
     @classmethod
     def now(cls) -> TakenOut:
-        """What was taken out of this site so far."""
+        """Return what has been erased from this site so far."""
         found = cls(set(Erasure.objects.values_list("conversation_id", flat=True)))
         found.people = {user.pk: user.date_joined for user in erased_people()}
         for conversation, seq, digest in Redaction.objects.values_list("conversation_id", "seq", "sha256"):
@@ -31,7 +31,7 @@ class TakenOut:
         return found
 
     def again(self) -> Iterator[str]:
-        """The commands that take out again what is here all the same, without who and why."""
+        """Yield the commands that erase again what has come back, without their `--by` and `--reason`."""
         erased = {user.pk for user in erased_people()}
         people = get_user_model().objects.filter(pk__in=self.people.keys() - erased).order_by("pk")
         back = [user for user in people if user.date_joined == self.people[user.pk]]

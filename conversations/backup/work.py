@@ -1,4 +1,4 @@
-"""Making a backup of this site, and making this site out of one."""
+"""Making a backup of this site, and restoring the site from one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from conversations.backup.after_restore import Safe, make_safe
 from conversations.backup.archive import DATABASE, FILES, LINKS_WITHIN, WORKSPACES, unpack, writing
 from conversations.backup.errors import BackupFailed
 from conversations.backup.exchange import Exchange
-from conversations.backup.folders import things_in
+from conversations.backup.folders import walk
 from conversations.backup.manifest import Manifest, this_version
-from conversations.backup.standstill import STOP, at_work
+from conversations.backup.standstill import STOP, running_parts
 from conversations.backup.taken_out import TakenOut
 from conversations.models import Conversation, Erasure
 
 
 def back_up(target: Path, *, force: bool = False) -> Manifest:
-    """Archive this site in the file `target` while it runs. Raises BackupFailed, OSError.
+    """Write an archive of this site to the file `target`, while the site may run. Raises BackupFailed, OSError.
 
-    The database first: a file is there before the row that names it, so every file that the copy names is archived.
+    The database is copied first: a file is stored before the row that names it, so every file that the copy names is
+    archived.
     """
     made_at = datetime.now(UTC).isoformat()
     with (
@@ -42,7 +43,7 @@ def back_up(target: Path, *, force: bool = False) -> Manifest:
             archive.add(DATABASE, content)
         copied.unlink()
         for name, root in _folders().items():
-            for found in things_in(root, links_within=LINKS_WITHIN[name]):
+            for found in walk(root, links_within=LINKS_WITHIN[name]):
                 archive.add_found(name, found)
         contents = (archive.members, archive.left_out, archive.unread)
         manifest = Manifest(made_at, connection.vendor, state, this_version(), *contents)
@@ -56,9 +57,9 @@ def _folders() -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of a restore. `again`: commands that erase and redact once more what was so after the backup.
+    """The result of a restore. `again`: commands that repeat the erasures and redactions made after the backup.
 
-    `left_out`: links of the archive that led out of their workspace.
+    `left_out`: the number of links in the archive that led out of their workspace.
     """
 
     manifest: Manifest
@@ -69,24 +70,24 @@ class Restored:
 
 
 def restore(source: Path, *, force: bool = False) -> Restored:
-    """Have this site be what the archive holds, with its past made safe. `force`: what is here now may go.
+    """Replace this site with the content of the archive, and make it safe. `force`: what is here now may be deleted.
 
-    Nothing is changed until the archive has been read to its end and found whole. Raises BackupFailed, OSError.
+    Nothing is changed until the archive has been read and checked completely. Raises BackupFailed, OSError.
     """
-    _stands_still()
-    _is_free(force=force)
+    _check_stopped()
+    _check_empty(force=force)
     with tempfile.TemporaryDirectory(dir=settings.AGENTSITE_DATA, prefix=".restore-") as name, ExitStack() as stack:
         folder = Path(name)
         manifest, left_out = unpack(source, folder)
-        _fits(manifest)
+        _check_compatible(manifest)
         exchanges = [stack.enter_context(Exchange(root, folder / room)) for room, root in _folders().items()]
         taken_out = TakenOut.now() if _has(Erasure) else TakenOut()
-        databases.put_back(folder / DATABASE)
-        with _to_its_end():
+        databases.restore(folder / DATABASE)
+        with _must_finish():
             if replace(databases.state(), migrations=manifest.state.migrations) != manifest.state:
-                raise BackupFailed("what was put back is not what the archive says")
+                raise BackupFailed("the restored database does not match the manifest")
             for exchange in exchanges:
-                exchange.take_place()
+                exchange.swap()
             call_command("migrate", interactive=False, verbosity=0)
             updated = databases.state().migrations != manifest.state.migrations
             safe = make_safe(manifest.time)
@@ -94,28 +95,28 @@ def restore(source: Path, *, force: bool = False) -> Restored:
 
 
 @contextmanager
-def _to_its_end() -> Iterator[None]:
-    """What begins here must end: else turns are held for ever, and what they did after the backup is not known."""
+def _must_finish() -> Iterator[None]:
+    """Explain a failure in this block, which must finish in the end: until then the turns stay held."""
     try:
         yield
     except Exception as error:
         raise BackupFailed(
-            f"The restore did not come to its end: {error}. No turn of the backup runs until it has: put that"
-            " right, then restore the archive again, with --replace."
+            f"The restore did not finish: {error}. No turn of the backup runs until it has finished. Fix the cause,"
+            " then restore the archive again with --replace."
         ) from error
 
 
-def _stands_still() -> None:
-    if running := at_work():
+def _check_stopped() -> None:
+    if running := running_parts():
         raise BackupFailed(f"Nothing was changed: {'; '.join(running)}. {STOP}")
 
 
-def _is_free(*, force: bool) -> None:
+def _check_empty(*, force: bool) -> None:
     there = Conversation.objects.count() if _has(Conversation) else 0
     if there and not force:
         raise BackupFailed(
-            f"Nothing was changed: this site holds {there} conversation{'' if there == 1 else 's'}, which a restore"
-            " throws away with their files and workspaces. Make a backup of it, then say --replace."
+            f"Nothing was changed: this site has {there} conversation{'' if there == 1 else 's'}, which a restore"
+            " deletes with their files and workspaces. Make a backup of it, then use --replace."
         )
 
 
@@ -123,11 +124,11 @@ def _has(model: type[Model]) -> bool:
     return model._meta.db_table in connection.introspection.table_names()
 
 
-def _fits(manifest: Manifest) -> None:
+def _check_compatible(manifest: Manifest) -> None:
     if manifest.database != connection.vendor:
         raise BackupFailed(
-            f"Nothing was changed: the archive holds a {manifest.database} database, and DATABASE_URL names a"
-            f" {connection.vendor} one. Restore it where the same kind is used."
+            f"Nothing was changed: the archive contains a {manifest.database} database, but DATABASE_URL names a"
+            f" {connection.vendor} one. Restore it on a site with the same kind of database."
         )
     if unknown := manifest.unknown_migrations():
         raise BackupFailed(

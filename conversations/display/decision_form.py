@@ -1,4 +1,4 @@
-"""What stands open on a card, and deciding by what its forms send: the same in the chat and in the admin."""
+"""The forms of an approval card, and deciding by what they submit: the same in the chat and in the admin."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 TEXT_MOST = 4_000
-"""Characters of a reason or an answer."""
+"""Maximum length of a reason or an answer, in characters."""
 
-LOOK = "Nothing was decided: look at what is marked."
-CANNOT = "This cannot be edited: what its tool takes is recorded nowhere."
+LOOK = "Nothing was decided. Check the marked fields."
+CANNOT = "This cannot be edited: the input schema of its tool was not recorded."
 
 
 def open_card(card: Card, state: str, posted: Mapping[str, str] | None = None) -> None:
-    """Open the form of this name on a card: edit or reject. Anything else, and what may not be, leaves it plain."""
+    """Open a form on a card: edit or reject. Anything else, or a form that is not allowed, leaves the card plain."""
     if state == "edit" and card.editable and card.allow:
         form = edit_form(card, posted)
         card.opened = Opened("edit", form) if form else Opened(problem=CANNOT)
@@ -34,7 +34,7 @@ def open_card(card: Card, state: str, posted: Mapping[str, str] | None = None) -
 
 
 def open_asked(cards: Iterable[Card], asked: Mapping[str, str]) -> None:
-    """Open what an address asks for, without a script: `?edit=<output>` or `?reject=<output>`."""
+    """Open the form that an address asks for, without JavaScript: `?edit=<output>` or `?reject=<output>`."""
     for card in cards:
         for state in ("edit", Decision.REJECT):
             if asked.get(state) == str(card.row.pk):
@@ -42,7 +42,7 @@ def open_asked(cards: Iterable[Card], asked: Mapping[str, str]) -> None:
 
 
 def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm | None:
-    """The fields of this call's input; None where it cannot be edited."""
+    """Return the form of this call's input; None if it cannot be edited."""
     shape = edit_check(card.row)
     if shape is None:
         return None
@@ -52,7 +52,7 @@ def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm
 
 
 def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:
-    """Decide as a form says. Raises as `decide` does; what was typed then stands open on the card."""
+    """Decide with a submitted form. Raises what `decide` raises; the card's form then shows what was typed."""
     decision, digest = posted.get("decision", ""), posted.get("digest", "")
     if "edited" in posted and decision == Decision.APPROVE:
         return _approve_edited(card, by, posted, via)
@@ -83,12 +83,12 @@ def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -
             form.errors = refused.details
             card.opened = replace(card.opened, problem=LOOK)
         if refused.code == "facts_changed":
-            card.opened = card.opened.telling(refused.details)
+            card.opened = card.opened.with_facts(refused.details)
         raise
 
 
 def _as_seen(card: Card, by: User, payload: dict[str, JSON], posted: Mapping[str, str], via: str) -> Output:
-    """Approve the edited call by the digest of what was shown; or, where more was shown with the edit, by that one."""
+    """Approve the edited call by the digest that was shown, or by that of the edit's facts if these were shown too."""
     try:
         return decide(card.row.pk, by, Decision.APPROVE, digest=posted.get("digest", ""), via=via, input=payload)
     except Conflict as conflict:

@@ -1,4 +1,4 @@
-"""A change as a unified diff: what goes, what comes, and a few lines around it. Nothing that changes is left out."""
+"""Unified diffs: removed and added lines, with a few lines around them. No changed line is left out."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from conversations.display.faithful import visible
 from conversations.display.matching import LineMatcher, alike
 
 CONTEXT = 3
-"""Unchanged lines around what changes, as `diff -u` has them."""
+"""Unchanged lines around a change, as in `diff -u`."""
 KEPT = 16
-"""Diffs that are kept: a page is rendered again and again while its turn goes on."""
+"""Diffs in the cache: a page is rendered repeatedly while its turn goes on."""
 ALIKE_LEAST = 0.4
-"""Share of a changed line that must stay for its words to be marked: below it, everything would be."""
+"""Share of a changed line that must be unchanged for its words to be marked: below it, everything would be marked."""
 
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class DiffRow:
-    """One line. `kind` is same, add or del; `number` is its own in the text that it stands in.
+    """One line. `kind` is same, add or del; `number` is its line number in its own text.
 
-    `marked` is where in `text` it differs from the line that it replaces, or that replaces it. `unended`: it is the
-    text's last line, and no newline follows it.
+    `marked` is the part of `text` that differs from the line that it replaces, or that replaces it. `unended`: it is
+    the last line of its text, without a newline at the end.
     """
 
     kind: str
@@ -40,12 +40,12 @@ class DiffRow:
 
     @property
     def sign(self) -> str:
-        """What it is, for those who see no colour: a true minus, as wide as the plus."""
+        """The sign of an added or removed line, for people who see no colours: a real minus, as wide as the plus."""
         return {"add": "+", "del": "\N{MINUS SIGN}"}.get(self.kind, "")
 
     @property
     def html(self) -> SafeString:
-        """The line as it is: nothing in it hides. See conversations.display.faithful.visible."""
+        """The line as HTML, with nothing hidden: see conversations.display.faithful.visible."""
         start, end = self.marked
         if start == end:
             return visible(self.text)
@@ -55,7 +55,7 @@ class DiffRow:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines that stand together. `head` says which lines of either text they are: "@@ -41,7 +41,9 @@"."""
+    """Adjacent lines. `head` says which lines of the two texts they are: "@@ -41,7 +41,9 @@"."""
 
     head: str
     rows: Sequence[DiffRow]
@@ -63,7 +63,7 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Diff:
-    """A change as it is shown. `new`: there is no such text yet. No hunks: nothing changes, or what is new is empty."""
+    """A diff. `new`: the text does not exist yet. Without hunks nothing changes, or the new text is empty."""
 
     path: str
     new: bool
@@ -74,7 +74,7 @@ class Diff:
 
 @lru_cache(maxsize=KEPT)
 def diff(change: Change) -> Diff:
-    """The change, line by line."""
+    """Return the diff of a change."""
     old, new = _lines(change.before or ""), _lines(change.after)
     grouped = LineMatcher(old, new).get_grouped_opcodes(CONTEXT) if old != new else ()
     hunks = [_hunk(group, old, new) for group in grouped]
@@ -83,7 +83,7 @@ def diff(change: Change) -> Diff:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their newlines; the last may have none. Nothing but a newline ends a line."""
+    """Return the lines with their newlines; the last may have none. Only a newline ends a line."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     return list(lines)
 
@@ -109,7 +109,7 @@ def _rows(kind: str, lines: Sequence[str], start: int) -> list[DiffRow]:
 
 
 def _range(lines: tuple[int, int]) -> str:
-    """The place of a hunk in one text, as `diff -u` writes it: of no lines, the number of the line before."""
+    """Return the range of a hunk in one text, as `diff -u` writes it: without lines, the number of the line before."""
     start, end = lines
     if end - start == 1:
         return f"{start + 1}"
@@ -117,13 +117,13 @@ def _range(lines: tuple[int, int]) -> str:
 
 
 def _marked(gone: DiffRow, come: DiffRow) -> tuple[DiffRow, DiffRow]:
-    """A line and the one in its place, with what differs marked in whole words; as they are where little stays."""
+    """Mark the differing words of a line and its replacement; leave them unmarked if little is the same."""
     one, other = (_WORDS.findall(row.text) for row in (gone, come))
     head = alike(one, other)
     tail = alike(one[head:][::-1], other[head:][::-1])
     start, end = len("".join(one[:head])), len("".join(one[len(one) - tail :]))
-    stays = len("".join(one[:head] + one[len(one) - tail :]).strip())
-    if stays < ALIKE_LEAST * max(len(gone.text.strip()), len(come.text.strip()), 1):
+    same = len("".join(one[:head] + one[len(one) - tail :]).strip())
+    if same < ALIKE_LEAST * max(len(gone.text.strip()), len(come.text.strip()), 1):
         return gone, come
     return _with(gone, start, end), _with(come, start, end)
 
@@ -133,7 +133,7 @@ def _with(row: DiffRow, start: int, end: int) -> DiffRow:
 
 
 def _unended(part: str, *, last: bool = False) -> SafeString:
-    """A part of a line. Blanks at its end are marked as the line's end only where it is the last part."""
+    """Return a part of a line as HTML. Blanks at its end are marked as trailing only if it is the last part."""
     if last or not part:
         return visible(part)
     return mark_safe(visible(f"{part}.")[:-1])  # noqa: S308 - escaped by visible(), but for the full stop

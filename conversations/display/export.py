@@ -1,8 +1,8 @@
-"""A conversation as Markdown, to read and to keep elsewhere.
+"""Exporting a conversation as Markdown.
 
-What people, models and tools wrote is contained: prose stands in quotes, which end what it opens; input
-and results stand in fences longer than any they hold; names are escaped. So no text can look like a decision or a
-heading of ours. The same record gives the same bytes.
+Text from people, models and tools is contained, so that it cannot look like a decision or a heading of the export:
+prose is quoted, which also ends any markup it opens; input and results are fenced, with fences longer than any inside;
+names are escaped. The same record gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, Widg
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import display_name, names_of
-from conversations.display.call import result_text, shown_call
+from conversations.display.call import display_call, result_text
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, card
 from conversations.files.uploads import clean_file_name
 from conversations.models import Conversation, File, GateState, Output, Prompt, State
 
 RESULT_MOST = 2_000
-"""Characters of a result; of a longer one head and tail stand here."""
+"""Characters of a result; a longer one shows its head and tail."""
 NAME_MOST = 80
-"""Characters of the file's name, without its ending."""
+"""Characters of the file's name, without its extension."""
 ENDS = {
     State.FAILED: "This turn failed.",
     State.CANCELLED: "This turn was stopped.",
-    State.WAITING: "This turn waits for a decision.",
-    State.RUNNING: "This turn is not done yet.",
-    State.QUEUED: "This turn has not begun yet.",
+    State.WAITING: "This turn is waiting for a decision.",
+    State.RUNNING: "This turn is still running.",
+    State.QUEUED: "This turn has not started yet.",
 }
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
@@ -44,19 +44,19 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>&~$-])")
 
 
 def file_name(conversation: Conversation) -> str:
-    """The name under which it is offered."""
+    """Return the file name of the export."""
     return clean_file_name(f"{str(conversation)[:NAME_MOST].strip()}.md")
 
 
-def exported(conversation: Conversation) -> str:
-    """All turns of it that are shown, in order."""
+def export_markdown(conversation: Conversation) -> str:
+    """Return the conversation's visible turns as Markdown, in order."""
     given = Prefetch("files", File.objects.order_by("pk"))
     shown = conversation.prompts.filter(visible=True).select_related("asked_by").prefetch_related(given)
     prompts = list(shown.order_by("number"))
     rows: dict[int, list[Output]] = {}
     for row in Output.objects.filter(prompt__in=prompts).select_related("conversation__owner"):
         rows.setdefault(row.prompt_id, []).append(row)
-    # To nobody: who decided goes by name, also where they read it themselves.
+    # For an anonymous reader: people who decided are named even if they read it themselves, not called "you".
     names = names_of(
         (row.decided_by for of_turn in rows.values() for row in of_turn if row.decided_by), AnonymousUser()
     )
@@ -70,21 +70,21 @@ def _about(conversation: Conversation) -> str:
     owner = conversation.owner
     name = owner.get_full_name() or owner.get_username()
     began, last = _time(conversation.created_at), _time(conversation.updated_at)
-    return f"Of {_inline(name)}. Begun {began}, last changed {last}."
+    return f"Owner: {_inline(name)}. Started {began}, last changed {last}."
 
 
 def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iterator[str]:
-    """What was said, what came of it, and how it stands."""
+    """Yield a turn's message, its outputs, and its state unless it is complete."""
     who = display_name(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
     if prompt.repeats_id:
-        yield "Asked again; the answer above is the earlier one."
+        yield "Repeats the turn above, which has the earlier answer."
     if prompt.input:
         yield _quote(prompt.input)
     elif prompt.input is None:
         yield "Go on from where it stopped." if prompt.continues_id else "Started without a message."
     if given := prompt.files.all():
-        yield "\n".join(f"- File given: {_inline(file.name)}, {_size(file.size)}" for file in given)
+        yield "\n".join(f"- Attached file: {_inline(file.name)}, {_size(file.size)}" for file in given)
     gates = {row.position: card(row, names.get(row.decided_by, "")) for row in rows if row.gate}
     entries = {row.position: gates[row.position].entry if row.position in gates else row.entry() for row in rows}
     for entry in reading_order(entries.values()):
@@ -101,7 +101,7 @@ def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
         yield f"**{'The site' if entry.role_hint == 'system' else 'Agent'}**{stopped}:"
         yield _quote(entry.text)
     elif isinstance(entry, FileOutput):
-        yield f"File made: {_inline(entry.name)}"
+        yield f"File created: {_inline(entry.name)}"
         yield from _quoted(entry.summary)
     elif isinstance(entry, WidgetOutput):
         yield f"Shown: {_inline(entry.widget)}"
@@ -109,18 +109,18 @@ def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
 
 
 def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
-    """Input, what was decided about it, and the head and tail of its result."""
-    call = gate.call if gate else shown_call(entry.tool, entry.input)
+    """Yield a call's input, its decision, and the head and tail of its result."""
+    call = gate.call if gate else display_call(entry.tool, entry.input)
     yield f"**{_inline(call.title)}** (tool {_inline(entry.tool)}):"
     yield fenced(_input(entry.tool, entry.input))
     if entry.proposed is not None:
-        yield "The agent had asked for:"
+        yield "The agent originally asked for:"
         yield fenced(_input(entry.tool, entry.proposed))
     if gate:
         yield from _decision(gate)
     result = "" if gate and gate.refused else result_text(entry)
     if result:
-        yield "It failed:" if entry.result.type == "error" else "It came to:"
+        yield "It failed:" if entry.result.type == "error" else "Result:"
         yield fenced(shorten(result, RESULT_MOST))
     elif not entry.settled and not (gate and gate.pending):
         yield "It has no result yet."
@@ -129,7 +129,7 @@ def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
 def _decision(gate: Card) -> Iterator[str]:
     row = gate.row
     if row.gate == GateState.PENDING:
-        yield "Waits for a decision. Asked for this reason:"
+        yield "Waiting for a decision. Reason:"
         yield _quote(row.reason)
         return
     place, when = f" {gate.where}" if gate.where else "", f", {_time(row.decided_at)}" if row.decided_at else ""
@@ -138,13 +138,13 @@ def _decision(gate: Card) -> Iterator[str]:
 
 
 def _input(tool: str, payload: dict[str, JSON]) -> str:
-    """A command as it is where there is nothing else, the rest as JSON."""
-    call = shown_call(tool, payload)
+    """Return a command as it is if it is the whole input; anything else as JSON."""
+    call = display_call(tool, payload)
     return call.command if call.command is not None and not call.fields else spelled_out(payload)
 
 
 def fenced(text: str) -> str:
-    """A block of code that holds the text and that nothing in the text can end."""
+    """Return the text as a block of code that nothing in the text can end."""
     safe = _safe(text)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", safe)), default=0))
     return f"{fence}text\n{safe}\n{fence}"
@@ -156,18 +156,18 @@ def _quoted(text: str) -> Iterator[str]:
 
 
 def _quote(text: str) -> str:
-    """A quote: what it opens, it cannot leave open for what follows."""
+    """Return the text as a quote, so that markup it opens ends with it."""
     return "\n".join(f"> {line}".rstrip() for line in _safe(text).strip("\n").split("\n"))
 
 
 def _safe(text: str) -> str:
-    """The text with its lines ended in one way, and what turns text round or drives a terminal as its number."""
+    """Return the text with "\\n" as line ends, and bidirectional and control characters as their numbers."""
     ended = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub(lambda found: f"[U+{ord(found[0]):04X}]", inert(ended))
 
 
 def _inline(text: str) -> str:
-    """The text on one line, where no character means anything to Markdown or HTML."""
+    """Return the text on one line, with all special characters of Markdown and HTML escaped."""
     return _MARKDOWN.sub(r"\\\1", " ".join(_safe(text).split()))
 
 

@@ -1,6 +1,6 @@
-"""Text as it is, for people who decide about it: nothing in it can hide, turn round what follows, or be pushed away.
+"""Faithful text, for people who decide about it: nothing in it can be hidden, reordered, or pushed out of view.
 
-Characters that show nothing or change how others are shown become marks with their number; long runs of blanks become
+Characters that are invisible or change how others are shown become marks with their number; long runs of blanks become
 a mark that counts them. Nothing is cut.
 """
 
@@ -20,21 +20,21 @@ from agents.engine.ledger import JSON
 from agents.engine.unseen import is_unseen
 
 SPACES_MOST = 24
-"""Blanks side by side that are shown as they are: an indented line has as many."""
+"""Consecutive blanks that are shown as they are: enough for an indented line."""
 BREAKS_MOST = 4
-"""Line breaks side by side that are shown as they are."""
+"""Consecutive line breaks that are shown as they are."""
 
 _SUSPECT = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}|[^\x20-\x7e\n\t]")
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> SafeString:
-    """The text as HTML, with a mark in the place of each character that cannot be seen as what it is."""
+    """Return the text as HTML, with a mark in place of each invisible or misleading character."""
     return mark_safe("".join(map(conditional_escape, _pieces(text))))  # noqa: S308 - escaped, piece by piece
 
 
 def command_lines(command: str) -> list[SafeString]:
-    """The lines of a command as HTML, all of them. A word is kept in one piece, so that none seems to be two."""
+    """Return all lines of a command as HTML. A word is kept in one piece, so that it does not look like two."""
     lines = []
     for run, line in _counted(command.split("\n")):
         if run > BREAKS_MOST:
@@ -45,29 +45,29 @@ def command_lines(command: str) -> list[SafeString]:
 
 
 def plain(text: str) -> str:
-    """The same for plain text, where each mark stands in brackets."""
+    """Return the text as plain text, with each mark in brackets."""
     pieces = _pieces(_without_surrogates(text))
     return "".join(f"[{unescape(strip_tags(each))}]" if isinstance(each, SafeString) else each for each in pieces)
 
 
 def inert(text: str) -> str:
-    """Prose in which no character turns round the direction of others: each stands as its number in brackets."""
+    """Return the text with each character that changes the direction of text as its number in brackets."""
     return _TURNS.sub(lambda found: f"[{_number(found[0])}]", _without_surrogates(text))
 
 
 def unseen(text: str) -> bool:
-    """Whether the text has characters that nobody sees as what they are; blanks and line breaks are seen."""
+    """Whether the text has invisible or misleading characters; blanks and line breaks do not count."""
     return any(is_unseen(each[0]) for each in _SUSPECT.finditer(text) if each[0][0] not in " \t\n")
 
 
 def spelled_out(value: JSON) -> str:
-    """The value as indented JSON, in which such characters stand as their numbers."""
+    """Return the value as indented JSON, with invisible characters escaped."""
     told = json.dumps(value, ensure_ascii=False, indent=2)
     return _SUSPECT.sub(lambda found: json.dumps(found[0])[1:-1] if unseen(found[0]) else found[0], told)
 
 
 def first_line(text: str, most: int = 120) -> str:
-    """The beginning of a text for a list, where it cannot be decided: one line, cut with an ellipsis."""
+    """Return the beginning of a text, for lists in which nothing is decided: one line, cut with an ellipsis."""
     line = text.strip().partition("\n")[0].rstrip()
     if line == text.strip() and len(line) <= most:
         return line
@@ -82,17 +82,17 @@ def _pieces(text: str) -> Iterator[str]:
         if mark is not None:
             yield text[end : found.start()]
             yield mark
-            end = found.end() - found[0].endswith("\n")  # the last line break of many still breaks the line
+            end = found.end() - found[0].endswith("\n")  # the last of many line breaks still ends the line
     yield text[end:]
 
 
 def _marked(found: str) -> SafeString | None:
-    """The mark for what was found; None where it may stand as it is."""
+    """Return the mark for a match; None if it may be shown as it is."""
     if len(found) > SPACES_MOST and found[0] in " \t":
         return _mark(f"{len(found):,} blanks")
     if found[0] == "\n":
         return _mark(f"{len(found):,} line breaks")
-    if found[0] in " \t":  # at the end of a line, where nobody would see it
+    if found[0] in " \t":  # trailing, where nobody would see it
         return _mark(
             "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
         )
@@ -101,7 +101,7 @@ def _marked(found: str) -> SafeString | None:
 
 @lru_cache(maxsize=1000)
 def _named(character: str) -> SafeString:
-    """The mark of one character: a text may have nothing else in it, and each takes its time to be made."""
+    """Return the mark of one character. Cached: a text may consist of nothing else, and marks are slow to make."""
     return _mark(_number(character), unicodedata.name(character, "a character that cannot be seen"))
 
 
@@ -130,7 +130,7 @@ def _blanks(part: str) -> str:
 
 
 def _counted(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Each line with how often it stands here: empty ones are counted together."""
+    """Yield each line with its count: consecutive empty lines are counted together."""
     empty = 0
     for line in lines:
         if not line:
@@ -145,5 +145,5 @@ def _counted(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _without_surrogates(text: str) -> str:
-    """Half of a character, which JSON can name and UTF-8 cannot say, becomes the replacement character."""
+    """Replace surrogates, which JSON can express and UTF-8 cannot, by the replacement character."""
     return text.encode("utf-8", "replace").decode() if any("\ud800" <= c <= "\udfff" for c in text) else text

@@ -1,4 +1,4 @@
-"""A gate as people see it: what is asked, everything they need to decide it, and what was decided."""
+"""Cards: gates as people see them, with everything they need to decide, and what was decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.paths import HUMAN
 from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
-from conversations.display.call import DisplayedCall, call_of, result_text, shown_call
+from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.diff import Diff, diff
 from conversations.models import GateState, Output
 
@@ -28,17 +28,17 @@ RISKS = {
     "destructive": "Destructive",
     "high": "High risk",
 }
-"""What a risk is called; what only reads carries no badge."""
+"""Display names of risks; calls that only read have no badge."""
 
 PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
-"""From where people decide."""
+"""Where people decide."""
 
 NAMED_MOST = 4
-"""People who are named as those who may decide."""
+"""People who may decide that are listed by name."""
 
 
 class EditForm(Protocol):
-    """The fields of an edit, see conversations.display.schema_form."""
+    """The form of an edit, see conversations.display.schema_form."""
 
     @property
     def fields(self) -> Sequence[object]:
@@ -47,13 +47,13 @@ class EditForm(Protocol):
 
     @property
     def others(self) -> Sequence[str]:
-        """What is wrong at none of them."""
+        """Errors that belong to none of the fields."""
         ...
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One answer that can be given, and what follows from it."""
+    """One possible answer, and its consequence."""
 
     decision: str
     label: str
@@ -62,11 +62,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Opened:
-    """What stands open on a card: `state` is plain, edit or reject.
+    """The open form of a card: `state` is plain, edit or reject.
 
-    `form` are the fields of an edit. `text` is what was typed as reason or answer. `problem` says why what was asked
-    for was not done; `facts` what would hold of the edited call, and `change` what it would change, both seen under the
-    digest `seen`.
+    `form` has the fields of an edit. `text` is what was typed as reason or answer. `problem` says why the request was
+    refused. `facts` are the facts about the edited call, and `change` is what it would change; both were shown under
+    the digest `seen`.
     """
 
     state: str = "plain"
@@ -77,19 +77,19 @@ class Opened:
     change: Change | None = None
     seen: str = ""
 
-    def telling(self, details: Mapping[str, Any]) -> Opened:
-        """The same with what `facts_changed` tells of the edited call."""
+    def with_facts(self, details: Mapping[str, Any]) -> Opened:
+        """Return the same form with the details of a `facts_changed` refusal."""
         change = Change.model_validate(details["change"]) if details.get("change") else None
         return replace(self, facts=details["facts"], change=change, seen=details["digest"])
 
     @property
     def diff(self) -> Diff | None:
-        """What the edited call would change, line by line."""
+        """The edited call's change, line by line."""
         return diff(self.change) if self.change else None
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the facts that are no comfort."""
+        """The facts that are warnings."""
         return [fact for fact in self.facts if warns(fact)]
 
     @property
@@ -100,10 +100,10 @@ class Opened:
 
 @dataclass
 class Card:
-    """A gate. `row` is the stored output, `entry` what the engine knows of it, `by` who decided, in words.
+    """A gate. `row` is the stored output, `entry` the engine's view of it, `by` the name of who decided.
 
-    `may`: whether the reader may decide it, and `allow` whether so that it runs, which with four eyes is another's to
-    say; who may are the `deciders`, by name. `opened` is set by a view.
+    `may`: whether the reader may decide it; `allow`: whether they may let it run, which with four eyes is up to
+    somebody else; `deciders`: the names of people who may. `opened` is set by a view.
     """
 
     row: Output
@@ -122,17 +122,17 @@ class Card:
 
     @property
     def stands(self) -> str:
-        """What names it as it stands now, for a page to see whether that changed."""
+        """An identifier of its present state, so that a page can see whether it has changed."""
         return f"{self.row.pk}:{self.row.gate}:{self.row.digest}"
 
     @property
     def interrupted(self) -> bool:
-        """Whether the question is what became of a call that began."""
+        """Whether it asks what became of an interrupted call."""
         return self.row.ask == Ask.INTERRUPTED
 
     @property
     def question(self) -> bool:
-        """Whether it is a question of a policy's own, which is answered in words."""
+        """Whether it is a policy's own question, which is answered in words."""
         return self.row.ask == Ask.QUESTION
 
     @property
@@ -142,22 +142,22 @@ class Card:
 
     @property
     def proposed(self) -> DisplayedCall | None:
-        """The call as the agent asked for it, where a person changed it."""
+        """The call as the agent asked for it, if a person edited it."""
         if self.entry.proposed is None:
             return None
         gate = self.entry.approval
-        return shown_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None)
+        return display_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None)
 
     @property
     def reason(self) -> str:
-        """Why it is asked, or what is; "" where that says no more than the call itself, as it was asked about."""
+        """The reason for asking, or the question itself; "" if that only repeats the call."""
         asked = self.proposed or self.call
         plain = self.row.ask == Ask.APPROVE and (self.row.reason == NO_REASON or asked.repeats(self.row.reason))
         return "" if plain else self.row.reason
 
     @property
     def approve_label(self) -> str:
-        """The button, which names its effect."""
+        """The label of the approve button, which names its effect."""
         return f"Approve and {self.call.effect}" if self.call.effect else "Approve"
 
     @property
@@ -172,12 +172,12 @@ class Card:
 
     @property
     def decidable(self) -> bool:
-        """Whether it waits for one of two or three words, each of which has a button."""
+        """Whether it is pending and is answered with one of a few buttons."""
         return self.pending and self.row.ask in (Ask.APPROVE, Ask.INTERRUPTED)
 
     @property
     def title(self) -> str:
-        """What is asked about."""
+        """The title of the call, or the question about it."""
         return f"{self.call.title}: did this run?" if self.interrupted and self.pending else self.call.title
 
     @property
@@ -189,37 +189,37 @@ class Card:
 
     @property
     def risk(self) -> str:
-        """What the call can do to the world, in a word or two; "" where it only reads."""
-        return "" if self.row.risk in ("", "read") else called_risk(self.row.risk)
+        """The call's risk, in a word or two; "" if it only reads."""
+        return "" if self.row.risk in ("", "read") else risk_label(self.row.risk)
 
     @property
     def risk_class(self) -> str:
-        """How the badge looks."""
+        """The CSS class of the badge."""
         return "risk-write" if self.row.risk == "write" else "risk-high"
 
     @property
     def warnings(self) -> list[str]:
-        """What holds about the call and is no comfort, e.g. "Not sandboxed: ..."."""
+        """Facts about the call that are warnings, e.g. "Not sandboxed: ..."."""
         return [fact for fact in self._facts if warns(fact)]
 
     @property
     def facts(self) -> list[str]:
-        """What else holds about the call."""
+        """The other facts about the call."""
         return [fact for fact in self._facts if not warns(fact)]
 
     @property
     def verdict(self) -> str:
-        """What was decided and by whom, for the one line that is left of it."""
+        """What was decided and by whom, in one line."""
         rule = decided_as(self.row.ask, self.row.gate)
         if rule is None:
             return ""
         edited = self.entry.proposed is not None and self.row.gate == GateState.APPROVED and not self.interrupted
-        said = "Edited and approved" if edited else rule.verdict
-        return f"{said} by {self.by}" if rule.people else said
+        verdict = "Edited and approved" if edited else rule.verdict
+        return f"{verdict} by {self.by}" if rule.people else verdict
 
     @property
     def where(self) -> str:
-        """From where a person decided it, in words; "" where none did."""
+        """Where a person decided it, in words; "" if no person did."""
         return PLACES.get(self.row.via, "") if Actor.parse(self.row.decided_by).kind == Kind.USER else ""
 
     @property
@@ -230,12 +230,12 @@ class Card:
 
     @property
     def result(self) -> str:
-        """What the call came to, as text; "" where a person kept it from running."""
+        """The result of the call as text; "" if it was kept from running."""
         return "" if self.refused else result_text(self.entry)
 
     @property
     def started(self) -> datetime | None:
-        """When the call began, None where it did not."""
+        """When the call started; None if it did not."""
         return datetime.fromisoformat(self.entry.started_at) if self.entry.started_at else None
 
     @property
@@ -244,7 +244,7 @@ class Card:
 
 
 def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
-    """The gates of these outputs, in their order; the names of those who decided are looked up once for all."""
+    """Return the cards of these outputs, in order. The names of people are looked up once for all of them."""
     names = names_of({row.decided_by for row in rows if row.decided_by}, reader)
     found = [card(row, names.get(row.decided_by, "")) for row in rows]
     others: dict[tuple[int, frozenset[int]], list[str]] = {}
@@ -258,27 +258,27 @@ def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     return found
 
 
-def called_risk(risk: str) -> str:
-    """What a risk is called where several are told apart."""
+def risk_label(risk: str) -> str:
+    """Return the display name of a risk, also for calls that only read."""
     return RISKS.get(risk) or ("Reads" if risk in ("", "read") else risk)
 
 
 def warns(fact: str) -> bool:
-    """Whether a fact is no comfort, e.g. "Not sandboxed: ..."."""
+    """Whether a fact is a warning, e.g. "Not sandboxed: ..."."""
     return fact.startswith("Not ")
 
 
 def card(row: Output, by: str = "") -> Card:
-    """The gate of this output. Raises TypeError for an output that is no call."""
+    """Return the card of this output. Raises TypeError for an output that is not a call."""
     entry = row.entry()
     if not isinstance(entry, ToolOutput):
-        raise TypeError(f"output {row.pk} is a {row.type}, which nobody decides")
+        raise TypeError(f"output {row.pk} is a {row.type}, which has no gate")
     return Card(row, entry, _call(entry), by)
 
 
 def _call(entry: ToolOutput) -> DisplayedCall:
-    """What is asked about: the call, or what a policy puts to a person in a question of its own."""
+    """Return what is asked about: the call, or a policy's own question to a person."""
     if entry.tool != HUMAN:
         return call_of(entry)
     asked = entry.input.get("input")
-    return DisplayedCall("A question", None, shown_call("", asked if isinstance(asked, dict) else {}).fields)
+    return DisplayedCall("A question", None, display_call("", asked if isinstance(asked, dict) else {}).fields)

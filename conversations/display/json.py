@@ -1,4 +1,4 @@
-"""What programs are given: the record as JSON, the same in the API, in events and over sockets."""
+"""The record as JSON for programs, the same in the API, in events and over sockets."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ APPROVAL = (
     "state", "ask", "reason", "risk", "digest", "who", "facts", "requested_at", "expires_at", "decided_by",
     "decided_at", "via", "note",
 )  # fmt: skip
-"""What is told of a gate, in the names of the engine."""
+"""The fields of a gate that programs get, by the engine's names."""
 
 
 def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str, JSON]:
-    """One output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
+    """Return one output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
     shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json")}
     if isinstance(entry, ToolOutput):
         shown["approval"] = _approval(entry.approval) if entry.approval else None
@@ -34,15 +34,15 @@ def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str,
 
 
 def _approval(gate: Approval) -> dict[str, JSON]:
-    told: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
-    told["change"] = gate.change.model_dump() if gate.change else None
+    approval: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
+    approval["change"] = gate.change.model_dump() if gate.change else None
     if Actor.parse(gate.decided_by).kind == Kind.RULE:
-        told["by_rule"] = gate.decided_by
-    return told
+        approval["by_rule"] = gate.decided_by
+    return approval
 
 
 def file_json(file: File) -> dict[str, JSON]:
-    """One file, with the address it is downloaded from."""
+    """Return one file, with its download URL."""
     return {
         "id": file.pk,
         "name": file.name,
@@ -54,7 +54,7 @@ def file_json(file: File) -> dict[str, JSON]:
 
 
 def outputs_json(prompt: int) -> list[dict[str, JSON]]:
-    """The outputs of a prompt in reading order, as they stand now."""
+    """Return the outputs of a prompt in reading order, as they are now."""
     rows = list(OutputRow.objects.filter(prompt_id=prompt))
     entries = {row.position: row.entry() for row in rows}
     ids = {row.position: row.pk for row in rows}
@@ -63,20 +63,20 @@ def outputs_json(prompt: int) -> list[dict[str, JSON]]:
 
 
 def files_of(entries: Iterable[Output]) -> dict[int, File]:
-    """The rows of the files that these outputs name."""
+    """Return the rows of the files that these outputs name, by id."""
     return File.objects.in_bulk({entry.file for entry in entries if isinstance(entry, FileOutput)})
 
 
 def usage_json(prompt: int) -> dict[str, JSON]:
-    """What a prompt used so far: tokens, what they cost where that is known, and the models that answered."""
+    """Return what a prompt has used so far: tokens, their cost if it is known, and the models that answered."""
     return spent_json(of_prompts([prompt]).get(prompt, NOTHING))
 
 
 def rounds_granted(prompt: Prompt) -> int:
-    """The rounds that a turn may use.
+    """Return the number of rounds that a turn may use.
 
-    What it said when it last paused, else what it used up where that ended it, else the site's limit. An agent with a
-    limit of its own says it first when it pauses.
+    That is the number recorded with its last pause; else what it used, if that ended it; else the site's limit. The
+    own limit of an agent is first recorded when it pauses.
     """
     pause = prompt.steps.filter(type="pause").order_by("-seq").first()
     if pause and "steps_used" in pause.content:
@@ -87,7 +87,7 @@ def rounds_granted(prompt: Prompt) -> int:
 
 
 def prompt_head(prompt: Prompt) -> dict[str, JSON]:
-    """One prompt without what came of it."""
+    """Return one prompt without its outputs."""
     return {
         "id": prompt.pk,
         "conversation": prompt.conversation_id,
@@ -107,9 +107,9 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
 
 
 def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
-    """One prompt with its outputs. `granted`: the rounds that it may use, see `rounds_granted`.
+    """Return one prompt with its outputs. `granted`: the rounds that it may use, see `rounds_granted`.
 
-    `seq` is that of its last step: events after it tell what is new.
+    Its `seq` is the seq of its last step: later events bring what is new.
     """
     last = prompt.steps.order_by("-seq").values_list("seq", flat=True).first()
     return {
@@ -122,12 +122,12 @@ def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
 
 
 def conversation_json(conversation: Conversation) -> dict[str, JSON]:
-    """One conversation. `active_prompt` is the turn that runs or waits, `page` where people see it."""
+    """Return one conversation. `active_prompt` is the running or waiting turn, `page` the URL of its page."""
     return conversations_json([conversation])[0]
 
 
 def conversations_json(conversations: Sequence[Conversation]) -> list[dict[str, JSON]]:
-    """Several, with what each used: looked up once for all."""
+    """Return several conversations with their usage, which is looked up once for all."""
     spent = of_conversations([conversation.pk for conversation in conversations])
     return [_conversation(each, spent.get(each.pk, NOTHING)) for each in conversations]
 
@@ -149,7 +149,7 @@ def _conversation(conversation: Conversation, spent: Spent) -> dict[str, JSON]:
 
 
 def gate_json(output: OutputRow) -> dict[str, JSON]:
-    """One output that a person was asked about, with where it stands and whose it is."""
+    """Return one output with a gate, with its conversation, its prompt and its owner."""
     return {
         **output_json(output.entry(), output.pk, {}),
         "conversation": output.conversation_id,
@@ -159,7 +159,7 @@ def gate_json(output: OutputRow) -> dict[str, JSON]:
 
 
 def step_json(step: Step) -> dict[str, JSON]:
-    """One step of the ledger, as it is recorded."""
+    """Return one step of the ledger, as it is recorded."""
     return {
         "seq": step.seq,
         "path": step.path,

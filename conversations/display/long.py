@@ -1,23 +1,23 @@
-"""Long texts: how they begin, so that one message does not fill a page."""
+"""Collapsing long texts, so that one message does not fill a page."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LINES_MOST, CHARACTERS_MOST = 40, 4_000
-"""Of a text that is shown whole."""
+"""Maximum size of a text that is shown in full."""
 
 
 @dataclass(frozen=True)
 class Long:
-    """A text that is collapsed: how it begins, and how much it is, in words."""
+    """A collapsed text: its beginning, and its size in words."""
 
     head: str
     size: str
 
 
 def collapsed(text: str) -> Long | None:
-    """How a text is collapsed that has more lines or characters than are shown at once; None for others."""
+    """Return the collapsed form of a text with too many lines or characters; None for a shorter text."""
     lines = text.split("\n", LINES_MOST)
     if len(text) <= CHARACTERS_MOST and len(lines) <= LINES_MOST:
         return None

@@ -1,4 +1,4 @@
-"""Which lines of two texts are the same, found in bounded time: texts come from agents, and may be made to be slow."""
+"""Matching the lines of two texts in bounded time: texts come from agents, and may be built to be slow."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
 
 COMPARED_MOST = 2_000_000
-"""Pairs of lines that are compared for one diff, about a second; what is left then counts as new."""
+"""Pairs of lines compared for one diff, about a second; the rest then counts as new."""
 
 
 class LineMatcher(SequenceMatcher[str]):
-    """difflib's matcher on lines. Lines that stand once on each side are found first, the others between them."""
+    """difflib's matcher for lines. Lines that occur once on each side are matched first, then those between them."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__(None, old, new, autojunk=False)
         self.old, self.new, self.left = old, new, COMPARED_MOST
 
     def get_matching_blocks(self) -> list[Match]:
-        """See SequenceMatcher: the blocks in order, none beside another, and an empty one at the end."""
+        """Return the matching blocks in order, none adjacent to another, and an empty one at the end."""
         blocks: list[Match] = []
         for found in self._found():
             last = blocks[-1] if blocks else Match(0, 0, 0)
@@ -38,14 +38,14 @@ class LineMatcher(SequenceMatcher[str]):
         yield from self._between(i, len(self.old), j, len(self.new))
 
     def _once(self) -> list[tuple[int, int]]:
-        """Where the lines stand that each text has once, by their place in the old one."""
+        """Return the positions of lines that occur once in each text, in the order of the old one."""
         old, new = ({line for line, times in Counter(text).items() if times == 1} for text in (self.old, self.new))
         there = {line: number for number, line in enumerate(self.new)}
         both = old & new
         return [(number, there[line]) for number, line in enumerate(self.old) if line in both]
 
     def _between(self, i: int, last_i: int, j: int, last_j: int) -> Iterator[Match]:
-        """What matches in a gap: its beginning, its end, and what difflib finds between them while that is cheap."""
+        """Yield the matches in a gap: its beginning, its end, and what difflib finds between them at bounded cost."""
         head = alike(self.old[i:last_i], self.new[j:last_j])
         if head:
             yield Match(i, j, head)
@@ -60,14 +60,14 @@ class LineMatcher(SequenceMatcher[str]):
 
 
 class _Bounded(SequenceMatcher[str]):
-    """difflib's matcher that finds nothing more once it has compared `left` pairs of lines."""
+    """difflib's matcher, which finds nothing more once it has compared `left` pairs of lines."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], left: int) -> None:
         super().__init__(None, old, new, autojunk=False)
         self.old, self.times, self.left = old, Counter(new), left
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
-        """See SequenceMatcher."""
+        """Return the longest match, or an empty one if comparing would take too long."""
         pairs = sum(1 + self.times[line] for line in self.old[alo:ahi])
         if pairs > self.left:
             return Match(alo, blo, 0)
@@ -76,13 +76,13 @@ class _Bounded(SequenceMatcher[str]):
 
 
 def alike(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many of them are the same at the beginning."""
+    """Return how many items are the same at the beginning."""
     most = min(len(old), len(new))
     return next((number for number in range(most) if old[number] != new[number]), most)
 
 
 def _in_order(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, which go up on the left, that go up on the right as well."""
+    """Return the longest subsequence of pairs that ascends on the right; on the left all of them ascend."""
     lowest: list[int] = []  # the lowest right end of a run of each length
     ends: list[int] = []  # and its pair
     before: list[int] = []  # the pair before each in its run

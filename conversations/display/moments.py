@@ -1,4 +1,4 @@
-"""A turn as it stood after one of its steps: any beginning of its ledger folds to the outputs of that moment."""
+"""A turn at a moment in the past: any beginning of its ledger folds to the outputs of that moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.models import Prompt, State
 
 @dataclass(frozen=True)
 class TurnMoment:
-    """A turn after the last of these steps. `after`: the seq of the step that followed; None where none has yet."""
+    """A turn after the last of these steps. `before`, `after`: the seqs of the previous and next step, if any."""
 
     prompt: Prompt
     steps: Sequence[Step]
@@ -32,7 +32,7 @@ class TurnMoment:
 
     @classmethod
     def of(cls, prompt: Prompt, at: int | None = None) -> TurnMoment:
-        """After the last step up to `at`; None: after its last one."""
+        """Return the turn after the last step up to the seq `at`; None: after its last step."""
         known = read_steps(prompt.pk)
         steps = known if at is None else [step for step in known if step.id <= at]
         after = known[len(steps)].id if len(steps) < len(known) else None
@@ -41,31 +41,31 @@ class TurnMoment:
 
     @property
     def at(self) -> int:
-        """The seq of its last step; 0 before there was one."""
+        """The seq of its last step; 0 without steps."""
         return self.steps[-1].id if self.steps else 0
 
     @property
     def state(self) -> str:
-        """Where the turn stood."""
+        """The state of the turn at that moment."""
         return self.standing.state or State.QUEUED.value
 
     @property
     def stop_reason(self) -> str:
-        """Why it had ended, "" while it had not."""
+        """Why it had ended; "" if it had not."""
         return self.standing.stop_reason
 
     @property
     def usage(self) -> dict[str, JSON]:
-        """What it had used: tokens, what they cost where that is known, and the models that had answered."""
+        """What it had used: tokens, their cost if it is known, and the models that had answered."""
         used, priced = turn_usage(View(self.steps)), self.standing.counts
-        told = {name: used[name] for name in USAGE}
+        tokens = {name: used[name] for name in USAGE}
         known = not priced.get("unpriced") and priced.get("rounds")
         cost = priced.get("cost_nano_usd", 0) / 1e9 if known else None
         total = used["input_tokens"] + used["output_tokens"]
-        return {**told, "total_tokens": total, "cost_usd": cost, "models": used["models"]}
+        return {**tokens, "total_tokens": total, "cost_usd": cost, "models": used["models"]}
 
     def rows(self) -> list[OutputRow]:
-        """The outputs as rows, none of which is stored so: each under the id that it has now."""
+        """Return the outputs of that moment as unsaved rows, each with the id of its present row."""
         ids = dict(OutputRow.objects.filter(prompt=self.prompt).values_list("position", "pk"))
         found = []
         for output in self.outputs:
@@ -81,7 +81,7 @@ class TurnMoment:
 
 
 def moment_json(moment: TurnMoment) -> dict[str, JSON]:
-    """A moment for programs. `next` and `previous` are the seqs of the steps around it."""
+    """Return a moment as JSON. `next` and `previous` are the seqs of the steps around it."""
     ids = dict(OutputRow.objects.filter(prompt=moment.prompt).values_list("position", "pk"))
     files = files_of(moment.outputs)
     return {

@@ -1,6 +1,6 @@
-"""A form made of a JSON Schema: every input becomes fields, and comes back exactly as it was where nobody changed it.
+"""Forms generated from JSON Schemas: every input becomes fields, and unchanged fields return exactly the same value.
 
-A field is as simple as its schema and its value allow. What no simple field can carry exactly is edited as JSON.
+A field is as simple as its schema and value allow. Values that no simple field can carry exactly are edited as JSON.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from typing import Any
 
 from agents.engine.ledger import JSON
 from conversations.display.faithful import spelled_out, unseen
-from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, ValuePlace, Wrong, called
+from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, ValuePlace, Wrong, label_of
 
 ROWS_MOST = 40
-"""Lines that a field has at most, before it scrolls in a browser that does not let it grow."""
+"""Maximum height of a field, in lines, before it scrolls in browsers that cannot grow it."""
 
 
 @dataclass(frozen=True)
 class FormField:
     """One field. `kind`: line, text, lines (one value each), number, choice or json. `key` is its name in the form.
 
-    `options` are the values of a choice as they are posted, with what they are called. `errors` say what is wrong.
-    `first`: it is the one to begin at.
+    `options` are the values of a choice as they are posted, with their labels. `first`: it gets the focus.
     """
 
     key: str
@@ -41,27 +40,27 @@ class FormField:
 
     @property
     def label(self) -> str:
-        """Its name for people: "timeout_seconds" is "Timeout seconds"; a name of another form stands as it is."""
+        """Its name for people: "timeout_seconds" is "Timeout seconds"; names of another form are not changed."""
         plain = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name)
         return self.name.replace("_", " ").capitalize() if plain else self.name
 
     @property
     def spelled(self) -> bool:
-        """Whether it is a text that is spelled out."""
+        """Whether it is a text that is shown as JSON, with its characters escaped."""
         return self.kind == "json" and self.text.startswith('"')
 
     @property
     def rows(self) -> int:
-        """Lines that show all of it, where the browser does not grow the field by itself."""
+        """Lines needed to show all of it, for browsers that do not grow the field themselves."""
         wrapped = sum(len(line) // LINE_MOST + 1 for line in self.text.split("\n"))
         return min(wrapped, ROWS_MOST)
 
 
 @dataclass
 class SchemaForm:
-    """The fields of one input. `posted` is what came back of them, `code` the names whose text is for a machine.
+    """The form of one input. `posted` is what was submitted, `code` the names of fields that contain code.
 
-    After `payload()` the fields say what is wrong; `errors` of others, by field, are told beside them too.
+    After `payload()` the fields have their errors. A caller may add `errors` of its own, by field.
     """
 
     schema: Mapping[str, Any]
@@ -71,7 +70,7 @@ class SchemaForm:
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     def payload(self) -> dict[str, JSON]:
-        """The input that was typed. Names that were not posted keep their value. Look at `errors` before it is used."""
+        """Return the input that was typed. Fields that were not posted keep their value. Check `errors` before use."""
         found: dict[str, JSON] = {}
         for number, (name, place) in enumerate(self._places()):
             kind, text = self._typed(number, name, place)
@@ -86,14 +85,14 @@ class SchemaForm:
 
     @property
     def fields(self) -> list[FormField]:
-        """The fields, in the order of the schema; what the schema does not name comes after."""
+        """The fields, in the order of the schema; names that are not in the schema come last."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self._places())]
         start = next((number for number, each in enumerate(found) if each.errors), 0)
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
     def others(self) -> list[str]:
-        """What is wrong at no field of this form."""
+        """Errors that belong to no field of this form."""
         names = dict(self._places())
         return [f"{at}: {why}" for at, all in self.errors.items() if at.partition(".")[0] not in names for why in all]
 
@@ -108,7 +107,7 @@ class SchemaForm:
         return ValuePlace(inner, self.input.get(name, ABSENT), required, nullable)
 
     def _unwrapped(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        """The schema behind a reference, or beside null."""
+        """Return the schema behind a reference or beside null, and whether null is allowed."""
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in self.schema.get("$defs", {}):
             return self._unwrapped({k: v for k, v in schema.items() if k != "$ref"} | self.schema["$defs"][name])
@@ -120,7 +119,7 @@ class SchemaForm:
         return schema, False
 
     def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
-        """How the field stands: its kind and its text. What is spelled out as JSON stays so until it is taken."""
+        """Return the field's present kind and text. A text shown as JSON stays JSON until it is accepted."""
         kind = place.kind(name in self.code)
         for each in (kind, "json"):
             text = (self.posted or {}).get(f"{each}-{number}")
@@ -133,7 +132,7 @@ class SchemaForm:
         if kind in SPELLED and text != place.text(kind) and unseen(text):
             kind, text = "json", text_spelled_out(kind, text)
         default = place.schema.get("default", ABSENT)
-        options = [(json.dumps(each), called(each)) for each in place.options or []]
+        options = [(json.dumps(each), label_of(each)) for each in place.options or []]
         wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
         return FormField(
             key=f"{kind}-{number}",
@@ -141,7 +140,7 @@ class SchemaForm:
             kind=kind,
             text=text,
             hint=str(place.schema.get("description", "")),
-            default="" if default in (ABSENT, None, "") else called(default),
+            default="" if default in (ABSENT, None, "") else label_of(default),
             options=options if place.required and place.value is not ABSENT else [("", "left out"), *options],
             required=place.required,
             code=name in self.code or kind == "json",
@@ -150,7 +149,7 @@ class SchemaForm:
 
 
 def text_spelled_out(kind: str, text: str) -> str:
-    """What was typed into a field of this kind, as JSON in which everything can be seen."""
+    """Return what was typed into a field of this kind as JSON, with invisible characters escaped."""
     if kind == "json":
         return re.sub("[^\x20-\x7e\n\t]", lambda found: spelled_out(found[0])[1:-1], text)
     return spelled_out(text.split("\n") if kind == "lines" else text)

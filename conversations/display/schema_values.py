@@ -1,4 +1,4 @@
-"""The values of a form made of a JSON Schema: which field carries one exactly, how it stands there, and back."""
+"""Values of generated forms: the kind of field that can carry a value exactly, its text there, and parsing it back."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from conversations.approvals.edits import same_json
 from conversations.display.faithful import spelled_out, unseen
 
 LINE_MOST = 72
-"""Characters of a text that is edited in one line."""
+"""Maximum length of a text that is edited in one line, in characters."""
 
 ABSENT: Any = object()
-"""Stands for a name that an input does not have."""
+"""The value of a name that an input does not have."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 SPELLED = ("line", "text", "lines", "json")
-"""The kinds of fields in which somebody can paste what nobody sees."""
+"""The kinds of fields into which people can paste invisible characters."""
 
 
 class Wrong(ValueError):
-    """Why what was typed cannot be taken."""
+    """What was typed is invalid; the message says why."""
 
 
 @dataclass(frozen=True)
 class ValuePlace:
-    """One name of an input: its schema without wrapping, and the value that stands there, or ABSENT."""
+    """One name of an input: its schema, unwrapped, and its value or ABSENT."""
 
     schema: Mapping[str, Any]
     value: JSON
@@ -40,7 +40,7 @@ class ValuePlace:
 
     @property
     def empty(self) -> bool:
-        """Whether a field shows nothing of it."""
+        """Whether its field is empty."""
         return self.value is ABSENT or (self.value is None and self.nullable)
 
     @property
@@ -74,7 +74,7 @@ class ValuePlace:
         return isinstance(items, dict) and items.get("type") == "string" and "enum" not in items
 
     def text(self, kind: str) -> str:
-        """The value as it stands in a field of this kind."""
+        """Return the value's text in a field of this kind."""
         value = self.value
         if kind == "choice":
             return "" if value is ABSENT else json.dumps(value)
@@ -85,11 +85,11 @@ class ValuePlace:
         return value if kind in ("line", "text") and isinstance(value, str) else spelled_out(value)
 
     def read(self, kind: str, text: str) -> JSON:
-        """The value that was typed; what nobody changed is what it was. Raises Wrong."""
+        """Return the value that was typed; unchanged text returns the original value. Raises Wrong."""
         if text == self.text(kind):
             return self.value
         if kind in SPELLED and unseen(text):
-            raise Wrong("It has characters that nobody sees. They are spelled out now: look at it again.")
+            raise Wrong("This has invisible characters. They are now shown as escapes: please check them.")
         if kind == "lines":
             return [line for line in text.split("\n") if line.strip()]
         if kind in ("line", "text"):
@@ -106,11 +106,11 @@ class ValuePlace:
             return ABSENT
         if self.nullable and kind == "number":
             return None
-        raise Wrong("This needs a value.")
+        raise Wrong("Enter a value.")
 
 
 def _typed(text: str) -> bool:
-    """Whether a person can type this text, sees all of it, and a browser sends it back as it is."""
+    """Whether a person can type this text and see all of it, and browsers send it back unchanged."""
     return not _CONTROL.search(text) and not unseen(text)
 
 
@@ -118,8 +118,8 @@ def _listed(item: JSON) -> bool:
     return isinstance(item, str) and bool(item.strip()) and "\n" not in item and _typed(item)
 
 
-def called(option: JSON) -> str:
-    """A value in words."""
+def label_of(option: JSON) -> str:
+    """Return the label of a value."""
     if isinstance(option, bool):
         return "Yes" if option else "No"
     return option if isinstance(option, str) else "none" if option is None else json.dumps(option)
@@ -128,7 +128,7 @@ def called(option: JSON) -> str:
 def _number(text: str, *, whole: bool) -> JSON:
     pattern = r"-?\d{1,400}" if whole else r"-?\d{1,400}(\.\d+)?([eE][+-]?\d{1,3})?"
     if not re.fullmatch(pattern, text, re.ASCII):
-        raise Wrong("This needs to be a whole number." if whole else "This needs to be a number.")
+        raise Wrong("Enter a whole number." if whole else "Enter a number.")
     found = float(text) if re.search("[.eE]", text) else int(text)
     if found in (float("inf"), float("-inf")):
         raise Wrong("This number is too large.")
@@ -139,12 +139,12 @@ def _chosen(text: str, options: Sequence[JSON]) -> JSON:
     for option in options:
         if json.dumps(option) == text:
             return option
-    raise Wrong("This is none of the choices.")
+    raise Wrong("This is not one of the choices.")
 
 
 def _json(text: str) -> JSON:
     def refuse(word: str) -> JSON:
-        raise Wrong(f"{word} is no JSON.")
+        raise Wrong(f"{word} is not valid JSON.")
 
     try:
         found = json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
@@ -152,14 +152,14 @@ def _json(text: str) -> JSON:
     except Wrong:
         raise
     except json.JSONDecodeError as error:
-        raise Wrong(f"This is no JSON: {error.msg}, line {error.lineno}, column {error.colno}.") from error
+        raise Wrong(f"This is not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}.") from error
     except (ValueError, RecursionError) as error:
-        raise Wrong("This JSON has a number too large, or is nested too deeply.") from error
+        raise Wrong("This JSON has a number that is too large, or is nested too deeply.") from error
     return found
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise Wrong("A name stands twice in one object.")
+        raise Wrong("An object has the same name twice.")
     return found

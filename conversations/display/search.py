@@ -1,7 +1,7 @@
-"""Searching conversations: over their titles, and over what was said in them.
+"""Searching conversations: their titles, messages and answers.
 
-All words must stand in one title, one message or one text of the agent. Ledgers are not searched, nor what tools
-returned. The newest conversations come first, and the database stops at as many as are asked for.
+All words must occur in one title, one message or one text of the agent. Ledgers and results of tools are not searched.
+The newest conversations come first, and the database stops at the number asked for.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from agents.engine.ledger import canonical, valid_text
 from conversations.models import Conversation, Output, Prompt
 
 TEXT_MOST, WORDS_MOST = 200, 8
-"""Characters and words of a search; further ones are not looked at."""
+"""Characters and words of a search; further ones are ignored."""
 BEFORE, LONG = 12, 120
-"""Characters of a quote before the first word that was found, and in all."""
+"""Characters of a quote before the first match, and in total."""
 
 
 class Like(Lookup):
-    """`column LIKE pattern`, whatever the case of ASCII letters; a backslash before what is no wildcard."""
+    """`column LIKE pattern`, ignoring the case of ASCII letters; a backslash escapes wildcards."""
 
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
-        """See Lookup."""
+        """Return the SQL and its parameters."""
         column, values = self.process_lhs(compiler, connection)
         like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
         return rf"{column} {like} %s ESCAPE '\'", (*values, self.rhs)
 
 
 def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[int, str]:
-    """The newest of these conversations, at most so many, in which all words of the text were found.
+    """Return the newest of these conversations that match all words of the text, at most `most`.
 
-    By their ids, in order; each with the place that matches, "" where that is the title.
+    By id, in order; each with a quote of the match, "" if the title matches.
     """
     words = valid_text(text[:TEXT_MOST]).split()[:WORDS_MOST]
     if not words:
@@ -50,22 +50,22 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
     inputs = Prompt.objects.filter(_all(words, _in_input), visible=True)
     texts = Output.objects.filter(_all(words, _in_text), type="text", prompt__visible=True)
     of_this = {"conversation": OuterRef("pk")}
-    said = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
-    found = conversations.filter(_all(words, _in_title) | Q(said)).order_by("-updated_at")[:most]
+    in_text = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
+    found = conversations.filter(_all(words, _in_title) | Q(in_text)).order_by("-updated_at")[:most]
     titles = dict(found.values_list("pk", "title"))
-    elsewhere = [pk for pk, title in titles.items() if not _stand_in(words, title)]
+    elsewhere = [pk for pk, title in titles.items() if not _all_occur(words, title)]
     quotes = _quotes(words, elsewhere, inputs, texts) if elsewhere else {}
     return {pk: quotes.get(pk, "") for pk in titles if pk in quotes or pk not in elsewhere}
 
 
 def _all(words: Iterable[str], where: Callable[[str], Q]) -> Q:
-    """Each word, in one of the ways in which it may be written."""
+    """Match all words, each in one of its spellings."""
     either: Iterable[Q] = (reduce(or_, map(where, _cases(word))) for word in words)
     return reduce(and_, either)
 
 
 def _cases(word: str) -> set[str]:
-    """How a word may stand: SQLite knows small and capital letters of ASCII alone."""
+    """Return the spellings of a word: SQLite ignores the case of ASCII letters only."""
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
 
 
@@ -78,9 +78,9 @@ def _in_input(word: str) -> Q:
 
 
 def _in_text(word: str) -> Q:
-    """In the text of an output, which stands between these two in its canonical JSON, escaped as there.
+    """Match the text of an output in its canonical JSON, where it is escaped and stands between these two keys.
 
-    An escape may look like a letter of the word, so who gets rows by this looks again.
+    An escape may look like a letter of the word, so callers check the rows again.
     """
     escaped = connection.ops.prep_for_like_query(canonical(word)[1:-1])
     return Q(Like(F("data"), f'%"text":"%{escaped}%","type":"text"%'))
@@ -89,7 +89,7 @@ def _in_text(word: str) -> Q:
 def _quotes(
     words: Sequence[str], wanted: Collection[int], inputs: QuerySet[Prompt], texts: QuerySet[Output]
 ) -> dict[int, str]:
-    """The first place in each conversation where all words stand, as a line."""
+    """Return the first text in each conversation in which all words occur, as a one-line quote."""
     said = inputs.filter(conversation__in=wanted).order_by("conversation", "number")
     answered = texts.filter(conversation__in=wanted).order_by("conversation", "prompt", "position")
     found: dict[int, str] = {}
@@ -97,12 +97,12 @@ def _quotes(
         said.values_list("conversation", "input").iterator(),
         ((pk, json.loads(data)["text"]) for pk, data in answered.values_list("conversation", "data").iterator()),
     ):
-        if pk not in found and _stand_in(words, text or ""):
+        if pk not in found and _all_occur(words, text or ""):
             found[pk] = _quote(text or "", words[0])
     return found
 
 
-def _stand_in(words: Iterable[str], text: str) -> bool:
+def _all_occur(words: Iterable[str], text: str) -> bool:
     return all(_place(word, text) is not None for word in words)
 
 
@@ -111,7 +111,7 @@ def _place(word: str, text: str) -> re.Match[str] | None:
 
 
 def _quote(text: str, word: str) -> str:
-    """The place of the word on one line, with an ellipsis where there is more."""
+    """Return the text around the word on one line, with an ellipsis where it is cut."""
     line = " ".join(text.split())
     found = _place(word, line)
     begin = max(found.start() - BEFORE, 0) if found else 0

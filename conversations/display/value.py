@@ -1,6 +1,6 @@
-"""A value as text that is mistaken for no other that may stand at its place: 5 is not "5", nor a list a text of lines.
+"""Values as unambiguous text: 5 does not look like "5", nor a list like a text of several lines.
 
-A text stands as it is, and a list of texts line by line, where nothing else could look like it; all the rest is JSON.
+A text is shown as it is, and a list of texts line by line, if no other possible value looks the same; the rest is JSON.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agents.engine.schema import schema_of
 
 _KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 ANY = frozenset({*_KINDS.values(), "null"})
-"""The kinds of values that there are."""
+"""All kinds of values."""
 
 
 @cache
 def kinds_of(input: type[BaseModel]) -> Mapping[str, frozenset[str]]:
-    """The kinds of values that each field of this input takes, by its name."""
+    """Return the kinds of values that each field of this input accepts, by name."""
     schema = schema_of(input)
     return {name: _kinds(each, schema.get("$defs", {})) for name, each in schema.get("properties", {}).items()}
 
 
-def told(value: JSON, kinds: frozenset[str]) -> str:
-    """The value as text, where values of these kinds may stand; "" for the empty text alone."""
-    if isinstance(value, str) and not _mistaken(value, kinds):
+def as_text(value: JSON, kinds: frozenset[str]) -> str:
+    """Return the value as text, for a field that accepts values of these kinds; "" only for the empty text."""
+    if isinstance(value, str) and not _is_ambiguous(value, kinds):
         return value
     if isinstance(value, list) and "string" not in kinds and value and all(map(_is_line, value)):
         lines = "\n".join(value)
@@ -53,8 +53,8 @@ def _kind(value: JSON) -> str:
     return _KINDS.get(type(value), "null")
 
 
-def _mistaken(text: str, kinds: frozenset[str]) -> bool:
-    """Whether another value than this text looks like it; where texts are quoted, one in quotes looks like another."""
+def _is_ambiguous(text: str, kinds: frozenset[str]) -> bool:
+    """Whether another value looks like this text. A text in quotes looks like the JSON of another text."""
     if kinds == {"string"}:
         return False
     looks = _looks(text)
@@ -66,7 +66,7 @@ def _is_line(item: JSON) -> bool:
 
 
 def _looks(text: str) -> str | None:
-    """The kind of the value that this text is as JSON; None where it is none."""
+    """Return the kind of value that this text is when read as JSON; None if it is not JSON."""
     try:
         return _kind(json.loads(text))
     except json.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Times as people read them: relative within a day, then the date."""
+"""Times for people: relative within a day, then the date."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 def ago(time: datetime) -> str:
-    """How long ago: "just now", "2 min ago", "3 h ago", "12 Nov, 16:22"."""
+    """Return how long ago it was: "just now", "2 min ago", "3 h ago", "12 Nov, 16:22"."""
     seconds = (timezone.now() - time).total_seconds()
     if seconds < MINUTE:
         return "just now"
@@ -19,7 +19,7 @@ def ago(time: datetime) -> str:
 
 
 def ahead(time: datetime) -> str:
-    """How far off, to the nearest: "in 48 min", "in 3 h", "on 12 Nov, 16:22"; "now" once it has come."""
+    """Return how far away it is, rounded: "in 48 min", "in 3 h", "on 12 Nov, 16:22"; "now" once it has come."""
     seconds = (time - timezone.now()).total_seconds()
     if seconds < 1:
         return "now"
@@ -28,7 +28,7 @@ def ahead(time: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time: "4 s", "2 min", "3 h", "2 days"."""
+    """Return a length of time: "4 s", "2 min", "3 h", "2 days"."""
     if seconds < MINUTE:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     if seconds < HOUR:
@@ -39,7 +39,7 @@ def span(seconds: float) -> str:
 
 
 def day(time: datetime, more: str = "") -> str:
-    """The day: "Today", "Yesterday", "12 Nov"; `more`: a format for what follows it, as in "Today, 16:22"."""
+    """Return the day: "Today", "Yesterday", "12 Nov". `more`: a format for what follows, as in "Today, 16:22"."""
     local = timezone.localtime(time)
     past = (timezone.localdate() - local.date()).days
     year = "" if local.year == timezone.localtime().year else " Y"
@@ -48,14 +48,14 @@ def day(time: datetime, more: str = "") -> str:
 
 
 def on(time: datetime) -> str:
-    """The date and the time of day."""
+    """Return the date and the time of day."""
     local = timezone.localtime(time)
     year = "" if local.year == timezone.localtime().year else " Y"
     return date_format(local, f"j M{year}, H:i")
 
 
 def took(started: str, ended: str) -> str:
-    """The time between two ISO times; "" where one is missing."""
+    """Return the time between two ISO times; "" if one is missing."""
     if not (started and ended):
         return ""
     return span((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds())

@@ -1,1 +1,1 @@
-"""Erasure: how a conversation, the content of a step, or a person is taken out of the record."""
+"""Erasure: taking a conversation, the content of a step, or a person out of the record."""

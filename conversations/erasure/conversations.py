@@ -1,4 +1,4 @@
-"""Erasing a conversation: the one way by which steps leave the database, and the trace that it leaves."""
+"""Erasing a conversation: the only way that steps leave the database, and the trace that remains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.files.workspaces import clear, root
 from conversations.ledger.claims import is_held
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Snapshot, Step
 from conversations.models.step import Told
-from conversations.prompts.listing import tell
+from conversations.prompts.listing import announce
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 500
-"""Workspaces that are looked up by one query: databases take only so many values."""
+"""Workspaces looked up by one query: databases limit the number of values."""
 REASON_MOST = 500
-"""Characters of the reason for which a conversation is deleted, as people and programs give it."""
+"""Maximum length of the reason for an erasure, in characters."""
 
 
 class TurnRuns(Exception):
-    """A worker is at a turn of this conversation: stop the turn, and erase when it has ended."""
+    """A turn of this conversation is running. Stop the turn first, and erase the conversation when it has ended."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
-    """Delete a conversation with all that was said, done and made in it; what stays is who did it, when and why.
+    """Delete a conversation with everything in it. A record of who did it, when and why remains.
 
-    What models were told goes where no other conversation was told the same; files and the workspace once all that is
-    committed. Raises TurnRuns while a worker holds a turn of it, Conversation.DoesNotExist.
+    Snapshots that no other conversation uses are deleted too; files and the workspace go after the commit.
+    Raises TurnRuns while a worker holds one of its turns, and Conversation.DoesNotExist.
     """
     with transaction.atomic():
         locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
         if any(is_held(prompt) for prompt in locked.prompts.values_list("pk", flat=True)):
             raise TurnRuns
-        erasure = Erasure.objects.create(  # first: it is what makes the ledger's triggers let go
+        erasure = Erasure.objects.create(  # first: the ledger's triggers allow the deletion because of it
             conversation_id=locked.pk,
             erased_by=by.get_username(),
             reason=hide(reason),
@@ -53,24 +53,24 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         )
         contents = [file.content for file in locked.files.all()]
         starts = Step.objects.filter(conversation=locked, type="action_start", payload__contains='"snapshot":"')
-        told = set(starts.values_list(Told("payload"), flat=True))
+        snapshots = set(starts.values_list(Told("payload"), flat=True))
         Output.objects.filter(conversation=locked).delete()
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()
         Prompt.objects.filter(conversation=locked).update(continues=None, repeats=None)
         Prompt.objects.filter(conversation=locked).delete()
-        tell(locked.pk, locked.owner_id)
+        announce(locked.pk, locked.owner_id)
         locked.delete()
-        forget_snapshots(told)
+        delete_unused_snapshots(snapshots)
         transaction.on_commit(partial(_remove, contents, conversation.pk))
     return erasure
 
 
-def forget_snapshots(names: Collection[str]) -> None:
-    """Delete those of these that no step names any more, but for steps that were redacted. The last of a transaction:
+def delete_unused_snapshots(names: Collection[str]) -> None:
+    """Delete the snapshots that no step names any more, other than redacted steps.
 
-    a record that finds its snapshot there takes no lock on it, so on PostgreSQL all that are under way are waited for,
-    and others wait until this is committed.
+    Call it last in a transaction: a record that finds its snapshot stored takes no lock on it, so on PostgreSQL this
+    waits for all records that are being written, and others wait until this is committed.
     """
     if names and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -89,15 +89,15 @@ def _remove(contents: list[FieldFile], conversation_id: int) -> None:
 
 
 def sweep(alive: Callable[[], object] = lambda: None) -> int:
-    """Remove workspaces that an erasure left behind, because its process was killed meanwhile or a tool wrote on.
+    """Remove workspaces that an erasure left behind because its process was killed or a tool was still writing.
 
-    Returns how many. `alive` is called again and again.
+    Returns how many. `alive` is called repeatedly.
     """
     swept, folders = 0, [int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()]
     for first in range(0, len(folders), AT_ONCE):
         some = folders[first : first + AT_ONCE]
         erased = set(Erasure.objects.filter(conversation_id__in=some).values_list("conversation_id", flat=True))
-        there = Conversation.objects.filter(pk__in=erased).values_list("pk", flat=True)  # ids come anew
+        there = Conversation.objects.filter(pk__in=erased).values_list("pk", flat=True)  # ids may be used again
         for conversation_id in erased - set(there):
             alive()
             clear(conversation_id)

@@ -1,4 +1,4 @@
-"""When a person leaves for good: what they said and who they were goes, what they decided for others stays, unnamed."""
+"""Erasing a person: their conversations and personal data go; their decisions for others stay, without a name."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class LastAdministrator(Exception):
-    """This is the last active superuser, without whom nobody could run the site: make another one first."""
+    """This is the last active superuser, and the site needs one: make another one first."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 def erase_user(user: User, by: User, reason: str = "") -> int:
-    """Erase all conversations of this person and what the site knows of them; returns how many conversations it were.
+    """Erase all of a person's conversations and personal data; return how many conversations were erased.
 
-    They are signed out and deactivated first, so that they start nothing more, not even by a request that came before
-    and is still on its way. What stays is an inactive user without
-    a name, `erased-<id>` or one like it, to whom decisions in others' conversations and the numbers of what was used
-    still belong, and a trace of each conversation (`Erasure`). Where it is broken off half-way, doing it again goes on.
-    Raises LastAdministrator; TurnRuns while a worker holds a turn of theirs: stop it first.
+    They are signed out and deactivated first, so that they start nothing more, not even with a request that is already
+    being handled. What stays is an inactive user called `erased-<id>` or similar, to whom decisions in others'
+    conversations and usage figures still belong, and a trace of each conversation (`Erasure`). If it is interrupted,
+    repeating it finishes the work.
+    Raises LastAdministrator, and TurnRuns while a worker holds one of their turns: stop it first.
     """
-    _shut_out(user)
+    _deactivate(user)
     erased = 0
-    while not _forgotten(user):
+    while not _anonymize_if_empty(user):
         for conversation in list(Conversation.objects.filter(owner=user).order_by("pk")):
             with suppress(Conversation.DoesNotExist):  # they deleted it themselves at the same moment
                 erase(conversation, by, reason)
@@ -50,13 +50,13 @@ def erase_user(user: User, by: User, reason: str = "") -> int:
 
 
 def erased_people() -> list[User]:
-    """Those who were erased."""
+    """Return the users that remain of erased people."""
     gone = get_user_model().objects.filter(is_active=False, username__startswith="erased-").order_by("pk")
     return [user for user in gone if re.fullmatch(rf"erased-{user.pk}(-\d+)?", user.get_username())]
 
 
-def _shut_out(user: User) -> None:
-    """Let them in no more. Raises LastAdministrator, TurnRuns."""
+def _deactivate(user: User) -> None:
+    """Deactivate the account, and end its sessions and API keys. Raises LastAdministrator, TurnRuns."""
     with transaction.atomic():
         chiefs = get_user_model().objects.select_for_update().filter(is_superuser=True, is_active=True)
         others = [chief for chief in chiefs.order_by("pk") if chief.pk != user.pk]  # locked: two may leave at once
@@ -71,18 +71,18 @@ def _shut_out(user: User) -> None:
         end_sessions(user)
 
 
-def _forgotten(user: User) -> bool:
-    """Take away who they were; False, with nothing done, where a conversation of theirs is left."""
+def _anonymize_if_empty(user: User) -> bool:
+    """Anonymize the user. Returns False, having done nothing, if they still own a conversation."""
     with transaction.atomic():
-        get_user_model().objects.select_for_update(no_key=True).get(pk=user.pk)  # nothing of theirs begins meanwhile
+        get_user_model().objects.select_for_update(no_key=True).get(pk=user.pk)  # they start nothing meanwhile
         if Conversation.objects.filter(owner=user).exists():
             return False
-        _forget(user)
+        _anonymize(user)
     return True
 
 
-def _forget(user: User) -> None:
-    """Take away who they were, wherever that stands."""
+def _anonymize(user: User) -> None:
+    """Remove the person's name and personal data wherever they are stored."""
     name, gone = user.get_username(), _free_name(user)
     Erasure.objects.filter(erased_by=name).update(erased_by=gone)
     Redaction.objects.filter(redacted_by=name).update(redacted_by=gone)
@@ -90,7 +90,7 @@ def _forget(user: User) -> None:
         kind._default_manager.filter(user=user).delete()
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()
-    _forget_in_history(user, gone)
+    _anonymize_history(user, gone)
     user.groups.clear()
     user.user_permissions.clear()
     user.username, user.first_name, user.last_name, user.email, user.last_login = gone, "", "", "", None
@@ -99,18 +99,18 @@ def _forget(user: User) -> None:
     user.save()
 
 
-def _forget_in_history(user: User, gone: str) -> None:
-    """In what the admin says was done: to their row, and to keys that bear a name of theirs, which it tells no more."""
+def _anonymize_history(user: User, gone: str) -> None:
+    """Remove their name from the admin's history: entries about their row, and about keys that contain their name."""
     kind = ContentType.objects.get_for_model
     theirs = LogEntry.objects.filter(content_type=kind(user), object_id=str(user.pk))
-    theirs.update(object_repr=gone, change_message="")  # which quotes rows that were changed with it
-    keys = LogEntry.objects.filter(content_type=kind(ApiKey))  # revoked ones: nobody knows any more whose they were
+    theirs.update(object_repr=gone, change_message="")  # the message quotes rows that were changed with it
+    keys = LogEntry.objects.filter(content_type=kind(ApiKey))  # all: whose a revoked key was is no longer known
     for name in filter(None, (user.get_username(), user.first_name, user.last_name, user.email)):
         keys.filter(object_repr__icontains=name).update(object_repr=F("object_id"))
 
 
 def _free_name(user: User) -> str:
-    """What they are called from now on, and nobody else: people choose their names."""
+    """Return a username for the erased person that nobody else has: people choose their own names."""
     names = (f"erased-{user.pk}" + (f"-{number}" if number > 1 else "") for number in count(1))
     others = get_user_model().objects.exclude(pk=user.pk)
     return next(name for name in names if not others.filter(username=name).exists())

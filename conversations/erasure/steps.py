@@ -1,7 +1,7 @@
-"""Taking content out of a ledger that goes on: what was said at a step goes, that it was said stays.
+"""Redaction: removing the content of steps from a ledger, while the steps themselves stay.
 
-The chain goes over the sha256 of each payload, which a `Redaction` row keeps, beside that of what is left: the ledger
-still verifies. A short secret can be guessed from that: it was a secret, and is none any more.
+The chain is computed over the sha256 of each payload. A `Redaction` row keeps that digest and the digest of what is
+left, so the ledger still verifies. A short secret can be guessed from its digest: treat it as no longer secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agents.engine.ledger import canonical
 from agents.engine.paths import ancestors, is_gate, join, parent
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
-from conversations.erasure.conversations import forget_snapshots
+from conversations.erasure.conversations import delete_unused_snapshots
 from conversations.files.workspaces import folder_of
 from conversations.ledger.journal import CHANGING, output_columns, read_steps
 from conversations.ledger.redacted import (
@@ -36,8 +36,8 @@ from conversations.ledger.redacted import (
     texts,
 )
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
-from conversations.prompts.listing import tell
-from conversations.prompts.titles import titled
+from conversations.prompts.listing import announce
+from conversations.prompts.titles import title_from
 from conversations.verification.rules import fold_outputs
 
 if TYPE_CHECKING:
@@ -47,64 +47,64 @@ logger = logging.getLogger(__name__)
 
 
 class NotRedacted(Exception):
-    """Why nothing was redacted, and what to do."""
+    """Nothing was redacted. The message says why, and what to do."""
 
 
 @dataclass
 class Redacted:
-    """The steps whose content went, by seq, and those that still hold a text which stood in one of them."""
+    """The steps that were redacted, by seq, and the steps that still contain a text that was in one of them."""
 
     seqs: list[int] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
 
 
 def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: str) -> Redacted:
-    """Take the content out of these steps, and of those that repeat it.
+    """Remove the content of these steps, and of the steps that repeat it.
 
-    With a call go its gates, cards and their decisions; with a message, the turns that ask it again and what models
-    were told in them, where nobody else was told the same; with what a model said, its opaque items. All that is
-    derived goes in the same transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds,
-    names of tools, decisions, codes, times, numbers, digests; backups, and what a tool put into the workspace.
-    Copies are looked for once that is committed, when nobody waits for it any more.
-    Raises NotRedacted where a step is not there, has no content, or its turn has not ended; Conversation.DoesNotExist.
+    A call takes along its gates, its cards and their decisions; a message, the turns that repeat it and their
+    snapshots, unless another turn uses these; text of a model, its opaque items. Everything derived changes in the same
+    transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds, names of tools, decisions,
+    codes, times, numbers, digests; backups, and what a tool put into the workspace.
+    Copies are searched for after the commit, when nobody is kept waiting.
+    Raises NotRedacted if a step does not exist, has no content, or its turn has not ended; Conversation.DoesNotExist.
     """
     with transaction.atomic():
         locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
         rows = _with_copies(locked, _named(locked, seqs))
         prompts = list(Prompt.objects.filter(pk__in={row.prompt_id for row in rows}).order_by("pk"))
         if running := [str(prompt) for prompt in prompts if not prompt.ended]:
-            raise NotRedacted(f"{running[0]} has not ended: stop it first.")
+            raise NotRedacted(f"{running[0]} has not ended. Stop it first.")
         before = {row.seq: row.payload for row in rows}
         after = _replace(rows, by, reason)
         roots = {row.prompt_id for row in rows if row.type == "action_call" and not row.path}
-        _forget_words(locked, [prompt for prompt in prompts if prompt.pk in roots])
-        _forget_files(rows, roots, locked)
+        _redact_inputs(locked, [prompt for prompt in prompts if prompt.pk in roots])
+        _delete_files(rows, roots, locked)
         Draft.objects.filter(prompt__in=prompts).delete()
         for prompt in prompts:
             _fold_again(prompt)
-        tell(locked.pk, locked.owner_id)
-        forget_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
+        announce(locked.pk, locked.owner_id)
+        delete_unused_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
     return Redacted(sorted(before), _copies(conversation, before, after))
 
 
 def _named(conversation: Conversation, seqs: Collection[int]) -> list[Step]:
-    """The steps that were named. Raises NotRedacted."""
+    """Return the steps with these numbers. Raises NotRedacted."""
     found = {row.seq: row for row in Step.objects.filter(conversation=conversation, seq__in=seqs)}
     for seq in sorted(set(seqs)):
         if seq not in found:
             raise NotRedacted(f"Conversation {conversation.pk} has no step {seq}.")
         if not _can_be_redacted(found[seq]):
-            raise NotRedacted(f"Step {seq} has no content, or none any more.")
+            raise NotRedacted(f"Step {seq} has no content, or was redacted before.")
     if not found:
-        raise NotRedacted("Name a step.")
+        raise NotRedacted("Name at least one step.")
     return list(found.values())
 
 
 def _with_copies(conversation: Conversation, named: list[Step]) -> list[Step]:
-    """These steps, and those that repeat their content by the way a turn is recorded."""
+    """Return these steps, and those that repeat their content because of how turns are recorded."""
     wanted = Q(pk__in=[row.pk for row in named])
     roots = {row.prompt_id for row in named if row.type == "action_call" and not row.path}
-    for prompt in _asked_again(conversation, roots):
+    for prompt in _repetitions(conversation, roots):
         wanted |= Q(prompt=prompt, path="", type="action_call")
         wanted |= Q(prompt=prompt, type="action_start", payload__contains='"snapshot":')
     for row in named:
@@ -122,8 +122,8 @@ def _names_snapshot(row: Step) -> bool:
     return row.type == "action_start" and "snapshot" in row.content
 
 
-def _asked_again(conversation: Conversation, roots: set[int]) -> set[int]:
-    """The turns of the same message: one asks another again."""
+def _repetitions(conversation: Conversation, roots: set[int]) -> set[int]:
+    """Return these turns, with all that repeat them and that they repeat: they have the same message."""
     pairs = list(conversation.prompts.exclude(repeats=None).values_list("pk", "repeats"))
     while more := {each for pair in pairs if roots & set(pair) for each in pair if each is not None} - roots:
         roots = roots | more
@@ -131,7 +131,7 @@ def _asked_again(conversation: Conversation, roots: set[int]) -> set[int]:
 
 
 def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Where the content of this step stands again: paths, and the types of the steps there."""
+    """Yield where the content of this step is repeated: paths, and the types of the steps there."""
     base = parent(row.path) if is_gate(row.path) and parent(row.path) else row.path
     if row.path and (row.type == "action_call" or base != row.path):
         yield base, ("action_call",)
@@ -141,19 +141,19 @@ def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
         answer = parent(base) if row.type == "action_call" else row.path
         yield answer, ("action_result",)  # its opaque items
         if row.type == "text":
-            for path in ancestors(parent(answer)):  # what an agent said is what its caller got
+            for path in ancestors(parent(answer)):  # the text of an agent is its caller's result
                 if path:
                     yield path, ("action_result",)
 
 
 def _gates(prompt: int, call: str) -> list[str]:
-    """Where people were asked about the call at this path: its gate, and a card for each attempt that broke off."""
+    """Return the paths of the call's gate and of its cards, one for each interrupted attempt."""
     below = Step.objects.filter(prompt=prompt, type="action_call", path__startswith=join(call, ""))
     return [path for path in below.values_list("path", flat=True) if is_gate(path) and parent(path) == call]
 
 
 def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:
-    """Note who takes what out, which makes the ledger's triggers let go, and replace it; returns the new payloads."""
+    """Record who redacts what, which makes the ledger's triggers allow it, and replace it; return the new payloads."""
     payloads = [redacted(row) for row in rows]
     for row, payload in zip(rows, payloads, strict=True):
         digests = {"sha256": sha256(row.payload), "left_sha256": sha256(payload)}
@@ -163,8 +163,8 @@ def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:
     return payloads
 
 
-def _forget_files(rows: Iterable[Step], roots: Collection[int], conversation: Conversation) -> None:
-    """The files that these steps name, or that came with these turns: rows now, contents once that is committed."""
+def _delete_files(rows: Iterable[Step], roots: Collection[int], conversation: Conversation) -> None:
+    """Delete the files that these steps name or these turns brought: rows now, contents after the commit."""
     made = [int(row.content.get("file", 0)) for row in rows if row.type == "file"]
     files = list(File.objects.filter(Q(pk__in=made) | Q(prompt__in=roots), conversation=conversation))
     File.objects.filter(pk__in=[file.pk for file in files]).delete()
@@ -179,20 +179,20 @@ def _remove(files: Iterable[File]) -> None:
             try:
                 Box(folder_of(file.conversation_id)).remove(file.path)
             except (ToolError, OSError):
-                logger.exception("a file that was redacted is still in the workspace: %r", file.path)
+                logger.exception("a redacted file is still in the workspace: %r", file.path)
 
 
-def _forget_words(conversation: Conversation, prompts: Iterable[Prompt]) -> None:
-    """What was said, in the prompt's row and, where it was made from that, in the title."""
+def _redact_inputs(conversation: Conversation, prompts: Iterable[Prompt]) -> None:
+    """Replace the message in the prompts' rows, and the conversation's title if it was made from one of them."""
     for prompt in prompts:
-        said = [prompt.input, *prompt.files.order_by("pk").values_list("name", flat=True)]
-        if conversation.title in {titled(text) for text in said if text}:
+        sources = [prompt.input, *prompt.files.order_by("pk").values_list("name", flat=True)]
+        if conversation.title in {title_from(text) for text in sources if text}:
             Conversation.objects.filter(pk=conversation.pk).update(title=PLACEHOLDER)
         Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=PLACEHOLDER)
 
 
 def _fold_again(prompt: Prompt) -> None:
-    """Store the outputs as the steps make them now."""
+    """Fold the turn's steps again and update the stored outputs."""
     for position, output in fold_outputs(read_steps(prompt.pk)).items():
         columns = output_columns(output)
         times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
@@ -205,7 +205,7 @@ def _is_time(name: str) -> bool:
 
 
 def _copies(conversation: Conversation, before: dict[int, str], after: Iterable[str]) -> list[int]:
-    """The steps that still hold a text which was taken out of others, whose payloads were `before` and are `after`."""
+    """Return the steps that still contain a redacted text; payloads by seq `before`, and all payloads `after`."""
     gone = _texts(before.values()) - _texts(after)
     if not gone:
         return []

@@ -1,4 +1,4 @@
-"""What people give to commands, checked alike."""
+"""Argument types shared by the commands."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from argparse import ArgumentTypeError
 from agents.engine.ledger import valid_text
 
 NUMBER_MOST = 2**63 - 1
-"""No database counts further."""
+"""The largest integer of a database column."""
 
 
 def conversation_id(text: str) -> int:
-    """That of a conversation, whether there is one or not. Raises ArgumentTypeError."""
-    return _counted(text, "id")
+    """Parse the id of a conversation, which may not exist. Raises ArgumentTypeError."""
+    return _positive(text, "conversation id")
 
 
 def step_number(text: str) -> int:
-    """That of a step in its conversation, whether there is one or not. Raises ArgumentTypeError."""
-    return _counted(text, "number of a step")
+    """Parse the number of a step in its conversation, which may not exist. Raises ArgumentTypeError."""
+    return _positive(text, "step number")
 
 
-def _counted(text: str, kind: str) -> int:
+def _positive(text: str, kind: str) -> int:
     try:
         value = int(text)
     except ValueError:
         value = 0
     if not 1 <= value <= NUMBER_MOST:
-        raise ArgumentTypeError(f"{text[:40]!r} is no {kind}: write a whole number from 1 on.")
+        raise ArgumentTypeError(f"{text[:40]!r} is not a {kind}: use a whole number from 1 up.")
     return value
 
 
 def reason(text: str) -> str:
-    """Why somebody does what cannot be undone. Raises ArgumentTypeError where it says nothing."""
-    if not (said := valid_text(text).strip()):
+    """Parse the reason for an irreversible action. Raises ArgumentTypeError if it is empty."""
+    if not (cleaned := valid_text(text).strip()):
         raise ArgumentTypeError("say why.")
-    return said
+    return cleaned

@@ -1,4 +1,4 @@
-"""Output that does not come to where it was to go."""
+"""Printing a command's output: a full disk, and pipes that are closed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.core.management.base import CommandError, OutputWrapper
 
 
 @contextmanager
-def printed(out: OutputWrapper) -> Iterator[None]:
-    """What is printed meanwhile, to its end. A full disk is said in a sentence; raises CommandError then.
+def flushed(out: OutputWrapper) -> Iterator[None]:
+    """Flush what is printed in this block. Raises CommandError if it cannot be written, as on a full disk.
 
-    Where the reader of a pipe goes away, the command ends without a word, as `cat` does.
+    If the reader of a pipe goes away, the command exits silently, as `cat` does.
     """
     try:
         try:
@@ -23,14 +23,14 @@ def printed(out: OutputWrapper) -> Iterator[None]:
         finally:
             out.flush()
     except BrokenPipeError:
-        _give_up(out)
+        _discard(out)
         raise SystemExit(128 + signal.SIGPIPE) from None
     except OSError as error:
-        _give_up(out)
+        _discard(out)
         raise CommandError(str(error)) from None
 
 
-def _give_up(out: OutputWrapper) -> None:
-    """Let what is still in the buffer go nowhere: the interpreter tries once more as it ends, and would complain."""
+def _discard(out: OutputWrapper) -> None:
+    """Discard what is still in the buffer: the interpreter would try to flush it once more on exit, and complain."""
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), out.fileno())

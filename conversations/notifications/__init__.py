@@ -1,1 +1,1 @@
-"""Notifications: telling people by e-mail that a turn waits for them."""
+"""Notifications: e-mails to people for whom a turn is waiting."""

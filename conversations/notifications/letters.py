@@ -1,7 +1,7 @@
-"""The e-mails that the site writes: plain text, in which nothing that a model wrote can act.
+"""The e-mails of the site: plain text, in which text written by a model can do no harm.
 
-What came from a model or a conversation is one line at most, what cannot be seen in it is marked, and nothing in it
-becomes a link: the only links are the site's own.
+Text from a model or a conversation is at most one line, its invisible characters are marked, and nothing in it becomes
+a link: the only links are the site's own.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from conversations.models import Output
 from conversations.notifications.waits import PersonWaits, Wait
 
 TURNS_MOST = 10
-"""Turns that one mail describes; of more it says how many."""
+"""Turns that one e-mail describes; of the rest it gives only the number."""
 TITLE_MOST, LINE_MOST = 80, 200
-"""Characters of a title and of a line; the whole stands on the page."""
+"""Maximum length of a title and of a line, in characters; the page shows the whole."""
 
-# What mail programs make a link of: an address with its scheme, and names with dots.
+# What mail programs turn into links: addresses with a scheme, and names with dots.
 _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 
 @dataclass(frozen=True)
 class WaitingTurn:
-    """A turn that waits, as a mail describes it. `asked_by` is empty where the reader asked.
+    """A waiting turn, as an e-mail describes it. `asked_by` is empty if the reader asked.
 
     `another`: the reader asked, and somebody else must decide.
     """
@@ -52,8 +52,11 @@ class WaitingTurn:
     another: bool
 
 
-def waiting(telling: PersonWaits) -> EmailMessage | None:
-    """The mail that says what waits for a person, where to decide it, and until when; None where nothing does now."""
+def waiting_letter(telling: PersonWaits) -> EmailMessage | None:
+    """Return the e-mail that lists what waits for a person, where to decide it, and until when.
+
+    None if nothing waits any more.
+    """
     pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in telling.waits])
     still = set(pending.values_list("prompt", flat=True))
     waits = [wait for wait in telling.waits if wait.prompt.pk in still]
@@ -62,21 +65,22 @@ def waiting(telling: PersonWaits) -> EmailMessage | None:
     turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
     for_another = all(turn.another for turn in turns)
     whom = "somebody else" if for_another else "you"
-    subject = f"Waiting for {whom}: {turns[0].title}" if len(waits) == 1 else f"{len(waits)} turns wait for {whom}"
+    one, many = f"Waiting for {whom}: {turns[0].title}", f"{len(waits)} turns are waiting for {whom}"
+    subject = one if len(waits) == 1 else many
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
-    return written(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})
+    return compose(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})
 
 
-def written(to: str, subject: str, template: str, context: dict[str, object]) -> EmailMessage:
-    """A mail of the site, with the words of a template. Its `site` and `account` are addresses."""
+def compose(to: str, subject: str, template: str, context: dict[str, object]) -> EmailMessage:
+    """Return an e-mail of the site, rendered from a template, which also gets the addresses `site` and `account`."""
     known = {"site": settings.AGENTSITE_URL, "account": _link(reverse("account"))}
     text = render_to_string(template, {**known, **context})
-    # So that an automatic answer ("I am on holiday") is not sent back.
+    # So that automatic replies ("I am on holiday") are not sent back.
     return EmailMessage(subject, text, to=[to], headers={"Auto-Submitted": "auto-generated"})
 
 
 def line(text: str, most: int = LINE_MOST) -> str:
-    """One line that anybody may have written, for a mail: nothing in it is hidden, and nothing becomes a link."""
+    """Return a line of untrusted text for an e-mail: nothing in it is hidden, and nothing becomes a link."""
     return _LINKS.sub(lambda found: f"[{found[0]}]", plain(" ".join(first_line(text, most).split(" "))))
 
 
@@ -101,7 +105,7 @@ def _turn(wait: Wait, reader: User) -> WaitingTurn:
 
 
 def _page(card: Card, own: bool) -> str:
-    """The page where it is decided, signed in: opening it decides nothing."""
+    """Return the page where a signed-in person decides it: opening it decides nothing."""
     if own:
         return f"{card.row.conversation.get_absolute_url()}#a-{card.row.pk}"
     return reverse("admin:conversations_approval_change", args=[card.row.pk])

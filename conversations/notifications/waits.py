@@ -1,4 +1,4 @@
-"""Who is to be told of which turns that wait."""
+"""Waiting turns: whom to notify of which."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from conversations.models import Notice, Output, Prompt, State, Step
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 AT_ONCE = 500
-"""Waits that one look reads; of more the next look reads those that were not told."""
+"""Waits read in one round; the next round reads those that were not notified."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """One pause of a turn: it waits since the step `seq`."""
+    """One pause of a turn, which has been waiting since the step `seq`."""
 
     prompt: Prompt
     seq: int
@@ -34,30 +34,31 @@ class Wait:
 
 @dataclass(frozen=True)
 class PersonWaits:
-    """What one person is to be told: what waits for them and they were not told of."""
+    """The waits that one person has not been notified of yet."""
 
     person: User
     waits: list[Wait]
 
 
-def tellings(but: Collection[int] = ()) -> list[PersonWaits]:
-    """Whoever is to be told now, and of what: those who do not look at a page, of pauses that are not quite new.
+def people_to_notify(but: Collection[int] = ()) -> list[PersonWaits]:
+    """Return whom to notify now, and of what: people without a page open, of pauses that are not brand-new.
 
-    `but` names people, by primary key, who are to be left in peace for now.
+    `but` names people to leave out for now, by primary key.
     """
     found: dict[User, list[Wait]] = defaultdict(list)
-    for person, wait in islice(_untold(but), AT_ONCE):
+    for person, wait in islice(_unnotified(but), AT_ONCE):
         found[person].append(wait)
     return [PersonWaits(person, waits) for person, waits in found.items()]
 
 
-def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
-    """Each wait with somebody who is to be told of it: its owner; staff where the owner may not decide all."""
+def _unnotified(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
+    """Yield each wait with a person to notify: its owner, and staff if the owner may not decide all of it."""
     now = database_time()
     waiting = _waiting(datetime.fromtimestamp(now, UTC) - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
     deciders = User.objects.with_perm("conversations.decide_own_approval", backend=BACKEND)
     owners = _reachable(deciders, now).exclude(pk__in=but)
-    own = waiting.filter(conversation__owner__in=owners.values("pk")).exclude(_told(OuterRef("conversation__owner")))
+    own = waiting.filter(conversation__owner__in=owners.values("pk"))
+    own = own.exclude(_notified(OuterRef("conversation__owner")))
     for prompt in own[:AT_ONCE]:
         yield prompt.conversation.owner, _wait(prompt)
 
@@ -65,20 +66,20 @@ def _untold(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
     four_eyes = Exists(Output.objects.pending().filter(prompt=OuterRef("pk"), who=ANOTHER))
     others = waiting.filter(four_eyes | ~Q(conversation__owner__in=deciders.values("pk")))
     for person in _reachable(staff, now).exclude(pk__in=but):
-        for prompt in others.exclude(conversation__owner=person).exclude(_told(person.pk))[:AT_ONCE]:
+        for prompt in others.exclude(conversation__owner=person).exclude(_notified(person.pk))[:AT_ONCE]:
             yield person, _wait(prompt)
 
 
 def _waiting(before: datetime) -> QuerySet[Any]:
-    """The turns that wait since before then, each with the step that paused it last."""
+    """Return the turns that have been waiting since before then, each with the step that paused it last."""
     pauses = Step.objects.filter(prompt=OuterRef("pk"), type="pause").order_by("-seq")
     paused, since = (Subquery(pauses.values(field)[:1]) for field in ("seq", "time"))
     waiting = Prompt.objects.filter(state=State.WAITING).annotate(paused=paused, since=since).filter(since__lte=before)
     return waiting.select_related("conversation__owner").order_by("pk")
 
 
-def _told(person: Any) -> Exists:
-    """Whether this person was told of a pause of `_waiting`."""
+def _notified(person: Any) -> Exists:
+    """Whether this person was notified of a pause of `_waiting`."""
     return Exists(Notice.objects.filter(user=person, prompt=OuterRef("pk"), seq=OuterRef("paused")))
 
 
@@ -87,6 +88,6 @@ def _wait(prompt: Any) -> Wait:
 
 
 def _reachable(people: QuerySet[User], now: float) -> QuerySet[User]:
-    """Those of them who have an address, want mails, and do not look at a page of the site now."""
+    """Keep those who have an address, want e-mails, and have no page of the site open now."""
     away = people.exclude(email="").exclude(account__mail=False)
     return away.exclude(account__looked_at__gt=now - PRESENT_SECONDS).order_by("pk")

@@ -10,14 +10,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from agents.engine.ledger import valid_text
 from conversations.accounts.http import PersonRequest
-from conversations.display.export import exported, file_name
+from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
 from conversations.pages.chat.deleted import deleted_page
 from conversations.pages.chat.flash import flash_archived, flash_deleted
 from conversations.pages.posting import form_view
 from conversations.pages.timeline.turns import TURNS_MOST
-from conversations.prompts.listing import archive, put_back
+from conversations.prompts.listing import archive, unarchive
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
 
 RUNS = "A turn is still running: stop it first. Nothing was deleted."
@@ -36,7 +36,7 @@ def archive_view(request: PersonRequest, pk: int) -> HttpResponse:
 def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
     """Unarchive a conversation, and show it."""
     found = _mine(request, pk)
-    put_back(found)
+    unarchive(found)
     return redirect(found)
 
 
@@ -75,7 +75,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
 def export(request: PersonRequest, pk: int) -> HttpResponse:
     """Download a conversation as a Markdown file."""
     found = _mine(request, pk)
-    response = HttpResponse(exported(found), content_type="text/markdown; charset=utf-8")
+    response = HttpResponse(export_markdown(found), content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response

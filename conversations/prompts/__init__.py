@@ -1,1 +1,1 @@
-"""Prompts: starting a turn, stopping it, and what its owner does with a conversation."""
+"""Prompts: starting, continuing, repeating and stopping turns, and managing the list of conversations."""

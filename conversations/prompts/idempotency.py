@@ -1,25 +1,23 @@
-"""Requests that their senders name: the same name again is the same request, and starts nothing twice."""
+"""Idempotency keys: a request that is sent again with the same key starts nothing twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from django.db import transaction
+from typing import TYPE_CHECKING, Any
 
 from agents.engine.ledger import JSON, digest
-from conversations.models import Prompt
+from conversations.models import Conversation, Prompt
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 KEY_MOST = 200
-"""Characters of a request's key."""
+"""Maximum length of a key, in characters."""
 
 
 class KeyReused(Exception):
-    """This key was sent before, with something else. Send a new key with each new request."""
+    """This key was already used for a different request. Send a new key with each new request."""
 
     def __init__(self, prompt: int) -> None:
         super().__init__(self.__doc__)
@@ -28,7 +26,7 @@ class KeyReused(Exception):
 
 @dataclass(frozen=True)
 class KeyedRequest:
-    """What somebody asks for, under a name of their own; "" where they gave none. `digest` is that of what was sent."""
+    """A request with its idempotency key: "" if the sender gave none. `digest` is the digest of what was sent."""
 
     by: User | None
     key: str
@@ -36,31 +34,35 @@ class KeyedRequest:
 
     @classmethod
     def of(cls, by: User | None, key: str, *sent: JSON) -> KeyedRequest:
-        """The request for what was sent. Raises ValueError for a key without a sender, or one that is too long."""
+        """Return the request for what was sent. Raises ValueError for a key without a sender, or one too long."""
         if key and by is None:
-            raise ValueError("only a person's request has a key")
+            raise ValueError("only a request made by a person can have a key")
         if len(key) > KEY_MOST:
-            raise ValueError(f"a key of {len(key)} characters: {KEY_MOST} is the most")
+            raise ValueError(f"the key has {len(key)} characters; the maximum is {KEY_MOST}")
         return cls(by, key, digest(list(sent)) if key else "")
 
-    def once(self, start: Callable[[], Prompt]) -> Prompt:
-        """What `start` makes, or what it made when this request came first. `start` stores key and digest.
+    def new_prompt(self, conversation: Conversation, **fields: Any) -> Prompt:
+        """Return a prompt, not stored yet, that carries this request's sender, key and digest."""
+        named = {"asked_by": self.by, "request_key": self.key, "request_digest": self.digest}
+        return Prompt(conversation=conversation, **named, **fields)
 
-        The database decides between two at the same moment: a person's keys are unique. Raises KeyReused, and what
-        `start` raises.
+    def once(self, start: Callable[[], Prompt]) -> Prompt:
+        """Return what `start` returns, or the prompt that this request started before.
+
+        `start` stores a prompt of `new_prompt`, in one transaction. If the same request arrives twice at the same
+        moment, the database decides: a person's keys are unique. Raises KeyReused, and what `start` raises.
         """
         if earlier := self._earlier():
             return earlier
         try:
-            with transaction.atomic():
-                return start()
+            return start()
         except Exception:
             if earlier := self._earlier():  # the same request was faster, and has what this one wanted
                 return earlier
             raise
 
     def _earlier(self) -> Prompt | None:
-        """The prompt that came of this request before. Raises KeyReused where the key stands for another."""
+        """Return the prompt that this request started before. Raises KeyReused if the key was another request's."""
         if not self.key:
             return None
         found = Prompt.objects.filter(asked_by=self.by, request_key=self.key).first()

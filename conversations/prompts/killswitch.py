@@ -1,7 +1,8 @@
-"""The kill switch: while it is on, no turn begins or goes on, and what ran is ended (C25).
+"""The kill switch: while it is on, no turn starts or continues, and running turns are stopped (C25).
 
-The row is the truth. A claim asks for it in its own statement, so from its commit on nothing is taken up. What runs
-then is stopped by whoever looks first: who turned it on, the drain that holds it, the sweep.
+The row is the truth. Claims check it in their own statement, so nothing is claimed once it is committed. Turns that are
+running by then are stopped by whoever gets there first: the request that turned it on, the drain that holds the turn,
+or the sweep.
 """
 
 from __future__ import annotations
@@ -28,39 +29,39 @@ from conversations.prompts.stop import stop
 logger = logging.getLogger(__name__)
 
 REASON_MOST = 1_000
-"""Characters of a reason."""
+"""Maximum length of a reason, in characters."""
 SHELL = "system"
-"""Who turned it, where that was somebody at the command line."""
+"""The actor of a switch that was used from the command line."""
 
 
 class SiteStopped(Exception):
-    """The kill switch is on: nothing was taken, and nothing runs. The message says who turned it on, and why."""
+    """The kill switch is on, so the request was refused. The message says who turned it on, and why."""
 
     def __init__(self, switch: KillSwitch) -> None:
-        why = f"All work is stopped by {person_of(switch.on_by)} ({switch.reason.rstrip('.')})."
-        super().__init__(f"{why} This was not taken: send it again when the work goes on.")
+        why = f"All work was stopped by {actor_name(switch.on_by)} ({switch.reason.rstrip('.')})."
+        super().__init__(f"{why} Nothing was sent: try again when work resumes.")
         self.switch = switch
 
 
-def standing() -> KillSwitch | None:
-    """The switch while it is on; None while turns may run."""
+def active_switch() -> KillSwitch | None:
+    """Return the switch while it is on; None while turns may run."""
     return KillSwitch.objects.filter(off_at=None).first()
 
 
 def refuse_while_on() -> None:
-    """Raises SiteStopped while the switch is on."""
-    if switch := standing():
+    """Raise SiteStopped while the switch is on."""
+    if switch := active_switch():
         raise SiteStopped(switch)
 
 
 def turn_on(by: User | None, reason: str) -> KillSwitch:
-    """Stop all turns that run; those that queue or wait for a person stay, and go on when it is turned off.
+    """Stop all running turns. Those that are queued or wait for a person stay, and go on when it is turned off.
 
-    `by` None: somebody at the command line. Where it is on already, it stays as it was turned on first. Raises
-    ValueError without a reason.
+    `by` None: somebody at the command line. If it is on already, the first person and reason stay. Raises ValueError
+    without a reason.
     """
     if not (reason := hide(valid_text(reason)).strip()[:REASON_MOST]):
-        raise ValueError("Say why: everybody whose work stops reads it.")
+        raise ValueError("Say why: everybody whose work is stopped will read it.")
     try:
         with transaction.atomic():
             switch = KillSwitch.objects.create(on_by=_actor(by), reason=reason)
@@ -74,7 +75,7 @@ def turn_on(by: User | None, reason: str) -> KillSwitch:
 
 
 def turn_off(by: User | None) -> bool:
-    """Let turns run again; False where it was off."""
+    """Let turns run again. Return False if the switch was off already."""
     with transaction.atomic():
         lifted = KillSwitch.objects.filter(off_at=None).update(off_by=_actor(by), off_at=timezone.now())
         notify_all()
@@ -85,8 +86,8 @@ def turn_off(by: User | None) -> bool:
 
 
 def enforce() -> int:
-    """Stop every turn that a worker took and that is not stopped yet; how many. None while the switch is off."""
-    switch = standing()
+    """Stop every turn that a worker has claimed and that is not stopped yet; return how many. Only while it is on."""
+    switch = active_switch()
     if switch is None:
         return 0
     stopped = Step.objects.filter(prompt=OuterRef("pk"), type="cancel")
@@ -95,17 +96,17 @@ def enforce() -> int:
     return sum(end(prompt, switch) for prompt in list(left))
 
 
-def person_of(actor: str) -> str:
-    """Who turned the switch, in words."""
+def actor_name(actor: str) -> str:
+    """Return the name of the person who used the switch."""
     pk = Actor.parse(actor).pk
     user = User.objects.filter(pk=pk).first() if pk is not None else None
     return display_name(user) if user else "somebody at the command line"
 
 
 def end(prompt: int, switch: KillSwitch) -> bool:
-    """Record that this turn is stopped, if a worker took it; once more it changes nothing.
+    """Record that this turn is stopped, if a worker has claimed it. Repeating it changes nothing.
 
-    False where that fails: a turn that cannot be stopped must not keep the others running.
+    Returns False if that fails: a turn that cannot be stopped must not keep the others running.
     """
     try:
         with locked_turn(prompt) as turn:
@@ -113,9 +114,9 @@ def end(prompt: int, switch: KillSwitch) -> bool:
                 stop(turn, switch.on_by, f"Kill switch: {switch.reason}", held=is_held(prompt))
             return True
     except OperationalError:
-        raise  # the database is away: that is not this turn's fault
+        raise  # the database is unavailable: that is not this turn's fault
     except Exception:
-        logger.exception("a turn cannot be stopped", extra={"prompt": prompt})
+        logger.exception("a turn could not be stopped", extra={"prompt": prompt})
         return False
 
 

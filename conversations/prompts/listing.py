@@ -1,6 +1,7 @@
-"""What its owner does with a conversation as a whole: name it, put it away, see it. No step records these.
+"""The list of conversations: renaming, archiving and marking them as seen. No step records these.
 
-Open pages are told by `relisted`, which this process hears, and on PostgreSQL by a notification, which all do.
+Open pages learn of it through the signal `relisted` in this process, and on PostgreSQL through a notification that
+every process receives.
 """
 
 from __future__ import annotations
@@ -18,48 +19,48 @@ from conversations.database.sql import CHANNEL
 from conversations.models import Conversation
 
 TITLE_MOST = 200
-"""Characters of a title."""
+"""Maximum length of a title, in characters."""
 relisted = Signal()
-"""Sent after the commit, with `conversation` and `owner`, their ids: it stands in the list otherwise than before."""
+"""A conversation's entry in the list changed. Sent after the commit, with the ids `conversation` and `owner`."""
 
 
 class BadTitle(ValueError):
-    """A title that cannot be taken; the message says why."""
+    """A title that is not accepted; the message says why."""
 
 
 def rename(conversation: Conversation, title: str) -> None:
-    """Give it this title, on one line. Raises BadTitle for an empty one and for more than TITLE_MOST characters."""
+    """Set the title, joined to one line. Raises BadTitle if it is empty or longer than TITLE_MOST characters."""
     cleaned = hide(" ".join(valid_text(title).split()))
     if not cleaned:
-        raise BadTitle("A title has at least one character.")
+        raise BadTitle("Enter a title.")
     if len(cleaned) > TITLE_MOST:
-        raise BadTitle(f"A title has {TITLE_MOST} characters at most, and this one {len(cleaned)}.")
+        raise BadTitle(f"A title can have at most {TITLE_MOST} characters; this one has {len(cleaned)}.")
     _change(conversation, title=cleaned)
 
 
 def archive(conversation: Conversation) -> None:
-    """Put it away: it is found by searching and under "Archived", and comes back with the next message."""
+    """Archive it: it is found by search and under "Archived", and returns to the list with the next message."""
     if conversation.archived_at is None:
         _change(conversation, archived_at=timezone.now())
 
 
-def put_back(conversation: Conversation) -> None:
-    """Put it back into the list."""
+def unarchive(conversation: Conversation) -> None:
+    """Return it to the list."""
     if conversation.archived_at is not None:
         _change(conversation, archived_at=None)
 
 
-def saw(conversation_id: int, seq: int) -> None:
-    """Its owner had it in view up to this step. Never moves back, nor beyond the last step."""
+def mark_seen(conversation_id: int, seq: int) -> None:
+    """Record that its owner has seen it up to this step. The mark never moves back, nor beyond the last step."""
     unseen = Conversation.objects.filter(pk=conversation_id, seen_seq__lt=seq, seq__gte=seq)
     with transaction.atomic():
         if unseen.update(seen_seq=seq):
             owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
-            tell(conversation_id, owner)
+            announce(conversation_id, owner)
 
 
-def tell(conversation_id: int, owner_id: int) -> None:
-    """Have the open pages told, once this is committed, that it stands in the list otherwise than before."""
+def announce(conversation_id: int, owner_id: int) -> None:
+    """Tell open pages, once this is committed, that the conversation's entry in the list has changed."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{conversation_id}:{owner_id}"])
@@ -68,9 +69,9 @@ def tell(conversation_id: int, owner_id: int) -> None:
 
 
 def _change(conversation: Conversation, **columns: Any) -> None:
-    """Not by `save`, which would say that something was said in it now."""
+    """Update columns, not by `save`: that would set `updated_at`, as if there were a new message."""
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
-        tell(conversation.pk, conversation.owner_id)
+        announce(conversation.pk, conversation.owner_id)
     for name, value in columns.items():
         setattr(conversation, name, value)

@@ -1,8 +1,9 @@
-"""Starting a turn, going on with one, and stopping it: what pages, the API and triggers call."""
+"""Starting, continuing, repeating and stopping turns: called by the pages, the API and triggers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -26,15 +27,15 @@ from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch
 from conversations.prompts.idempotency import KeyedRequest
 from conversations.prompts.stop import stop
-from conversations.prompts.titles import titled
+from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
 INPUT_MOST = 200_000
-"""Characters of one message. More is a file."""
+"""Maximum length of a message, in characters. Longer text is sent as a file."""
 
 
 class TurnInProgress(Exception):
-    """A turn of this conversation runs or waits; the message was not taken. Stop it, or wait for its end."""
+    """A turn of this conversation is running or waiting, so nothing was sent. Stop it, or wait until it ends."""
 
     def __init__(self, prompt: int | None) -> None:
         super().__init__(self.__doc__)
@@ -42,23 +43,23 @@ class TurnInProgress(Exception):
 
 
 class BadInput(ValueError):
-    """What was said cannot be taken; the message says why and what to do."""
+    """The message is not accepted; the exception's text says why and what to do."""
 
 
 class Deactivated(Exception):
-    """This account was deactivated, so nothing was taken. An administrator can activate it again."""
+    """This account was deactivated, so nothing was sent. An administrator can activate it again."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt | None = None) -> Conversation:
-    """A new, empty conversation. `system_prompt` None: the site's default, as it is when a turn starts.
+    """Create an empty conversation. `system_prompt` None: the site's default, as it is when a turn starts.
 
     Raises Deactivated.
     """
     with transaction.atomic():
-        _hold_back_others(owner.pk)
+        _serialize_starts(owner.pk)
         conversation = Conversation.objects.create(owner=owner, title=hide(title)[:200], system_prompt=system_prompt)
         clear(conversation.pk)
     return conversation
@@ -67,14 +68,13 @@ def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt
 def begin_conversation(
     owner: User, text: str, *, tier: str = "normal", key: str = "", files: Sequence[Upload] = ()
 ) -> Prompt:
-    """A new conversation by its first message. The same `key` again gives the first one's. Raises as start_prompt."""
-    text = checked(text, files)
+    """Start a conversation with its first message, and return that message's prompt.
+
+    The same `key` again returns the first one's. Raises what start_prompt raises.
+    """
+    text = clean_message(text, files)
     request = KeyedRequest.of(owner, key, "conversation", text, tier, *(file.identity for file in files))
-
-    def start(giving: PendingUploads) -> Prompt:
-        return _begin(_new(request, start_conversation(owner), input=text, tier=tier), giving)
-
-    return _once(request, start, files)
+    return _start(request, request.new_prompt(Conversation(owner=owner), input=text, tier=tier), files)
 
 
 def start_prompt(
@@ -89,91 +89,82 @@ def start_prompt(
     key: str = "",
     files: Sequence[Upload] = (),
 ) -> Prompt:
-    """Take what was said and wake a worker. The turn holds the conversation's slot from now on.
+    """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
 
-    `by` None: the system starts it, with or without a text (S4); such a prompt queues until the slot is free.
-    `key`: the sender's own name for the request; the same again, from the same person, gives the first one's prompt.
-    `files` go with what was said, which may then be empty.
-    Raises TurnInProgress where a person's message finds the slot taken, BadInput for an empty or overlong text,
-    KeyReused for a key that was sent with something else, OverQuota where the owner's turns or tokens are used up,
-    SiteStopped while the kill switch is on, and Deactivated for an owner who may not use the site any more. What the
-    system starts queues then, and is not counted.
+    `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free.
+    `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
+    `files` are sent with the message, whose text may then be empty.
+    Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
+    for a key that was sent with something else, OverQuota if the owner's turns or tokens are used up, SiteStopped while
+    the kill switch is on, and Deactivated for an owner who may no longer use the site. A turn that the system starts is
+    queued instead, and does not count towards the quota.
     """
     if by or text is not None:
-        text = checked(text, files)
-    return _start(conversation, by, text, key, files, tier=tier, origin=origin, policy=policy, visible=visible)
+        text = clean_message(text, files)
+    fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
+    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, fields, *(file.identity for file in files))
+    return _start(request, request.new_prompt(conversation, input=text, **fields), files)
 
 
-def start_unsaid(
+def start_without_message(
     conversation: Conversation, by: User, *, tier: str = "normal", visible: bool = True, key: str = ""
 ) -> Prompt:
-    """Have the system start a turn in which nobody says anything (S4), as `by` asked over the API. It queues.
+    """Have the system start a turn without a message (S4), as `by` asked over the API. It is queued.
 
     Raises KeyReused.
     """
-    return _start(conversation, by, None, key, (), tier=tier, origin=Origin.API, policy="agent", visible=visible)
-
-
-def _start(
-    conversation: Conversation, by: User | None, text: str | None, key: str, files: Sequence[Upload], **fields: Any
-) -> Prompt:
-    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, {**fields}, *(file.identity for file in files))
-    new = _new(request, conversation, input=text, **fields)
-    return _once(request, lambda giving: _begin(new, giving), files)
+    fields: dict[str, Any] = {"tier": tier, "origin": Origin.API, "policy": "agent", "visible": visible}
+    request = KeyedRequest.of(by, key, "prompt", conversation.pk, None, fields)
+    return _start(request, request.new_prompt(conversation, input=None, **fields))
 
 
 def continue_prompt(
     prompt_id: int, by: User, tier: str | None = None, *, origin: Origin = Origin.USER, key: str = ""
 ) -> Prompt:
-    """Go on with a turn that failed or was stopped: a new prompt without input, with a budget of its own (R5).
+    """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own (R5).
 
-    The model is told that it is to go on, and reads what the turn came to in its history. `tier` None: as before.
-    Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
+    The model is told to go on, and finds what the turn did in its history. `tier` None: as before.
+    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = KeyedRequest.of(by, key, "continue", old.pk, tier)
-    more = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
-    new = _new(request, old.conversation, continues=old, **more)
-    return _once(request, lambda giving: _begin(new, giving))
+    fields = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
+    return _start(request, request.new_prompt(old.conversation, continues=old, **fields))
 
 
-def again_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
-    """Ask a turn that has ended again: a new one with the same message, files and tier, which `repeats` the old one.
+def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
+    """Repeat a turn that has ended: a new one with the same message, files and tier, which `repeats` the old one.
 
-    The old one stays, and the model reads it: what was done in it was done. One that completed is asked again only
-    while it is the conversation's last: later ones were said in answer to it.
-    Raises Prompt.DoesNotExist where the turn is not this person's, BadInput, and otherwise as start_prompt.
+    The old one stays, and the model reads it: what it did was done. A completed turn can be repeated only while it is
+    the conversation's last, because later messages answer it.
+    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     request = KeyedRequest.of(by, key, "again", old.pk)
-    said = old.input and hide(old.input)  # the secret may be younger than the message
-    more = {"input": said, "tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
-
-    def start() -> Prompt:
-        return _begin(_new(request, old.conversation, repeats=old, **more), ReusedFiles(old))
-
-    return request.once(start)
+    message = old.input and hide(old.input)  # a secret may have been set up after the message was sent
+    fields = {"tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
+    prompt = request.new_prompt(old.conversation, repeats=old, input=message, **fields)
+    return request.once(partial(_store, prompt, ReusedFiles(old)))
 
 
-def _once(request: KeyedRequest, start: Callable[[PendingUploads], Prompt], files: Sequence[Upload] = ()) -> Prompt:
-    """What `start` makes of the files, or what it made when this request came first: then these are not kept."""
+def _start(request: KeyedRequest, prompt: Prompt, files: Sequence[Upload] = ()) -> Prompt:
+    """Start this prompt with these files, or return what the request started before: then the files are not kept."""
     with reporting_full(), PendingUploads(files) as giving:
-        prompt = request.once(lambda: start(giving))
-        giving.keep(prompt)
-    return prompt
+        started = request.once(partial(_store, prompt, giving))
+        giving.keep(started)
+    return started
 
 
-def _new(request: KeyedRequest, conversation: Conversation, **fields: Any) -> Prompt:
-    """A prompt that is not stored yet."""
-    named = {"asked_by": request.by, "request_key": request.key, "request_digest": request.digest}
-    return Prompt(conversation=conversation, **named, **fields)
+def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
+    """Store a new prompt with its files and its root call, under the conversation's lock, and wake a worker.
 
-
-def _begin(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
-    """Store a new prompt with its files and its root call, under the conversation's lock."""
+    A conversation that is not stored yet is created in the same transaction.
+    """
     with transaction.atomic():
+        if not prompt.conversation.pk:
+            prompt.conversation = start_conversation(prompt.conversation.owner)
         if attended := _attended(prompt):
-            _hold_back_others(prompt.conversation.owner_id)
+            _serialize_starts(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
         if attended and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
@@ -189,10 +180,10 @@ def _begin(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
         attached = giving.attach(prompt)
         changes: dict[str, Any] = {"updated_at": timezone.now()}
         if attended:
-            # Who speaks has read what was said: also without a script that says so.
+            # Whoever sends a message has read what came before, even if no script reports it.
             changes |= {"active_prompt": prompt, "archived_at": None, "seen_seq": conversation.seq + 1}
             if not conversation.title and (begun := prompt.input or (attached[0].name if attached else "")):
-                changes["title"] = titled(begun)
+                changes["title"] = title_from(begun)
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
             turn.append([_root_call(prompt, conversation, attached)])
@@ -201,60 +192,61 @@ def _begin(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
     return prompt
 
 
-def _hold_back_others(owner: int) -> None:
-    """Let what this person starts begin one after the other until the transaction ends: each counts those before it.
+def _serialize_starts(owner: int) -> None:
+    """Lock the owner's row until the transaction ends, so that their turns start one by one: each counts the earlier.
 
-    The lock that leaves rows which name this person alone. Raises Deactivated: their request came when they might
-    still use the site, and whoever erases them would leave what it adds.
+    This kind of lock does not block rows that refer to this person. Raises Deactivated: the request arrived when they
+    could still use the site, and erasing them would miss what it adds.
     """
     if not User.objects.select_for_update(no_key=True).get(pk=owner).is_active:
         raise Deactivated
 
 
 def _attended(prompt: Prompt) -> bool:
-    """Whether a person asked for it, who is there to be told that another turn runs."""
+    """Whether a person asked for it, and is there to be told if another turn is in progress."""
     return prompt.asked_by_id is not None and (prompt.input is not None or prompt.continues_id is not None)
 
 
 def _check_continued(old: Prompt) -> None:
-    """Raise BadInput where this turn cannot be gone on with."""
+    """Raise BadInput if this turn cannot be continued."""
     old.refresh_from_db()
     if not old.ended:
         raise TurnInProgress(old.pk)
     if old.state == State.COMPLETED:
-        raise BadInput("This turn came to its end: send a message instead.")
+        raise BadInput("This turn is complete. Send a message instead.")
     if not old.fence:  # the model knows nothing of it
-        raise BadInput("This turn was stopped before it began: send its message again.")
+        raise BadInput("This turn was stopped before it started. Send its message again.")
     if _went_on_after(old):
-        raise BadInput("The conversation went on after this turn: send a message instead.")
+        raise BadInput("The conversation went on after this turn. Send a message instead.")
 
 
 def _check_repeated(old: Prompt) -> None:
-    """Raise BadInput where this turn cannot be asked again."""
+    """Raise BadInput if this turn cannot be repeated."""
     old.refresh_from_db()
     if not old.ended:
         raise TurnInProgress(old.pk)
     if old.input is None:
-        raise BadInput("Nobody said anything in this turn: send a message instead.")
+        raise BadInput("This turn has no message to repeat. Send a message instead.")
     if Prompt.objects.filter(message_redacted(), pk=old.pk).exists():
-        raise BadInput("The message of this turn was taken out of the record: write it anew.")
+        raise BadInput("The message of this turn was redacted. Write a new one.")
     if old.state == State.COMPLETED and _went_on_after(old):
-        raise BadInput("The conversation went on after this turn: send its message anew.")
+        raise BadInput("The conversation went on after this turn. Send its message again instead.")
 
 
 def _went_on_after(old: Prompt) -> bool:
-    """Whether a later turn of the conversation came further than to be stopped before it began."""
+    """Whether the conversation has a later turn, other than turns that were stopped before they started."""
     said_since = Prompt.objects.filter(conversation_id=old.conversation_id, number__gt=old.number)
     return said_since.filter(~Q(fence=0) | ~Q(state=State.CANCELLED)).exists()
 
 
-def checked(text: str | None, files: Sequence[Upload] = ()) -> str:
-    """The text as it is kept, without the site's secrets; it may be empty where there are files. Raises BadInput."""
+def clean_message(text: str | None, files: Sequence[Upload] = ()) -> str:
+    """Return the text to store, without the site's secrets. It may be empty if there are files. Raises BadInput."""
     cleaned = hide(valid_text(text or "").replace("\r\n", "\n").strip())
     if not (cleaned or files):
         raise BadInput("Write something first.")
     if len(cleaned) > INPUT_MOST:
-        raise BadInput(f"That is {len(cleaned):,} characters; a message takes {INPUT_MOST:,}. Send it in parts.")
+        most = f"A message can have at most {INPUT_MOST:,} characters"
+        raise BadInput(f"{most}; this one has {len(cleaned):,}. Send it in parts.")
     return cleaned
 
 
@@ -273,7 +265,7 @@ def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[At
 
 
 def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
-    """Stop a turn. Where no worker holds it, it ends at once; else the worker ends what runs and then the turn.
+    """Stop a turn. If no worker holds it, it ends at once; else the worker ends the running calls and then the turn.
 
     Stopping a turn that has ended changes nothing.
     """
@@ -287,5 +279,5 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
 
 
 def _held(turn: LockedTurn) -> bool:
-    """Whether a worker may be at work on it: only then somebody is there to end what runs."""
+    """Whether a worker may be working on it, and will end its running calls."""
     return turn.prompt.state == State.RUNNING and turn.prompt.lease_until > 0

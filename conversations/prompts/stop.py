@@ -1,4 +1,4 @@
-"""The end of a turn from outside: by a person's hand, or by the kill switch."""
+"""Stopping a turn from outside: by a person, or by the kill switch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STOPPED = "Stopped before it was done."
 
 
 def stop(turn: LockedTurn, actor: str, reason: str, *, held: bool) -> None:
-    """Record that the turn is stopped. Where no worker holds it, it ends at once; else the worker ends what runs first.
+    """Record that the turn is stopped. If no worker holds it, it ends at once; else the worker first ends its calls.
 
-    Nothing changes of a turn that has ended.
+    A turn that has ended does not change.
     """
     if turn.prompt.ended:
         return

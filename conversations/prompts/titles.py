@@ -1,4 +1,4 @@
-"""A title for a conversation, from its first message."""
+"""Titles: making a conversation's title from its first message."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 LONG = 60
-"""Characters of a title that the site makes: a list shows about half of them."""
+"""Maximum length of a generated title, in characters: a list shows about half of them."""
 LINE_MOST, LINES_MOST = 500, 20
-"""Characters of a line, and lines of prose, that are looked at: what follows a pattern takes time with their square."""
+"""Characters of a line, and lines of prose, that are examined: the patterns below can take quadratic time."""
 
 _FENCE = re.compile(r"^\s*(```+|~~~+).*$")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+|^\s*(?:[-*_]\s*){3,}$")
@@ -28,10 +28,10 @@ _END = re.compile(r"(?<=[^\s.][.!?])\s+(?=\S)")
 _SHORTENED = ("e.g.", "i.e.", "etc.", "vs.", "no.", "nr.", "dr.", "mr.", "mrs.", "ms.", "st.", "z.b.", "d.h.")
 
 
-def titled(text: str) -> str:
-    """What the message is about: its first sentence, without greeting, Markdown and the tail of long addresses.
+def title_from(text: str) -> str:
+    """Return the message's first sentence, without greeting, Markdown and the tail of long addresses.
 
-    Never empty: of a message that is nothing but a greeting or code, its first words.
+    Never empty: a message that is only a greeting or code gives its first words.
     """
     lines = [_one_line(line) for line in islice(_prose(text), LINES_MOST)]
     said = (_first_sentence(_direct(line)) for line in lines)
@@ -40,7 +40,7 @@ def titled(text: str) -> str:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """The lines outside of fenced code; where there is nothing else, those of the code."""
+    """Yield the lines outside of fenced code; if there are none, the lines of the code."""
     inside, code, found = "", [], False
     for whole in text.splitlines():
         line = whole[:LINE_MOST]
@@ -59,13 +59,13 @@ def _prose(text: str) -> Iterator[str]:
 def _one_line(line: str) -> str:
     line = _LINK.sub(r"\1", _MARKS.sub("", line))
     line = _URL.sub(lambda found: _address(found[0]), line)
-    for _ in range(2):  # one in the other: **`x`**
+    for _ in range(2):  # emphasis may be nested: **`x`**
         line = _EMPHASIS.sub(r"\2", line)
     return " ".join(line.split())
 
 
 def _address(url: str) -> str:
-    """The host of an address, and that there is more."""
+    """Return the host of an address, with an ellipsis if there is more."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -75,7 +75,7 @@ def _address(url: str) -> str:
 
 
 def _direct(line: str) -> str:
-    """Without what is only polite, and with a capital where that stood."""
+    """Return the line without its polite opening; what follows then begins with a capital."""
     rest = line
     while (shorter := _POLITE.sub("", rest, count=1)) != rest:
         rest = shorter
@@ -91,7 +91,7 @@ def _first_sentence(line: str) -> str:
 
 
 def _cut(title: str) -> str:
-    """At a word, with an ellipsis."""
+    """Shorten to LONG characters, at a word, with an ellipsis."""
     if len(title) <= LONG:
         return title
     return (title[:LONG].rpartition(" ")[0] or title[:LONG]).rstrip(" ,;:.\u2013-") + "\u2026"

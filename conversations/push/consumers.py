@@ -20,7 +20,7 @@ from django.db import Error
 
 from conversations.accounts.presence import record_presence
 from conversations.database.threads import read, write
-from conversations.prompts.listing import saw
+from conversations.prompts.listing import mark_seen
 from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub, Listener
@@ -179,7 +179,7 @@ class ConversationSocket(SocketConsumer):
             and isinstance(self.feed, PageFeed)
         ):
             self._seen_seq = seq
-            write.run_later(saw, self.scope["url_route"]["kwargs"]["pk"], seq)
+            write.run_later(mark_seen, self.scope["url_route"]["kwargs"]["pk"], seq)
 
 
 class PersonSocket(SocketConsumer):

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Concat
 from conversations.approvals.permissions import DECIDE_OTHERS
 from conversations.database.disk import is_short
 from conversations.models import Conversation, Output, Redaction
-from conversations.prompts.killswitch import standing
+from conversations.prompts.killswitch import active_switch
 
 Notices = tuple[int, bool]
 """The notices to everybody: the row by which the kill switch is on, 0 for off, and whether the disk is full."""
@@ -73,7 +73,7 @@ class ListState(NamedTuple):
 
 def current_notices() -> Notices:
     """Return the current notices to everybody."""
-    switch = standing()
+    switch = active_switch()
     return switch.pk if switch else 0, is_short()
 
 

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from conversations.accounts import names
 from conversations.display import faithful, long, when
 from conversations.pages.timeline.markdown import render
-from conversations.prompts.killswitch import person_of, standing
+from conversations.prompts.killswitch import active_switch, actor_name
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -105,8 +105,8 @@ def icon(name: str, more: str = "") -> SafeString:
 @register.simple_tag
 def kill_switch() -> dict[str, object] | None:
     """Return the kill switch while it is on: its row, and who turned it on, in words. None while turns may run."""
-    now = standing()
-    return {"row": now, "by": person_of(now.on_by)} if now else None
+    now = active_switch()
+    return {"row": now, "by": actor_name(now.on_by)} if now else None
 
 
 @register.filter

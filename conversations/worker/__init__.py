@@ -1,1 +1,1 @@
-"""The worker: what runs prompts in the background."""
+"""The worker: the background processes that run turns."""

@@ -1,7 +1,7 @@
-"""Child processes that are kept running, and ended together.
+"""Supervising child processes: keeping them running, and ending them together.
 
-Each child leads a process group of its own: the Ctrl-C of a terminal reaches only the parent, which then ends the
-children in order. On Linux a child gets SIGTERM when its parent dies, however it dies.
+Each child leads a process group of its own: Ctrl-C in a terminal reaches only the parent, which then ends the children
+in order. On Linux a child gets SIGTERM when its parent dies, whatever the cause.
 """
 
 import ctypes
@@ -21,21 +21,21 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.5  # before a dead child starts again; doubled each time ...
 LONGEST_PAUSE_SECONDS = 30.0  # ... up to this
-STEADY_SECONDS = 60.0  # a child that ran this long begins again at the first pause
+STEADY_SECONDS = 60.0  # after a child ran this long, its next pause is the first one again
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Child:
-    """One command that is to run for as long as its parent does."""
+    """A command that is kept running for as long as its parent runs."""
 
     def __init__(
         self, name: str, command: list[str], folder: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         self.name = name
         self.command = command  # may be changed; the next start uses it
-        self.folder = folder  # it starts in
+        self.folder = folder  # its working directory
         self.environment = environment  # None: the parent's
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
@@ -56,11 +56,11 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def tend(self) -> float | None:
-        """Start it again where it died and its pause is over. Seconds left of the pause, or None where it runs."""
+        """Restart it if it died and its pause is over. Return the seconds left of the pause, or None if it runs."""
         if self.running:
             return None
         now = time.monotonic()
@@ -72,7 +72,7 @@ class Child:
         return None
 
     def stop(self, patience_seconds: float, hurry: Callable[[], bool]) -> bool:
-        """End it by SIGTERM; after the patience, or in a `hurry`, its whole group by SIGKILL. Whether SIGTERM did."""
+        """End it with SIGTERM; after the patience, or in a `hurry`, kill its group. Return whether SIGTERM sufficed."""
         if self._process is None:
             return True
         clean = self._ends_by_itself(self._process, patience_seconds, hurry)
@@ -100,7 +100,7 @@ class Child:
             self._pause = FIRST_PAUSE_SECONDS
         code = self._process.returncode if self._process else None
         if self._process:
-            self._kill_group(self._process)  # what it left behind would work beside the new one
+            self._kill_group(self._process)  # what it left behind would run beside the new one
         logger.error("The %s ended with %s; it starts again in %g s.", self.name, code, self._pause)
         self._due = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
@@ -118,20 +118,20 @@ class Family:
 
     @property
     def stopping(self) -> bool:
-        """Whether the end has been asked for."""
+        """Whether a signal to stop has arrived."""
         return self.signals > 0
 
     def add(self, child: Child) -> Child:
-        """Start a child and keep it."""
+        """Start a child and keep it running from now on."""
         self.children.append(child)
         child.start()
         return child
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Count SIGINT and SIGTERM instead of dying of them, and wake for them and for a child's death. Once only."""
+        """Count SIGINT and SIGTERM instead of dying, and wake for them and for a child's death. Can be used once."""
         before = {number: signal.signal(number, self._count) for number in (signal.SIGINT, signal.SIGTERM)}
-        # Python runs handlers only for signals that have one; without one the death of a child would not wake us.
+        # The wakeup descriptor is written only for signals with a Python handler, so SIGCHLD needs one too.
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         wakeup = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         try:
@@ -144,20 +144,20 @@ class Family:
             self._wakened.close()
 
     def wait(self, seconds: float | None) -> None:
-        """Sleep until a signal comes, a child dies, or `seconds` pass; None: however long that takes."""
+        """Sleep until a signal arrives, a child dies, or `seconds` have passed; None: without a limit."""
         select.select([self._wakened], [], [], seconds)
         with suppress(BlockingIOError):
             while self._wakened.recv(4096):
                 pass
 
     def tend(self) -> None:
-        """Keep every child running until the end is asked for."""
+        """Keep every child running until a signal to stop arrives."""
         while not self.stopping:
             pauses = [pause for child in self.children if (pause := child.tend()) is not None]
             self.wait(min(pauses, default=None))
 
     def stop(self, patience_seconds: float) -> bool:
-        """End the children, the last one first, each within its patience. Whether each ended by itself."""
+        """End the children, the last one first, each within its patience. Return whether all ended by themselves."""
         ended = [child.stop(patience_seconds, lambda: self.signals > 1) for child in reversed(self.children)]
         return all(ended)
 
@@ -166,17 +166,17 @@ class Family:
 
 
 def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel for this signal at the death of the process that started this one. Linux only."""
+    """Ask the kernel to send this signal when the process that started this one dies. Linux only."""
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """What a new child does before its program begins."""
+    """Return what a new child runs before its program starts."""
 
     def ask() -> None:
         die_with_parent(signal.SIGTERM)
-        if _libc is not None and os.getppid() != parent:  # it died before it could be asked for
+        if _libc is not None and os.getppid() != parent:  # the parent died before this could be set up
             os._exit(1)
 
     return ask

@@ -1,7 +1,7 @@
-"""Text on its way: what a streaming round or a running command says, until the record that brings the whole.
+"""Drafts: text of a streaming round or a running command, until its record brings the whole.
 
-Pieces come many and tiny, in the loop's thread or in a tool's own. What grew is written now and then, that of all
-prompts in one statement. A draft is never the truth: it may be lost, and nothing that goes wrong here stops a turn.
+Many tiny pieces arrive, in the loop's thread or in a tool's. They are written every WRITE_SECONDS, those of all prompts
+in one statement. A draft is never the truth: it may be lost, and no failure here stops a turn.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Write = Callable[..., Awaitable[Any]]
 """Runs a function in the thread that owns the worker's connection."""
 
 WRITE_SECONDS = 0.1
-"""Between two writes: text that grows ten times a second reads as flowing."""
+"""Time between two writes: text that grows ten times a second seems to flow."""
 AGAIN_SECONDS = 1.0
-"""After a write that the database did not answer."""
+"""Time to wait after a write that the database did not answer."""
 DRAFT_MOST = 200_000
-"""Characters of one draft. The rest comes with its record."""
+"""Maximum length of a draft, in characters. The rest arrives with its record."""
 ROWS_MOST = 1000
-"""Drafts in one statement; SQLite takes 32,766 parameters."""
+"""Drafts written by one statement; SQLite allows 32,766 parameters."""
 
 
 class DraftRow(NamedTuple):
-    """What is written of one draft: the piece that is new, and the characters of the whole with it."""
+    """One write to a draft: the new piece, and the size of the whole draft with it, in characters."""
 
     prompt: int
     path: str
@@ -49,9 +49,9 @@ class DraftRow(NamedTuple):
 
 @dataclass
 class GrowingDraft:
-    """One draft of a claim: how much of it is stored, and the pieces that are not.
+    """One draft of a claim: how much of it is stored, and the pieces that are not stored yet.
 
-    `held` is the end of what came, where that could be the beginning of a secret: it waits for the next piece.
+    `held` is the end of the text, if it could be the beginning of a secret: it waits for the next piece.
     """
 
     attempt: int
@@ -61,20 +61,20 @@ class GrowingDraft:
     room: int = DRAFT_MOST
 
     def add(self, text: str) -> None:
-        """Take a piece in, as far as there is room."""
+        """Add a piece, as far as there is room."""
         if piece := text[: self.room]:
             self.pieces.append(piece)
             self.room -= len(piece)
 
     def take(self) -> str:
-        """All pieces, as text that a database takes and that tells no secret; they are this draft's no more."""
+        """Remove and return all pieces, as text that a database accepts and that reveals no secret."""
         text = hide(self.held + valid_text("".join(self.pieces)))
         shown = len(text) - partial_secret_length(text)
         self.pieces, self.held = [], text[shown:]
         return text[:shown]
 
     def put_back(self, text: str) -> None:
-        """What was taken could not be written: it is the beginning of what is not stored."""
+        """Return text that could not be written: it becomes the first piece again."""
         self.pieces[:0] = [text, self.held]
         self.held = ""
 
@@ -90,21 +90,21 @@ class PromptDrafts:
         self._closed: set[str] = set()
 
     def add(self, path: str, text: str, attempt: int) -> None:
-        """See agents.engine.interfaces.services.Services.draft. From any thread."""
+        """Add a piece of text, from any thread: see agents.engine.interfaces.services.Services.draft."""
         if not isinstance(text, str):
             raise TypeError(f"a draft is text, not {type(text).__name__}")
         with self._lock:
             if path in self._closed:
-                return  # its result is there: a tool's thread that outlived its call
+                return  # its result is recorded: this is a tool's thread that outlived its call
             growing = self._growing.get(path)
             if growing is None or growing.attempt < attempt:
-                # "" is a piece too: it empties what an earlier attempt has stored.
+                # "" counts as a piece: it empties what an earlier attempt has stored.
                 growing = self._growing[path] = GrowingDraft(attempt, [""] if path in self._stored else [])
             if growing.attempt == attempt:
                 growing.add(text)
 
     def close(self, paths: Iterable[str]) -> list[str]:
-        """Take no more for these paths, whose results are about to be recorded; returns those that may be stored."""
+        """Accept no more for these paths, whose results are about to be recorded; return those that may be stored."""
         with self._lock:
             self._closed.update(paths)
             for path in paths:
@@ -112,7 +112,7 @@ class PromptDrafts:
             return [path for path in paths if path in self._stored]
 
     def take(self) -> list[tuple[GrowingDraft, DraftRow]]:
-        """What grew since the last time. The caller holds the lock."""
+        """Remove and return what is new since the last time. The caller holds the lock."""
         grown = []
         for path, growing in self._growing.items():
             if growing.pieces:
@@ -134,15 +134,15 @@ class Drafts:
         self._of: dict[Claim, PromptDrafts] = {}
 
     def of(self, claim: Claim) -> PromptDrafts:
-        """Those of a claim, from now on."""
+        """Return the drafts of a claim, which are written from now on."""
         return self._of.setdefault(claim, PromptDrafts(claim, self._lock))
 
     def forget(self, claim: Claim) -> None:
-        """Write no more for a claim whose run has ended."""
+        """Write nothing more for a claim whose run has ended."""
         self._of.pop(claim, None)
 
     async def keep_writing(self) -> None:
-        """Write what grew, again and again, until cancelled."""
+        """Write what is new, again and again, until cancelled."""
         while True:
             try:
                 answered = await self.write()
@@ -152,9 +152,9 @@ class Drafts:
             await asyncio.sleep(WRITE_SECONDS if answered else AGAIN_SECONDS)
 
     async def write(self) -> bool:
-        """Write what grew since the last time; False where the database did not answer: then it is kept.
+        """Write what is new since the last time. Returns False if the database did not answer: then it is kept.
 
-        Handed to the database's thread before anything else happens in the loop, so before any record to come.
+        It is handed to the database's thread before anything else happens in the loop, so before any later record.
         """
         with self._lock:
             grown = [each for drafts in self._of.values() for each in drafts.take()]
@@ -170,16 +170,16 @@ class Drafts:
                     growing.put_back(row.text)
             return False
         except Error:
-            logger.warning("the database refused drafts; they are left out", exc_info=True)
+            logger.warning("the database refused drafts; they are dropped", exc_info=True)
         for growing, row in grown:
             growing.stored = row.size
         return True
 
 
 def store(rows: Sequence[DraftRow]) -> None:
-    """Append these pieces to their drafts, for those claims that still hold; one transaction for each ROWS_MOST.
+    """Append these pieces to their drafts, if their claims still hold; one transaction for each ROWS_MOST.
 
-    Each goes to its own place in the text: written twice it changes nothing, and one at 0 begins the draft anew.
+    Each piece has its own position in the text: writing it twice changes nothing, and one at 0 restarts the draft.
     """
     for first in range(0, len(rows), ROWS_MOST):
         some = rows[first : first + ROWS_MOST]

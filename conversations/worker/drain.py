@@ -1,7 +1,7 @@
-"""The drain: one event loop that runs many prompts side by side while there is work, until told to stop.
+"""The drain: one event loop that runs many prompts concurrently, while there is work and until told to stop.
 
-Asking a model is waiting, not work, so one process holds hundreds of prompts. All database work of the loop goes
-through one thread and one connection; the leases are renewed by another thread with its own.
+Most of the time is spent waiting for models, so one process can run hundreds of prompts. All database work of the loop
+goes through one thread and one connection; another thread, with its own connection, renews the leases.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.2
-"""Between looks for prompts to claim and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
+"""Time between polls for work and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
 IDLE_SECONDS = 1.0
-"""How long a drain without work waits for more before it ends: a chat's next message finds it awake."""
+"""How long a drain without work waits for more before it ends, so that a chat's next message finds it awake."""
 CLAIM_SECONDS = 0.5
-"""How long a claim waits on PostgreSQL for who writes to the same turn: all work of the drain waits with it."""
+"""How long a claim waits on PostgreSQL for another writer to the same turn: all work of the drain waits with it."""
 LOCKED = "55P03"
-"""What PostgreSQL calls an error for that."""
+"""PostgreSQL's error code when that wait times out."""
 CLOSE_SECONDS = 1.0
-"""What is left on a loop may take to end: tools were told to before, and had their time for it."""
+"""How long what is left on a loop may take to end: tools were told to stop before, and had time for it."""
 
 
 class DrainLoop:
-    """The prompts that this process runs."""
+    """The event loop that claims and runs this process's prompts."""
 
     def __init__(self, host: str) -> None:
         self.host, self.token = host, uuid.uuid4().hex
@@ -66,7 +66,7 @@ class DrainLoop:
         )
 
     async def __call__(self) -> int:
-        """Run prompts until there are none, or until the stop mark; returns how many were run."""
+        """Run prompts until there are none left, or until the stop mark; return how many were run."""
         self._loop = asyncio.get_running_loop()
         beside = [asyncio.create_task(self._tick()), asyncio.create_task(self._drafts.keep_writing())]
         try:
@@ -76,7 +76,7 @@ class DrainLoop:
         finally:
             for task in beside:
                 task.cancel()
-            await self.write(self._let_go)
+            await self.write(self._release)
             self._database.shutdown()
         return self._ran
 
@@ -85,7 +85,7 @@ class DrainLoop:
         return await asyncio.get_running_loop().run_in_executor(self._database, _with_connection, function, *args)
 
     async def _tick(self) -> None:
-        """Show that the loop lives, however long the database takes to answer the look for work."""
+        """Show that the loop is alive, however long the database takes to answer `_look`."""
         while True:
             self._leases.tick()
             await asyncio.sleep(LOOK_SECONDS)
@@ -99,13 +99,13 @@ class DrainLoop:
             await self._wait()
 
     async def _look(self) -> None:
-        """See what was stopped; claim what can be claimed, as far as there is room."""
+        """Stop what was stopped, and claim prompts as far as there is room."""
         try:
-            await self._heed()
+            await self._obey_stops()
             room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
             for prompt in await self.write(claimable, room) if room > 0 else []:
-                if time.monotonic() - self._heeded_at > LOOK_SECONDS:
-                    await self._heed()
+                if time.monotonic() - self._stops_read_at > LOOK_SECONDS:
+                    await self._obey_stops()
                 if self.stopping:
                     break
                 await self._take(prompt)
@@ -113,10 +113,10 @@ class DrainLoop:
             if not report_if_full(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
 
-    async def _heed(self) -> None:
-        """Stop what was stopped: in memory first, which no write that fails or waits can put off."""
-        self._heeded_at = time.monotonic()
-        seen = await self.write(hosts.look, self.host, [held.prompt for held in self.runners])
+    async def _obey_stops(self) -> None:
+        """Stop the turns that were stopped: in memory first, which no failing or slow write can delay."""
+        self._stops_read_at = time.monotonic()
+        seen = await self.write(hosts.stop_requests, self.host, [held.prompt for held in self.runners])
         self.stopping = self.stopping or seen.stopping
         for held, runner in self.runners.items():
             if seen.switch:
@@ -124,19 +124,19 @@ class DrainLoop:
             elif held.prompt in seen.cancelled:
                 runner.stop(Cancelled())
         if seen.switch:
-            await self.write(killswitch.enforce)  # a web process may have died between turning it on and this
+            await self.write(killswitch.enforce)  # the web process that turned it on may have died before doing so
 
     async def _take(self, prompt: int) -> None:
         """Claim a prompt and start it before the next one is claimed: from then on its lease is renewed."""
         if any(held.prompt == prompt for held in self.runners):
-            return  # its lease lapsed, and its runner does not know yet: it must end before another begins
+            return  # its lease lapsed and its runner does not know yet: that one must end before another starts
         crashpoint("before_claim")
         try:
-            new = await self.write(_claimed, prompt, self.worker)
+            new = await self.write(_claim_prompt, prompt, self.worker)
         except Error as error:
             if getattr(error.__cause__, "sqlstate", "") != LOCKED:
                 raise
-            logger.warning("somebody else keeps this turn locked; those after it are run", extra={"prompt": prompt})
+            logger.warning("this turn is locked by another process; going on with the next", extra={"prompt": prompt})
             return
         if new:
             self._start(new)
@@ -163,28 +163,28 @@ class DrainLoop:
         self._leases.drop(ended)
 
     async def _wait(self) -> None:
-        """Until the next look, or until a prompt is done: then there is room, and maybe more of it to do."""
+        """Wait until the next poll is due, or a prompt is done: then there is room for another."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         else:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _from_keeper(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function in the loop's thread; called in the lease keeper's."""
+        """Run a function in the loop's thread. Called from the lease keeper's thread."""
         self._loop.call_soon_threadsafe(function, *args)
 
     def _stop_lost(self, lost: list[Claim]) -> None:
-        """Leases that could not be renewed: another worker has them, or soon will."""
+        """Stop the runs whose leases were lost: another worker has their prompts, or soon will."""
         for held in lost:
             if runner := self.runners.get(held):
                 runner.stop(Draining())
 
     def _stop_looking(self) -> None:
-        """Another process drains this host: it took over while this one stood still."""
+        """Claim nothing more: another process took over as this host's drain while this one was paused."""
         self.stopping = True
 
     async def _finish(self) -> None:
-        """Let running effects end, for as long as the setting says; then end them and leave the rest to others."""
+        """Let running effects finish, for as long as the setting says; then end them and leave the rest to others."""
         for runner in self.runners.values():
             runner.drain()
         if self._tasks:
@@ -196,16 +196,16 @@ class DrainLoop:
         with contextlib.suppress(Exception):
             await registry.provider().aclose()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         try:
             hosts.give_up_drain(self.host, self.token)
         except Error:
-            logger.warning("the drain could not be given up; its lease will lapse", exc_info=True)
+            logger.warning("the drain's lease could not be released; it will lapse", exc_info=True)
         finally:
             connection.close()
 
 
-def _claimed(prompt: int, worker: str) -> Claim | None:
+def _claim_prompt(prompt: int, worker: str) -> Claim | None:
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{CLAIM_SECONDS * 1000:.0f}ms"])
@@ -213,7 +213,7 @@ def _claimed(prompt: int, worker: str) -> Claim | None:
 
 
 def _with_connection(function: Callable[..., T], *args: Any) -> T:
-    """Call the function; a connection that broke is closed, so that the next call opens another."""
+    """Call the function. A broken connection is closed, so that the next call opens another."""
     try:
         return function(*args)
     except Error:
@@ -222,9 +222,9 @@ def _with_connection(function: Callable[..., T], *args: Any) -> T:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """What it comes to, in a loop of its own, whatever is left on that.
+    """Run a coroutine in a new loop and return its result, whatever is left on that loop.
 
-    asyncio.run would wait for a tool that does not end when it is told to, and this process would run nothing more.
+    asyncio.run would wait for a tool that ignores its cancellation, and this process would run nothing more.
     """
     loop = asyncio.new_event_loop()
     try:
@@ -235,7 +235,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_rest() -> None:
-    """End what is left on this loop: tasks, then generators, as far as they do end."""
+    """End what is left on this loop, tasks and then generators, as far as they do end."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
@@ -246,7 +246,7 @@ async def _end_rest() -> None:
 
 
 def drain() -> int:
-    """Run this host's prompts; returns how many. 0 at once where another process of the host does."""
+    """Run this host's prompts; return how many. 0 at once if another process of the host does so."""
     host, ran = hosts.this_host(), 0
     while True:
         drain = DrainLoop(host)
@@ -254,6 +254,6 @@ def drain() -> int:
             return ran
         connection.close()  # the loop's thread makes its own
         ran += _run(drain())
-        # What came after the last look found this drain still there, and its wake-up was spent.
+        # Work that arrived after the last poll found this drain still there, so its wake-up was used up.
         if drain.stopping or not claimable(1):
             return ran

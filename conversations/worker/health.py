@@ -1,4 +1,4 @@
-"""Whether the site can do its work: the facts, which the admin's first page shows, and `/healthz` for monitors."""
+"""Health: the state of workers and queue for the admin's first page, and `/healthz` for monitors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from conversations.database.disk import is_short
 from conversations.database.sql import database_time
 from conversations.ledger.claims import claimable
 from conversations.models import Prompt, State, Step, Worker
-from conversations.prompts.killswitch import standing
+from conversations.prompts.killswitch import active_switch
 
 QUEUE_MOST = 1000
-"""Turns in the queue are counted so far."""
+"""Queued turns are counted up to this number."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Host:
 
     @property
     def alive(self) -> bool:
-        """Whether turns are taken up here."""
+        """Whether this host takes up turns."""
         return not self.stopping and self.beat_seconds < settings.AGENTSITE_BEAT_SECONDS
 
 
 def hosts() -> list[Host]:
-    """All hosts that ever had a worker, by name. Three queries."""
+    """Return all hosts that ever had a worker, by name, with three queries."""
     time = database_time()
     held = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=time).values_list("worker", flat=True)
     running = Counter(worker.removeprefix("worker:").rpartition("/")[0] for worker in held)
@@ -49,25 +49,25 @@ def hosts() -> list[Host]:
 
 
 def queue() -> list[int]:
-    """The turns that a worker could take up now, oldest first, up to QUEUE_MOST."""
+    """Return the ids of turns that a worker could take up now, oldest first, at most QUEUE_MOST."""
     return claimable(QUEUE_MOST)
 
 
 def waiting_since(prompts: list[int]) -> datetime | None:
-    """Since when nothing has happened in the turn in which nothing happened for longest; None without any."""
+    """Return the time of the last step of the turn that has been idle for longest; None if there is none."""
     last = Step.objects.filter(prompt=OuterRef("pk")).order_by("-seq").values("time")[:1]
     times = Prompt.objects.filter(pk__in=prompts).annotate(since=Subquery(last)).values_list("since", flat=True)
     return min(filter(None, times), default=None)
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while database and disk take what is new and a worker's beat is young enough; 503 with the reason otherwise.
+    """Answer 200 if the database and disk are writable and a worker's last beat is recent; else 503 with the reason.
 
-    `stopped` says whether the kill switch is on: then turns wait, and the site is well all the same.
+    `stopped` says whether the kill switch is on: turns wait then, but the site is healthy.
     """
     report, ok = _report()
     response = JsonResponse({"ok": ok, **report}, status=200 if ok else 503)
-    response._has_been_logged = True  # type: ignore[attr-defined]  # a 503 is how this view says no, not an error
+    response._has_been_logged = True  # type: ignore[attr-defined]  # a 503 is this view's way of saying no, not an error
     return response
 
 
@@ -78,6 +78,6 @@ def _report() -> tuple[dict[str, Any], bool]:
         last = min((round(host.beat_seconds, 1) for host in known), default=None)
         full = is_short()
         report = {"database": "ok", "disk": "full" if full else "ok", "workers": alive, "last_beat_seconds": last}
-        return report | {"queue": len(queue()), "stopped": standing() is not None}, bool(alive) and not full
+        return report | {"queue": len(queue()), "stopped": active_switch() is not None}, bool(alive) and not full
     except Error:
         return {"database": "unreachable"}, False

@@ -1,4 +1,4 @@
-"""A host's rows: the one drain it may hold, its beat, and the mark that stops it."""
+"""Worker hosts: the lease of a host's one drain, its heartbeat, and the stop mark."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from django.db.models import Q
 
 from conversations.database.sql import database_time, now
 from conversations.models import Drain, KillSwitch, Step, Worker
-from conversations.prompts.killswitch import standing
+from conversations.prompts.killswitch import active_switch
 
 PARENT = "AGENTSITE_WORKER_PID"
-"""The variable that tells a cluster's processes whose they are: the process id of their `manage.py worker`."""
+"""Environment variable of a cluster's processes: the process id of their `manage.py worker`."""
 
 
 @dataclass
-class Seen:
-    """What a drain sees when it looks: whether to stop, whose turns were stopped, the kill switch while it is on."""
+class StopRequests:
+    """What a drain is to stop: itself, the prompts that were cancelled, and all of them while the kill switch is on."""
 
     stopping: bool = False
     cancelled: set[int] = field(default_factory=set)
@@ -27,12 +27,12 @@ class Seen:
 
 
 def this_host() -> str:
-    """The name of this host among the workers; `AGENTSITE_HOST` where the system's own is not one of a kind."""
+    """Return this host's name among the workers: `AGENTSITE_HOST`, in case the system's own name is not unique."""
     return os.environ.get("AGENTSITE_HOST") or socket.gethostname()
 
 
 def take_drain(host: str, token: str, lease_seconds: float) -> bool:
-    """Become the host's drain; False where a living one is."""
+    """Become the host's drain. Returns False if it has a live one."""
     Drain.objects.get_or_create(host=host)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -49,7 +49,7 @@ def give_up_drain(host: str, token: str) -> None:
 
 
 def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
-    """Prolong the drain's lease; False where it has passed to another process."""
+    """Renew the drain's lease. Returns False if another process has it now."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE conversations_drain SET lease_until = {now()} + %s WHERE host = %s AND token = %s",
@@ -58,30 +58,30 @@ def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
         return bool(cursor.rowcount == 1)
 
 
-def look(host: str, held: list[int]) -> Seen:
-    """Read the stop mark, and what stops the `held` prompts: somebody one of them, the kill switch all."""
+def stop_requests(host: str, held: list[int]) -> StopRequests:
+    """Read the stop mark, the cancellations of the `held` prompts, and the kill switch."""
     stopping = Worker.objects.filter(_tells_to_stop(), host=host).exists()
     if not held:
-        return Seen(stopping)
+        return StopRequests(stopping)
     cancels = Step.objects.filter(prompt_id__in=held, type="cancel").order_by()
-    return Seen(stopping, set(cancels.values_list("prompt_id", flat=True)), standing())
+    return StopRequests(stopping, set(cancels.values_list("prompt_id", flat=True)), active_switch())
 
 
 def _tells_to_stop() -> Q:
-    """What a host's row says when this process is to stop: the mark, or that another parent's cluster is at work."""
+    """Match a host's row that tells this process to stop: it has the mark, or another parent's cluster is running."""
     parent = os.environ.get(PARENT)
     return Q(stopping=True) | ~Q(pid=int(parent)) if parent else Q(stopping=True)
 
 
 def drain_is_free(host: str) -> bool:
-    """Whether no living drain is on the host."""
+    """Whether the host has no live drain."""
     return not Drain.objects.filter(host=host, lease_until__gt=database_time()).exists()
 
 
 def begin(host: str, pid: int) -> float:
-    """A cluster starts on this host: clear the stop mark, and let it drain at once. Returns when that was.
+    """Prepare for a new cluster on this host: clear the stop mark, and free the drain. Return the time.
 
-    A drain of an earlier cluster that still runs learns of it at its next look.
+    A drain of an earlier cluster that is still running notices at its next poll.
     """
     at = database_time()
     Worker.objects.update_or_create(
@@ -97,15 +97,15 @@ def stop(host: str) -> None:
 
 
 def go_on(host: str, pid: int) -> None:
-    """Take the stop mark away, where this parent's cluster is the one at work."""
+    """Remove the stop mark, if this parent's cluster is the current one."""
     Worker.objects.filter(host=host, pid=pid, stopping=True).update(stopping=False)
 
 
 def beat(host: str) -> None:
-    """A background task of this host ran."""
+    """Record that a background task of this host ran."""
     Worker.objects.filter(host=host).update(beat_at=database_time())
 
 
 def last_beat(host: str) -> float:
-    """When a background task of this host last ran; 0 if none ever did."""
+    """Return when a background task of this host last ran; 0 if none ever did."""
     return Worker.objects.filter(host=host).values_list("beat_at", flat=True).first() or 0.0

@@ -1,4 +1,4 @@
-"""The thread that keeps a drain's leases, on a connection of its own: a busy loop must not lose its prompts."""
+"""Renewing leases, in a thread with its own connection, so that a busy event loop does not lose its prompts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from conversations.ledger.claims import Claim, renew
 logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 20.0
-"""A loop that has not ticked for so long hangs: its leases are let go, or a live thread would mask it."""
+"""A loop that has not ticked for this long hangs. Its leases lapse then: renewing them would hide it."""
 
 
 class LeaseKeeper:
-    """Renews every held lease by one UPDATE each few seconds, while the loop ticks.
+    """Renews all held leases with one UPDATE every few seconds, as long as the loop ticks.
 
-    `on_lost` hears, in the keeper's thread, which leases were lost. `keep_drain` prolongs the drain's own by so many
-    seconds; where it says False another process drains by now, and `on_replaced` hears of it.
+    `on_lost` is called, in the keeper's thread, with the leases that were lost. `keep_drain` renews the drain's own
+    lease for that many seconds; if it returns False, another process is the drain now, and `on_replaced` is called.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class LeaseKeeper:
         on_replaced: Callable[[], None],
     ) -> None:
         self._on_lost, self._keep_drain, self._on_replaced = on_lost, keep_drain, on_replaced
-        self._held: dict[Claim, float] = {}  # when each was last renewed, by the monotonic clock, or a little before
+        self._held: dict[Claim, float] = {}  # when each was last renewed or slightly earlier, on the monotonic clock
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._ticked = time.monotonic()
@@ -49,26 +49,26 @@ class LeaseKeeper:
         self._thread.join()
 
     def hold(self, claim: Claim) -> None:
-        """Renew this one from now on."""
+        """Renew this lease from now on."""
         with self._lock:
             self._held[claim] = claim.at
 
     def drop(self, claim: Claim) -> None:
-        """Renew it no more."""
+        """Stop renewing this lease."""
         with self._lock:
             self._held.pop(claim, None)
 
     def may_begin(self, claim: Claim) -> bool:
-        """Whether a third of this lease is left at least: 10 of its 30 seconds, time enough to begin an effect.
+        """Whether at least a third of this lease is left: 10 of its 30 seconds, enough to start an effect.
 
-        From this process's own clock, which runs on while the process stands still.
+        By this process's own clock, which goes on while the process is paused.
         """
         with self._lock:
             renewed = self._held.get(claim)
         return renewed is not None and time.monotonic() - renewed < settings.AGENTSITE_LEASE_SECONDS * 2 / 3
 
     def tick(self) -> None:
-        """The loop lives."""
+        """Note that the loop is alive."""
         self._ticked = time.monotonic()
 
     def _keep(self) -> None:

@@ -1,4 +1,4 @@
-"""One claimed prompt: its ledger read, run to its end or to where a person must decide, and given back."""
+"""Running one claimed prompt: read its ledger, run it to its end or until a person must decide, and release it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass
 class Loaded:
-    """What a prompt's run starts from."""
+    """What a prompt's run starts from: its row, its ledger, and the state of plugins."""
 
     prompt: Prompt
     place: LedgerPlace
@@ -42,11 +42,11 @@ class Loaded:
 
 
 def load(prompt_id: int) -> Loaded:
-    """Read a prompt's ledger, and the plugin state that the prompts before it left."""
+    """Read a prompt's ledger, and the state that plugins stored in earlier prompts."""
     prompt = Prompt.objects.select_related("conversation").get(pk=prompt_id)
     conversation = prompt.conversation
     steps = read_steps(prompt_id)
-    # Others' steps only: a prompt that queued was created before turns that ended before it began.
+    # By steps, not by number: a queued prompt may have been created before turns that ended before it started.
     earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
     contents = map(json.loads, earlier.values_list("payload", flat=True))
     states = {content["plugin"]: content["value"] for content in contents}
@@ -54,7 +54,7 @@ def load(prompt_id: int) -> Loaded:
 
 
 def limits() -> Limits:
-    """The site's budgets."""
+    """Return the limits that the site's settings give a turn."""
     return Limits(
         rounds=settings.AGENTSITE_MAX_ROUNDS,
         seconds=settings.AGENTSITE_TURN_SECONDS,
@@ -70,7 +70,8 @@ def limits() -> Limits:
 class Runner:
     """Runs one claim. `write` runs a function in the thread that owns the worker's connection.
 
-    `may_begin`: whether its lease has time left for an effect to begin. `hold` is told of a lease that was taken again.
+    `may_begin`: whether its lease has enough time left to start an effect. `hold` is called with a lease that was taken
+    again.
     """
 
     def __init__(
@@ -88,22 +89,22 @@ class Runner:
         self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
         self._services: PromptServices | None = None
-        self._waited = 0.0  # for space on the disk, and not yet taken off the running time of the prompt's row
+        self._waited = 0.0  # seconds waited for disk space, not subtracted yet from the prompt's running time
         self._halt: Halt | None = None
         self._draining = False
 
     async def __call__(self) -> None:
-        """Run it. Never raises: what goes wrong is in the ledger, or in the log and left to the lease."""
+        """Run it. Never raises: failures are recorded in the ledger; or logged, and the prompt's lease lapses."""
         extra = {"prompt": self.claim.prompt}
         try:
             await self._turn(await self.write(load, self.claim.prompt))
         except Fenced:
-            logger.warning("another worker took the prompt over", extra=extra)
+            logger.warning("another worker took over the prompt", extra=extra)
             return
         except Draining:
             logger.info("left to another worker", extra=extra)
         except Exception:
-            logger.exception("the prompt's run broke off; its lease will lapse", extra=extra)
+            logger.exception("the prompt's run failed; its lease will lapse", extra=extra)
             return
         finally:
             self.drafts.forget(self.claim)
@@ -114,48 +115,45 @@ class Runner:
         try:
             await self._patiently(release, self.claim)
         except Error:
-            logger.warning("the prompt could not be given back; its lease will lapse", exc_info=True, extra=extra)
+            logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
-        """Have it written, however long there is no space: waiting for that is no running time."""
-        return await retry_while_full(self.write, self._spared, function, *args, waited=self._wait)
+        """Write it, waiting as long as the disk is full. That time does not count as running time."""
+        return await retry_while_full(self.write, self._after_sparing, function, *args, waited=self._add_wait)
 
-    def _wait(self, seconds: float) -> None:
+    def _add_wait(self, seconds: float) -> None:
         self._waited += seconds
         if self._services:
             self._services.started += seconds
 
-    def _spared(self, function: Callable[..., T], *args: object) -> T:
+    def _after_sparing(self, function: Callable[..., T], *args: object) -> T:
         if self._waited:
             exclude_from_running_time(self.claim, self._waited)
             self._waited = 0.0
         return function(*args)
 
     def drain(self) -> None:
-        """Start no new effect; what runs may end."""
+        """Start no new effect; what is running may finish."""
         self._draining = True
         if self._run:
             self._run.draining = True
 
     def stop(self, halt: Halt) -> None:
-        """Start nothing more and end what runs now, for this reason."""
+        """Start nothing more, and end what is running, for this reason."""
         self._halt = halt
         if self._run:
             self._run.stop(halt)
 
     def kill(self, switch: KillSwitch) -> None:
-        """Stop at once, because the kill switch is on. That it is gets recorded before anything else does.
+        """Stop at once because the kill switch is on, which is recorded before anything else.
 
-        A turn that had not begun is given back, and begins when the switch is off.
+        A turn that had not started is released, and starts when the switch is off.
         """
         self._switch = switch
         self.stop(Cancelled())
 
-    def _mark(self) -> None:
-        """Record first of all that the kill switch stopped the turn. One that had not begun queues on.
-
-        Raises Draining for that one.
-        """
+    def _record_kill(self) -> None:
+        """Record that the kill switch stopped the turn. A turn that had not started stays queued: raises Draining."""
         if not self._switch:
             return
         if Prompt.objects.filter(pk=self.claim.prompt, state=State.QUEUED).exists():
@@ -168,19 +166,19 @@ class Runner:
     async def _turn(self, loaded: Loaded) -> None:
         run = self._begin(loaded)
         if self.claim.strikes >= STRIKES:
-            await run.fail("crash_loop", f"Given up: {STRIKES} workers were lost at this step, one after the other.")
+            await run.fail("crash_loop", f"Given up: {STRIKES} workers in a row were lost at this step.")
             return
         root = loaded.steps[0].payload
         start = {"attempt": len(run.view.at("", "action_start")) + 1, "fence": self.claim.fence}
         try:
             await run.run_turn(root["policy"], root["payload"], opening=[Step(self.worker, "action_start", start)])
         except ReplayMismatch as error:
-            await run.fail("internal_error", f"This turn was begun by another version of the site: {error}.")
+            await run.fail("internal_error", f"This turn was started by another version of the site: {error}.")
         except Error:
             raise  # nothing can be recorded now; the lease lapses and the turn goes on later
         except Exception:
-            logger.exception("a policy raised what is no data", extra={"prompt": self.claim.prompt})
-            await run.fail("internal_error", "Something in the site itself failed. It is in the log.")
+            logger.exception("a policy raised an unexpected exception", extra={"prompt": self.claim.prompt})
+            await run.fail("internal_error", "The site itself failed. The details are in its log.")
 
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
@@ -192,7 +190,7 @@ class Runner:
                 self.claim.fence,
                 self._patiently,
                 drafts.close,
-                before=self._mark,
+                before=self._record_kill,
                 retaken=self._retaken,
                 lease_seconds=settings.AGENTSITE_LEASE_SECONDS,
             ),

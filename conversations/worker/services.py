@@ -1,4 +1,4 @@
-"""What the engine needs of the outside, of a prompt that a worker runs."""
+"""The engine's services, for a prompt that a worker runs: workspace, files, drafts, quota, history."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 @dataclass
 class PromptServices:
-    """See agents.engine.interfaces.services.Services.
+    """The services of one prompt, see agents.engine.interfaces.services.Services.
 
-    `started`: this process's monotonic clock at the claim, and later by what was no running time since.
+    `started`: this process's monotonic clock at the claim, plus the time since then that does not count as running.
     """
 
     user: int
@@ -48,7 +48,7 @@ class PromptServices:
 
     @classmethod
     def of(cls, prompt: Prompt, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]) -> PromptServices:
-        """The services of a prompt that was just claimed, which was read with its conversation."""
+        """Return the services of a prompt that was just claimed, read together with its conversation."""
         return cls(
             user=prompt.conversation.owner_id,
             prompt=prompt.pk,
@@ -62,15 +62,15 @@ class PromptServices:
         )
 
     def now(self) -> datetime:
-        """See Services."""
+        """Return the time, in UTC."""
         return datetime.now(UTC)
 
     def workspace(self) -> Path:
-        """See Services."""
+        """Return the folder of the conversation's workspace."""
         return folder_of(self.conversation)
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        """See Services."""
+        """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
         row: int = await self.write(self._save_file, name, content, media_type, summary)
         return row
 
@@ -91,31 +91,31 @@ class PromptServices:
             if report_if_full(error):
                 raise ToolError(f"The site's disk is full: {name} was not stored.", code="disk_full") from error
             if isinstance(error, Error) and not isinstance(error, DataError):
-                raise  # the database is away: nothing can be recorded now
+                raise  # the database is unavailable: nothing can be recorded now
             raise ToolError(f"{name} was not stored: {type(error).__name__}: {error}") from error
         return row.pk
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
-        """See Services."""
+        """Add a piece of text to the draft at this path."""
         self.drafts.add(path, text, attempt)
         crashpoint("draft")
 
     def running_seconds(self) -> float:
-        """See Services."""
+        """Return how long the turn has been running, in all its claims."""
         return self.ran_before + time.monotonic() - self.started
 
     def may_begin(self) -> bool:
-        """See Services."""
+        """Whether the lease has enough time left to start an effect."""
         crashpoint("before_effect")
         return self.lease_lasts()
 
     async def over_quota(self) -> str | None:
-        """See Services."""
+        """Return why the owner's tokens are used up; None while they are not."""
         why: str | None = await self.write(quotas.over_tokens, self.user)
         return why
 
     async def result_of(self, prompt: int, path: str) -> str:
-        """See Services."""
+        """Return the whole result of a call of this conversation. Raises ToolError if there is none."""
         text: str = await self.write(self._result_of, prompt, path)
         return text
 
@@ -128,22 +128,22 @@ class PromptServices:
         return text
 
     async def history(self) -> Sequence[PastTurn]:
-        """See Services."""
+        """Return the turns of the conversation that ran before this one."""
         turns: list[PastTurn] = await self.write(self._history)
         return turns
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
-        """See Services."""
+        """Run a function in the thread that owns the database connection, and return its result."""
         found: T = await self.write(function, *args)
         return found
 
     def _history(self) -> list[PastTurn]:
-        # Those that ran before this one: one that was stopped while it queued (fence 0) said nothing.
+        # Only turns that ran: one that was stopped while it was queued (fence 0) said nothing.
         ran = Prompt.objects.filter(conversation_id=self.conversation, fence__gt=0).exclude(pk=self.prompt)
         prompts = list(ran.ended().order_by("ended_at", "pk"))
         outputs: dict[int, list[Any]] = {}
         for row in Output.objects.filter(prompt__in=prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())
         given = attached(prompts)
-        said = {prompt.pk: GO_ON if prompt.continues_id else prompt.input for prompt in prompts}
-        return [PastTurn(pk, text, outputs.get(pk, []), given.get(pk, ())) for pk, text in said.items()]
+        messages = {prompt.pk: GO_ON if prompt.continues_id else prompt.input for prompt in prompts}
+        return [PastTurn(pk, text, outputs.get(pk, []), given.get(pk, ())) for pk, text in messages.items()]

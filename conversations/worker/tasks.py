@@ -1,4 +1,4 @@
-"""What django-q2 runs: wake-ups that carry nothing. The truth is in the rows; one more or less changes nothing."""
+"""The tasks that django-q2 runs: wake-ups without data. The rows are the truth; one more or less does no harm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def drain() -> int:
-    """Run this host's prompts, if no other process of it does."""
+    """Run this host's prompts, unless another process of the host does."""
     ran = drains.drain()
     crashpoint("before_ack")
     return ran
@@ -32,34 +32,35 @@ def beat() -> None:
 
 
 def nightly() -> None:
-    """Once a night, whatever the number of hosts: check all ledgers, and sweep what erasures and killed workers left.
+    """Check all ledgers and sweep what erasures and killed workers left behind, once a night for all hosts.
 
-    Contents of files only where the ledgers are good: they say which are nobody's. All of it may take long; it beats.
+    File contents are swept only if the ledgers are sound, as these tell which contents are unused. All of this may take
+    long; it beats meanwhile.
     """
     alive = Alive(hosts.this_host())
     run = verify_nightly(alive)
     if run:
-        _swept(erasure.sweep, alive)
+        _run_sweep(erasure.sweep, alive)
     if run and not run.count:
-        _swept(storage.sweep, alive)
+        _run_sweep(storage.sweep, alive)
 
 
 class Alive:
-    """Beats for a host while a task of it goes on, however often it is told so: the drain may have the other worker."""
+    """Beats for a host during a long task, at most every few seconds: the drain may occupy the other worker."""
 
     def __init__(self, host: str) -> None:
         self.host, self._beat_at = host, -math.inf
 
     def __call__(self) -> None:
-        """Something was done."""
+        """Note that the task is making progress."""
         if time.monotonic() - self._beat_at > settings.AGENTSITE_BEAT_SECONDS / 6:
             hosts.beat(self.host)
             self._beat_at = time.monotonic()
 
 
-def _swept(sweep: Callable[[Callable[[], object]], int], alive: Callable[[], object]) -> None:
-    """Sweep; what goes wrong in it is in the log, and keeps nothing else from being done."""
+def _run_sweep(sweep: Callable[[Callable[[], object]], int], alive: Callable[[], object]) -> None:
+    """Run a sweep; a failure is logged, and does not keep other work from being done."""
     try:
         sweep(alive)
     except Exception:
-        logger.exception("a sweep of the night broke off")
+        logger.exception("a nightly sweep failed")

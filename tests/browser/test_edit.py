@@ -72,7 +72,7 @@ def test_what_was_refused_in_the_admin_stays_and_can_be_approved(
     admin.get_by_label("Timeout seconds").fill("soon")
     decide_edited(admin)
     looked_anew(admin)
-    expect(admin.get_by_text("This needs to be a whole number.")).to_be_visible()
+    expect(admin.get_by_text("Enter a whole number.")).to_be_visible()
     expect(admin.get_by_label("Timeout seconds")).to_have_value("soon")
     admin.get_by_label("Timeout seconds").fill("500")
     decide_edited(admin)

@@ -130,7 +130,7 @@ def test_everybody_can_use_it(page: Page, site: Site) -> None:
     finds_nothing(page)
     box.get_by_label("Title").fill(" ")
     box.get_by_role("button", name="Rename").click()
-    expect(box.get_by_role("alert")).to_contain_text("at least one character")
+    expect(box.get_by_role("alert")).to_contain_text("Enter a title.")
     finds_nothing(page)
     finds_nothing(page, f"{address}usage/")
     finds_nothing(page, f"{address}delete/")

@@ -236,7 +236,7 @@ def test_a_worker_that_stood_still_writes_nothing_any_more(site: Site, start: St
         wait_for(lambda: time.monotonic() > over_at, "the end of the tool's time: its result is what comes next", site)
     finally:
         kill(site, stalled, signal.SIGCONT)
-    gave_up = ("another worker took the prompt over", "left to another worker")
+    gave_up = ("another worker took over the prompt", "left to another worker")
     wait_for(lambda: any(words in site.said() for words in gave_up), "the old worker's giving up", site)
     assert Step.objects.filter(prompt=prompt).latest("seq").seq == taken_over
     assert ended(site, prompt).state == "completed"

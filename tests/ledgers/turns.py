@@ -22,7 +22,7 @@ from conversations.erasure.steps import redact
 from conversations.files.uploads import Upload
 from conversations.ledger import journal
 from conversations.models import Conversation, Origin, Output, Prompt, Step
-from conversations.prompts.start import again_prompt, cancel_prompt, continue_prompt, start_conversation, start_prompt
+from conversations.prompts.start import cancel_prompt, continue_prompt, repeat_prompt, start_conversation, start_prompt
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, TWO_GATES, Site, meddle, pending
 from tests.conversations.support import person
 from tests.engine.execution.test_changes import Notes
@@ -197,7 +197,7 @@ def continued(site: Site, owner: User) -> Prompt:
 
 def repeated(site: Site, owner: User) -> Prompt:
     old = cancel_prompt(site.starts(owner, *DONE).pk, owner)
-    return went_on(site, again_prompt(old.pk, owner))
+    return went_on(site, repeat_prompt(old.pk, owner))
 
 
 def redacted(site: Site, owner: User) -> Prompt:

@@ -10,15 +10,15 @@ from conversations.models import Scope
 
 
 class Command(BaseCommand):
-    help = "Make an API key for somebody and print it, this once. Only its hash is kept."
+    help = "Create an API key for a user and print it. It cannot be shown again: only its hash is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("username", help="whose key it is: it may do what this person may")
-        parser.add_argument("--name", default="manage.py api_key", help="what it is for")
+        parser.add_argument("username", help="the key's owner: it may do what this user may")
+        parser.add_argument("--name", default="manage.py api_key", help="what the key is for")
         parser.add_argument(
-            "--scopes", default=",".join(Scope.values), help=f"of {','.join(Scope.values)}; all unless given"
+            "--scopes", default=",".join(Scope.values), help=f"any of {','.join(Scope.values)}; default: all"
         )
-        parser.add_argument("--days", type=int, help="how long it lasts; without end unless given")
+        parser.add_argument("--days", type=int, help="days until it expires; default: never")
 
     def handle(self, *_args: object, **options: Any) -> None:
         user = get_user_model().objects.filter(username=options["username"], is_active=True).first()
@@ -29,4 +29,4 @@ class Command(BaseCommand):
             _, text = make_key(user, options["name"], scopes, options["days"])
         except ValueError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(text)  # nothing else: a script takes it from here
+        self.stdout.write(text)  # nothing else: scripts read it

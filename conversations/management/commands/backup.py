@@ -10,19 +10,19 @@ from conversations.backup.errors import BackupFailed
 from conversations.backup.work import back_up
 
 NAMED_MOST = 20
-"""Of what could not be read."""
+"""Unreadable files that are listed by name."""
 
 
 class Command(BaseCommand):
     help = (
-        "Write one archive with the database, the files and the workspaces; the site may run meanwhile. It holds all"
-        " that people said, and the hashes of passwords and API keys, so only its owner may read it. The secret key is"
-        " not in it: it signs sessions and the links of e-mails, which a restore ends anyway."
+        "Write an archive with the database, the files and the workspaces, while the site runs or not. It contains all"
+        " conversations, and the hashes of passwords and API keys, so only its owner can read it. The secret key is not"
+        " included: it signs sessions and links in e-mails, which a restore ends anyway."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the archive, such as agentsite.tar.gz")
-        parser.add_argument("--force", action="store_true", help="replace the file where it is there")
+        parser.add_argument("--force", action="store_true", help="replace the file if it exists")
 
     def handle(self, *_args: object, **options: Any) -> None:
         file: Path = options["file"]
@@ -30,13 +30,13 @@ class Command(BaseCommand):
             made = back_up(file, force=options["force"])
         except (BackupFailed, OSError) as error:
             raise CommandError(str(error)) from None
-        left = f" {made.left_out} links and other things in workspaces, which are no files, were left out."
+        left = f" Left out of workspaces: {made.left_out} links and other things that are not files."
         conversations, steps, files = made.state.conversations, made.state.steps, len(made.members) - 1
         self.stdout.write(
             f"{file} holds {conversations} conversation{pluralize(conversations)}, {steps} step{pluralize(steps)} and"
             f" {files} file{pluralize(files)}, as of {made.time}.{left if made.left_out else ''}"
         )
         if made.unread:
-            self.stderr.write(f"Not in it, because they could not be read: {len(made.unread)}.")
+            self.stderr.write(f"Left out because they could not be read: {len(made.unread)}.")
         for unread in made.unread[:NAMED_MOST]:
             self.stderr.write(f"  {unread!r}")

@@ -9,8 +9,8 @@ from conversations.worker.children import die_with_parent
 
 
 class Command(BaseCommand):
-    help = "Run the background cluster, none of whose processes outlives the one that started it. `worker` runs this."
+    help = "Run the background cluster. None of its processes outlives the one that started it. `worker` runs this."
 
     def handle(self, *_args: object, **_options: object) -> None:
-        os.register_at_fork(after_in_child=die_with_parent)  # q2 would leave its children: they would work on unwatched
+        os.register_at_fork(after_in_child=die_with_parent)  # q2 would leave its children running, unwatched
         Cluster(get_broker(hosts.this_host())).start()

@@ -8,20 +8,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations.management.arguments import conversation_id
-from conversations.management.printing import printed
+from conversations.management.printing import flushed
 from conversations.models import Conversation
 from conversations.verification.ledger_file import exported_ledger
 
 
 class Command(BaseCommand):
     help = (
-        "Write a conversation's ledger as JSON lines, as it is stored, with the head of its chain: to stdout, or to a"
-        " file that only its owner may read. `verify_ledger --file` checks it anywhere. Files are named, not held."
+        "Write a conversation's ledger as JSON lines, as it is stored, with the head of its chain, to stdout or to a"
+        " file that only its owner can read. `verify_ledger --file` checks it anywhere. Files are named, not included."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("conversation", type=conversation_id, help="its id")
-        parser.add_argument("--output", type=Path, metavar="FILE", help="a file that is not there yet")
+        parser.add_argument("conversation", type=conversation_id, help="the conversation's id")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="a file that does not exist yet")
 
     def handle(self, *_args: object, **options: Any) -> None:
         pk: int = options["conversation"]
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             if options["output"]:
                 _write(options["output"], exported_ledger(pk))
                 return
-            with printed(self.stdout):
+            with flushed(self.stdout):
                 for line in exported_ledger(pk):
                     self.stdout.write(line, ending="")
         except Conversation.DoesNotExist:
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 def _write(file: Path, lines: Iterable[str]) -> None:
-    """Make the file, whole or not at all: also where the database fails or Ctrl-C comes. Raises CommandError."""
+    """Write the file completely or not at all, even if the database fails or on Ctrl-C. Raises CommandError."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

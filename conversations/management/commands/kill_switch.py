@@ -1,4 +1,4 @@
-"""`manage.py kill_switch on|off`: stop all turns, or let them go on, where no page can be reached."""
+"""`manage.py kill_switch on|off|status`: the kill switch, for when no page can be reached."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.prompts.killswitch import person_of, standing, turn_off, turn_on
+from conversations.prompts.killswitch import active_switch, actor_name, turn_off, turn_on
 
 
 class Command(BaseCommand):
-    """See the module."""
-
-    help = "Stops all turns at once (on --reason WHY), lets them go on (off), or says how the switch stands (status)."
+    help = "Stop all turns at once (on --reason WHY), let them go on (off), or show whether the switch is on (status)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What to do, and why."""
         parser.add_argument("turn", choices=["on", "off", "status"])
-        parser.add_argument("--reason", default="", help="why; everybody whose work stops reads it (needed for on)")
+        parser.add_argument(
+            "--reason", default="", help="why; everybody whose work is stopped will read it (required for on)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Turn it, and say how it stands then."""
         if options["turn"] == "on":
             try:
                 turn_on(None, options["reason"])
             except ValueError as error:
-                raise CommandError(f"{error} Give --reason.") from error
+                raise CommandError(f"{error} Use --reason.") from error
         elif options["turn"] == "off":
             turn_off(None)
-        if switch := standing():
+        if switch := active_switch():
             since = f"{switch.on_at:%Y-%m-%d %H:%M} UTC"
-            self.stdout.write(f"On since {since}, by {person_of(switch.on_by)}: {switch.reason}")
+            self.stdout.write(f"On since {since}, by {actor_name(switch.on_by)}: {switch.reason}")
         else:
             self.stdout.write("Off: turns run.")

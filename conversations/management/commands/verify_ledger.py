@@ -8,7 +8,7 @@ from django.template.defaultfilters import pluralize
 
 from conversations.display.faithful import plain
 from conversations.management.arguments import conversation_id
-from conversations.management.printing import printed
+from conversations.management.printing import flushed
 from conversations.models import Conversation, Erasure
 from conversations.verification.all import verify_all
 from conversations.verification.exported import verify_file
@@ -17,24 +17,24 @@ from conversations.verification.stored import verify
 
 class Command(BaseCommand):
     help = (
-        "Check ledgers: the chain, the rules of turns, and that outputs and prompts are what their steps say. Prints a"
-        " line for each problem and exits with 1 where there is one. The chain shows accidents and meddling by hand;"
-        " against somebody who can rewrite the whole database only a head that was kept elsewhere helps, such as that"
-        " of a file of `export_ledger`, which `--file` checks without the database."
+        "Check ledgers: the chain, the rules of turns, and that outputs and prompts match their steps. Prints a line"
+        " for each problem, and exits with 1 if there is one. The chain reveals accidents and manual changes. Against"
+        " somebody who can rewrite the whole database, only a head that is kept elsewhere helps, such as the one in a"
+        " file of `export_ledger`, which `--file` checks without the database."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("conversations", nargs="*", type=conversation_id, default=[], help="their ids")
-        which.add_argument("--all", action="store_true", help="every conversation; what came of it is kept")
-        which.add_argument("--file", type=Path, help="a ledger that was written by `export_ledger`")
+        which.add_argument("conversations", nargs="*", type=conversation_id, default=[], help="the conversations' ids")
+        which.add_argument("--all", action="store_true", help="every conversation; the result is stored")
+        which.add_argument("--file", type=Path, help="a ledger written by `export_ledger`")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        with printed(self.stdout):
+        with flushed(self.stdout):
             if options["file"]:
                 self._file(options["file"])
             elif options["all"]:
-                run = verify_all(self._tell)
+                run = verify_all(self._print_problem)
                 self._end(run.conversations, run.steps, run.count)
             else:
                 self._some(options["conversations"])
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             steps += found.steps
             problems += len(found.problems)
             for problem in found.problems:
-                self._tell(f"conversation {conversation}, {problem}")
+                self._print_problem(f"conversation {conversation}, {problem}")
         self._end(len(conversations), steps, problems)
 
     def _file(self, file: Path) -> None:
@@ -60,25 +60,25 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(str(error)) from None
         for problem in found.problems:
-            self._tell(str(problem))
+            self._print_problem(str(problem))
         self.stdout.write(f"head: seq {found.seq}, digest {found.head}")
         self._end(1, found.steps, len(found.problems))
 
-    def _tell(self, problem: str) -> None:
-        """Print a problem: what it quotes may hold anything, and does nothing to a terminal."""
+    def _print_problem(self, problem: str) -> None:
+        """Print a problem. It may quote anything, so control characters are made visible."""
         self.stdout.write(plain(problem))
 
     def _end(self, conversations: int, steps: int, problems: int) -> None:
-        """The last line. Raises CommandError, which exits with 1, where there are problems."""
+        """Print the last line. Raises CommandError, which exits with 1, if there are problems."""
         looked_at = f"{conversations} conversation{pluralize(conversations)}, {steps} step{pluralize(steps)}"
         if problems:
             raise CommandError(f"{looked_at}: {problems} problem{pluralize(problems)}")
         self.stdout.write(f"{looked_at}: clean")
 
     def _absent(self, conversation: int) -> int:
-        """Say why a conversation is not there; how many problems that is."""
+        """Print why a conversation does not exist; return how many problems that is."""
         erasure = Erasure.objects.filter(conversation_id=conversation).first()
         self.stdout.write(
-            f"conversation {conversation}: {f'erased by {erasure.erased_by}' if erasure else 'not there'}"
+            f"conversation {conversation}: {f'erased by {erasure.erased_by}' if erasure else 'not found'}"
         )
         return 0 if erasure else 1

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from conversations.models import Account, Scope
-from conversations.notifications.letters import written
+from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
 
 if TYPE_CHECKING:  # Django's classes are generic only in its stubs
@@ -93,7 +93,7 @@ class Details(Styled, UserForm):
             user.save(update_fields=[name for name in self.changed_data if name in self.Meta.fields])
             Account.objects.update_or_create(user=user, defaults={"mail": self.cleaned_data["mail"]})
         if self.old_address and self.old_address != user.email:
-            send_soon(written(self.old_address, "Your e-mail address was changed", "mail/address.txt", {"user": user}))
+            send_soon(compose(self.old_address, "Your e-mail address was changed", "mail/address.txt", {"user": user}))
         return user
 
 
@@ -178,4 +178,4 @@ class ForgottenPassword(Styled, PasswordResetForm):
         """Send the link in the background, and not more often to one user than every RESET_EVERY_SECONDS."""
         _subject, _text, context, _sender, address = args[:5]
         if cache.add(f"password-reset:{context['user'].pk}", 1, RESET_EVERY_SECONDS):
-            send_soon(written(address, "Reset your password", "mail/reset.txt", context))
+            send_soon(compose(address, "Reset your password", "mail/reset.txt", context))

@@ -21,7 +21,7 @@ from conversations.accounts.http import PersonRequest
 from conversations.accounts.keys import by_public_id, make_key, public_id
 from conversations.accounts.sessions import delete_expired_sessions, end_sessions
 from conversations.models import ApiKey, Scope
-from conversations.notifications.letters import written
+from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
 from conversations.pages.sidebar import sidebar
@@ -160,7 +160,7 @@ class ResetPassword(views.PasswordResetConfirmView):
 
 def _notify_of_new_password(user: User) -> None:
     if user.email:
-        send_soon(written(user.email, "Your password was changed", "mail/password.txt", {"user": user}))
+        send_soon(compose(user.email, "Your password was changed", "mail/password.txt", {"user": user}))
 
 
 def _keys(user: User) -> Any:

@@ -15,7 +15,7 @@ from agents.engine.decisions import Decision
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed, risks
+from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed_risk_message, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Conversation
@@ -41,7 +41,13 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     try:
         verdicts = decide_many(_wanted(request.POST, shown), request.user, "page")
     except MixedRisk as several:
-        return _page(request, mine, [_after(card, request.POST, None) for card in shown], 400, problem=mixed(several))
+        return _page(
+            request,
+            mine,
+            [_after(card, request.POST, None) for card in shown],
+            400,
+            problem=mixed_risk_message(several),
+        )
     refused = {verdict.output_id: verdict for verdict in verdicts if verdict.refused}
     if not refused:
         return redirect(f"{mine.get_absolute_url()}#now")

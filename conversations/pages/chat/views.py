@@ -35,10 +35,10 @@ from conversations.prompts.start import (
     BadInput,
     Deactivated,
     TurnInProgress,
-    again_prompt,
     begin_conversation,
     cancel_prompt,
     continue_prompt,
+    repeat_prompt,
     start_prompt,
 )
 from conversations.usage.quotas import OverQuota
@@ -156,7 +156,7 @@ def continue_turn(request: PersonRequest, pk: int) -> HttpResponse:
 @form_view
 def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
     """Repeat the message of a turn: a new turn, with the old one collapsed above it. 409 if that is not possible."""
-    return _start_after(request, pk, again_prompt)
+    return _start_after(request, pk, repeat_prompt)
 
 
 def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:

@@ -123,13 +123,13 @@ def test_a_step_is_redacted_for_a_reason_by_who_may(client: Client, chief: User,
     change, address = f"/admin/conversations/step/{step.pk}/change/", f"/admin/conversations/step/{step.pk}/redact/"
     assert f'href="{address}"' in client.get(change).text
     asks = client.get(address).text
-    assert "It cannot be undone." in asks
+    assert "This cannot be undone." in asks
     assert client.post(address, {"reason": " "}).status_code == 400
     assert client.get(f"/admin/conversations/step/{10**9}/redact/").status_code == 404
     assert client.post(address, {"reason": "A password\x00."}).headers["Location"] == change
     html = client.get(change).text
     assert "swordfish" not in html
-    assert f"Redacted: step {step.seq}." in html
+    assert f"Redacted step {step.seq}." in html
     assert "by chief" in html
     assert Redaction.objects.get().reason == "A password\ufffd."
     assert f'href="{address}"' not in html
@@ -150,11 +150,11 @@ def test_a_person_is_erased_for_a_reason_by_an_administrator(client: Client, chi
     marked = {"action": "erase_one", "_selected_action": [anna.pk]}
     assert client.post(users, marked).headers["Location"] == address
     both = client.post(users, marked | {"_selected_action": [anna.pk, chief.pk]}, follow=True)
-    assert "One person at a time." in both.text
-    assert "Erase anna with 1 conversation, and" in client.get(address).text
+    assert "Select one person at a time." in both.text
+    assert "Erase anna and 1 conversation with" in client.get(address).text
     assert client.post(address, {"reason": ""}).status_code == 400
     done = client.post(address, {"reason": "She asked."}, follow=True)
-    assert "anna is erased, with 1 conversation." in done.text
+    assert "Erased anna, with 1 conversation." in done.text
     assert User.objects.get(pk=anna.pk).username == f"erased-{anna.pk}"
     refused = client.post(f"{users}{chief.pk}/erase/", {"reason": "Bye."})
     assert refused.status_code == 409

@@ -51,7 +51,7 @@ def test_a_tool_that_is_not_installed_is_named_and_refused(admin: Client) -> Non
     address = f"/admin/agents/skill/{skill.pk}/change/"
     assert "Bash (not installed)" in admin.get(address).text
     refused = admin.post(address, FIELDS | {"tools": ["Bash", "files.read"]})
-    assert "Not installed here, take them out: Bash." in refused.text
+    assert "These tools are not installed, remove them: Bash." in refused.text
     admin.post(address, FIELDS | {"tools": ["files.read"]})
     skill.refresh_from_db()
     assert skill.tools == ["files.read"]

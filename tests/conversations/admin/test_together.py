@@ -103,7 +103,7 @@ def test_two_gates_of_one_turn_are_decided_together(client: Client, owner: User,
 def test_no_more_than_can_be_read(client: Client, owner: User, chief: User) -> None:
     outputs = [asking(owner)[1] for _ in range(TOGETHER_MOST + 1)]
     said = {"action": "decide_together", "_selected_action": [output.pk for output in outputs]}
-    assert "At most 20" in client.post(LIST, said, follow=True).text
+    assert "Select at most 20" in client.post(LIST, said, follow=True).text
     everything = form(*outputs, **{f"d{place}": "approve" for place in range(len(outputs))})
     assert "Select between one and 20" in client.post(TOGETHER, everything, follow=True).text
     assert set(gates(*outputs)) == {GateState.PENDING}

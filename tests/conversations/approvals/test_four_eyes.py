@@ -17,7 +17,7 @@ from agents.plugins.shell.tools import run
 from conversations.approvals.decisions import DecisionRefused, decide
 from conversations.models import GateState, Output, State
 from conversations.models import Step as Row
-from conversations.notifications.mail import Teller
+from conversations.notifications.mail import Notifier
 from tests.api.client import error_of, with_key
 from tests.conversations.recorded import ONE_GATE, Site, meddle, pending
 from tests.conversations.support import asking, interrupted, person
@@ -138,7 +138,7 @@ def test_mails_tell_whoever_may_decide_and_the_requester_that_it_is_not_them(set
     ann = User.objects.get(username="ann")
     person("kim", "decide_approval", email="kim@example.org", is_staff=True)
     asking(ann, who=ANOTHER)
-    assert Teller().tell_waiting() == 2
+    assert Notifier().notify_waiting() == 2
     told = {letter.to[0]: letter for letter in mail.outbox}
     assert told["ann@example.org"].subject.startswith("Waiting for somebody else: ")
     assert ELSE in told["ann@example.org"].body

@@ -281,7 +281,7 @@ def test_a_backup_may_take_longer_than_a_transaction_may_stand_still(
 def again(*commands: str) -> str:
     """How a restore names what is back, with the commands that take it out again."""
     lines = [f"    python manage.py {command} --by USERNAME --reason WHY\n" for command in commands]
-    return "".join(["Erased or redacted after the backup, and back now. Do it again:\n", *lines])
+    return "".join(["These were erased or redacted after the backup and are back now. Repeat it:\n", *lines])
 
 
 def test_what_was_erased_or_redacted_and_came_back_is_named(site: Site, ann: User, archive: Path) -> None:
@@ -319,8 +319,8 @@ def test_an_archive_of_another_site_brings_back_nobody(ann: User, archive: Path)
 
 
 RUNNING: dict[str, Callable[[Prompt], object]] = {
-    "the worker of there was heard of": lambda prompt: hosts.begin("there", 1),
-    "a worker process of there runs turns": lambda prompt: hosts.take_drain("there", "token", 30),
+    "the worker on there reported": lambda prompt: hosts.begin("there", 1),
+    "a worker process on there is running turns": lambda prompt: hosts.take_drain("there", "token", 30),
     "1 turn is held by a worker": taken,
 }
 
@@ -346,7 +346,7 @@ def test_a_site_whose_pages_are_served_is_not_restored(archive: Path, settings: 
             told("restore", archive)
 
 
-@pytest.mark.parametrize("step", ["work.call_command", "exchange.Exchange.take_place"])
+@pytest.mark.parametrize("step", ["work.call_command", "exchange.Exchange.swap"])
 def test_a_restore_that_fails_midway_is_repeated(
     site: Site, ann: User, archive: Path, settings: Settings, step: str
 ) -> None:
@@ -358,7 +358,7 @@ def test_a_restore_that_fails_midway_is_repeated(
     (folder / "note").write_text("now")
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr(f"conversations.backup.{step}", full)
-        with pytest.raises(CommandError, match=r"did not come to its end: .*No space left.*with --replace"):
+        with pytest.raises(CommandError, match=r"did not finish: .*No space left.*with --replace"):
             told("restore", archive, replace=True)
     assert claimable(1) == []
 
@@ -433,7 +433,7 @@ def test_what_cannot_be_read_is_named(site: Site, ann: User, archive: Path, sett
     errors = io.StringIO()
     assert "and 1 file," in told("backup", archive, stderr=errors)
     lines = errors.getvalue().splitlines()
-    assert lines[0] == "Not in it, because they could not be read: 3."
+    assert lines[0] == "Left out because they could not be read: 3."
     for line in (
         f"workspaces/{folder.name}/secret: Permission",
         f"{folder.name}/shut: Permission",
@@ -455,9 +455,9 @@ def test_a_backup_needs_room_only_where_it_goes(archive: Path, settings: Setting
 def test_conversations_go_only_where_somebody_says_so(site: Site, ann: User, archive: Path) -> None:
     site.ended(ann, says("Hello."))
     told("backup", archive)
-    with pytest.raises(CommandError, match="this site holds 1 conversation, which a restore throws away"):
+    with pytest.raises(CommandError, match="this site has 1 conversation, which a restore deletes"):
         told("restore", archive)
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="already exists"):
         told("backup", archive)
 
 
@@ -469,7 +469,7 @@ def test_a_workspace_gives_away_nothing_that_lies_outside(
     (folder / "key").symlink_to("../../data/secret.key")
     (folder / "passwd").symlink_to("/etc/passwd")
     os.mkfifo(folder / "pipe")
-    assert "3 links and other things" in told("backup", archive)
+    assert "Left out of workspaces: 3 links and other things" in told("backup", archive)
     with tarfile.open(archive) as tar:
         assert [name for name in tar.getnames() if "/" in name] == [f"workspaces/{folder.name}"]
 
@@ -508,16 +508,16 @@ OTHER = "postgresql" if connection.vendor == "sqlite" else "sqlite"
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (named(NOTE, "/etc/cron.d/x"), "holds '/etc/cron.d/x', which no backup does"),
+        (named(NOTE, "/etc/cron.d/x"), "contains '/etc/cron.d/x', which no backup does"),
         (named(NOTE, "workspaces/../../x"), "which no backup does"),
         (named(NOTE, "data/secret.key"), "which no backup does"),
         (named(NOTE, NOTE, link="../../../etc"), "which no backup does"),
         (named(NOTE, "files/link", link="a"), "which no backup does"),
-        (named(NOTE, "workspaces/9/other"), "is not what the manifest says"),
-        (lambda info, content: (info, content + b"x" if info.name == NOTE else content), "is not what the manifest"),
+        (named(NOTE, "workspaces/9/other"), "does not match the manifest"),
+        (lambda info, content: (info, content + b"x" if info.name == NOTE else content), "does not match the manifest"),
         (named("manifest.json", "files/manifest.json"), "has no manifest"),
-        (said(format=2), "is of format 2"),
-        (said(database=OTHER), f"holds a {OTHER} database"),
+        (said(format=2), "has format 2"),
+        (said(database=OTHER), f"contains a {OTHER} database"),
         (
             said(state={"migrations": ["agents.9999_later"], "conversations": 0, "steps": 0, "heads": ""}),
             "does not know .agents.9999_later.",
@@ -564,7 +564,7 @@ def test_nothing_is_made_through_a_link_of_an_archive(archive: Path, tmp_path: P
     told("backup", archive)
     crafted(archive, UP, OUT, member("1/out/planted", "x"))
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(CommandError, match="cannot be read to its end"):
+    with pytest.raises(CommandError, match="cannot be read completely"):
         told("restore", archive, replace=True)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -583,7 +583,7 @@ def test_tables_of_another_application_are_not_thrown_away(archive: Path) -> Non
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE theirs (id int)")
         try:
-            with pytest.raises(CommandError, match="holds 1 tables that are not this site's, such as theirs"):
+            with pytest.raises(CommandError, match="has 1 tables that are not this site's, such as theirs"):
                 told("restore", archive, replace=True)
         finally:
             cursor.execute("DROP TABLE theirs")
@@ -593,7 +593,7 @@ def test_half_an_archive_changes_nothing(site: Site, ann: User, archive: Path) -
     prompt = site.runs(ann, *ONE_GATE)
     told("backup", archive)
     archive.write_bytes(archive.read_bytes()[:-200])
-    with pytest.raises(CommandError, match="cannot be read to its end"):
+    with pytest.raises(CommandError, match="cannot be read completely"):
         told("restore", archive, replace=True)
     assert pending(prompt)[0].gate == GateState.PENDING
 

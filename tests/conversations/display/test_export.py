@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from pytest_django import DjangoAssertNumQueries
 
 from agents.engine.ledger import Step
-from conversations.display.export import exported, fenced
+from conversations.display.export import export_markdown, fenced
 from conversations.models import Conversation, File, Prompt
 from conversations.prompts.listing import rename
 from conversations.prompts.start import continue_prompt, start_conversation
@@ -69,38 +69,38 @@ def test_a_long_conversation_is_asked_for_as_a_short_one(
     conversation = start_conversation(ann, "Long")
     Story(ann, "One.", conversation).ends()
     with CaptureQueriesContext(connection) as asked:
-        exported(conversation)
+        export_markdown(conversation)
     for number in range(5):
         story = Story(ann, f"{number}.", conversation)
         file = File(conversation=conversation, prompt=story.prompt, name=f"{number}.csv", size=1, sha256="0" * 64)
         file.content.save("a", ContentFile(b"a"))
         story.ends()
     with django_assert_max_num_queries(len(asked)):
-        text = exported(conversation)
-    assert [line for line in text.splitlines() if "File given" in line] == [
-        f"- File given: {number}\\.csv, 1 byte" for number in range(5)
+        text = export_markdown(conversation)
+    assert [line for line in text.splitlines() if "Attached file" in line] == [
+        f"- Attached file: {number}\\.csv, 1 byte" for number in range(5)
     ]
 
 
 @pytest.mark.django_db
 def test_everything_that_happened_is_in_it(ann: User) -> None:
     """In order, with who decided; invisible turns are not."""
-    text = exported(everything(ann))
+    text = export_markdown(everything(ann))
     places = [
         "# Q3 \\*invoices\\*\n",
-        "Of ann. Begun ",
+        "Owner: ann. Started ",
         "## 1. ann, 20",
         "> Please look.\n> And tell.\n",
-        "- File given: in\\*put\\*\\.csv, 1.2 KB",
+        "- Attached file: in\\*put\\*\\.csv, 1.2 KB",
         "**Agent**:\n\n> I **look**.\n",
         '(tool files\\.read):\n\n```text\n{\n  "path": "a.txt"\n}\n```\n',
-        "It came to:\n\n```text\n",
+        "Result:\n\n```text\n",
         "```text\nrm -rf *\n```\n\nRejected by ann in the chat, 20",
         "> Keep them.\n",
         "(tool report\\.write):",
         "It failed:\n\n```text\nIt broke.\n```\n",
         "Shown: bars\n\n> July: 3\n",
-        "File made: report\\.md\n\n> A report.\n",
+        "File created: report\\.md\n\n> A report.\n",
         "**The site**:\n\n> The model did not answer.\n\nThis turn failed.\n",
         "## 2. ann, 20",
         "Go on from where it stopped.\n",
@@ -114,14 +114,14 @@ def test_everything_that_happened_is_in_it(ann: User) -> None:
 
 @pytest.mark.django_db
 def test_what_waits_says_so(ann: User) -> None:
-    text = exported(asking(ann)[0].conversation)
-    assert "Waits for a decision. Asked for this reason:\n\n> Run: ls -la\n\nThis turn waits for a decision.\n" in text
+    text = export_markdown(asking(ann)[0].conversation)
+    assert "Waiting for a decision. Reason:\n\n> Run: ls -la\n\nThis turn is waiting for a decision.\n" in text
 
 
 @pytest.mark.django_db
 def test_the_same_record_gives_the_same_bytes(ann: User) -> None:
     talk = everything(ann)
-    assert exported(talk) == exported(Conversation.objects.get(pk=talk.pk))
+    assert export_markdown(talk) == export_markdown(Conversation.objects.get(pk=talk.pk))
 
 
 @pytest.mark.django_db
@@ -137,7 +137,7 @@ def test_no_text_breaks_out_of_its_place(ann: User) -> None:
     story.comes_to(call, EVIL)
     story.ends("failed", "model_error", EVIL)
     rename(story.conversation, "# T <b>`x`</b>")
-    text = exported(Conversation.objects.get(pk=story.conversation.pk))
+    text = export_markdown(Conversation.objects.get(pk=story.conversation.pk))
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
     tokens = MarkdownIt().parse(text)
     ours = [t.level for t in tokens if t.type == "heading_open"].count(0)

@@ -183,15 +183,15 @@ def test_what_is_typed_is_what_is_passed(name: str, typed: str, value: JSON) -> 
         ("count", "1.0", "whole number"),
         ("count", "1e3", "whole number"),
         ("count", "\u0661", "whole number"),
-        ("count", "", "needs a value"),
-        ("ratio", "NaN", "needs to be a number"),
+        ("count", "", "Enter a value"),
+        ("ratio", "NaN", "Enter a number"),
         ("ratio", "1e999", "too large"),
-        ("kind", '"c"', "none of the choices"),
-        ("deep", "{name: 1}", "no JSON: Expecting property name"),
+        ("kind", '"c"', "not one of the choices"),
+        ("deep", "{name: 1}", "not valid JSON: Expecting property name"),
         ("deep", '{"name": "a", "name": "b"}', "twice"),
-        ("deep", "[Infinity]", "Infinity is no JSON"),
+        ("deep", "[Infinity]", "Infinity is not valid JSON"),
         ("deep", "[" * 100_000, "too deeply"),
-        ("either", "", "needs a value"),
+        ("either", "", "Enter a value"),
     ],
 )
 def test_what_cannot_be_taken_is_said_at_its_field_and_kept(name: str, typed: str, why: str) -> None:
@@ -234,7 +234,7 @@ def test_what_nobody_sees_is_spelled_out(hidden: str) -> None:
         return  # a browser never sends one by itself
     pasted = again(SCHEMA, PLAIN, text=f"a{hidden}b")
     pasted.payload()
-    assert "spelled out" in pasted.errors["text"][0]
+    assert "invisible characters" in pasted.errors["text"][0]
     looked_at = SchemaForm(SCHEMA, PLAIN, sent(pasted))
     assert looked_at.payload() == PLAIN | {"text": f"a{hidden}b"}
     assert looked_at.errors == {}

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agents import discovery
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import ToolCall, tool
-from conversations.display.call import shown_call
+from conversations.display.call import display_call
 
 
 class Size(StrEnum):
@@ -54,7 +54,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(name: str, value: JSON, tool: str = "show.it") -> str:
-    (field,) = shown_call(tool, {name: value}).fields
+    (field,) = display_call(tool, {name: value}).fields
     return field.text
 
 
@@ -113,5 +113,5 @@ def test_what_cannot_be_mistaken_is_plain() -> None:
 
 
 def test_what_has_lines_takes_the_whole_width() -> None:
-    blocks = {field.name: field.block for field in shown_call("show.it", {"text": "a", "open": "a\nb"}).fields}
+    blocks = {field.name: field.block for field in display_call("show.it", {"text": "a", "open": "a\nb"}).fields}
     assert blocks == {"text": False, "open": True}

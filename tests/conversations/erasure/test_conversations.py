@@ -157,7 +157,7 @@ def test_a_workspace_that_was_left_behind_goes_in_the_night(ann: User, settings:
 def test_a_turn_that_a_worker_holds_keeps_it(ann: User, site: Site) -> None:
     prompt = site.starts(ann, *ONE_GATE)
     taken(prompt)
-    with pytest.raises(TurnRuns, match="stop the turn"):
+    with pytest.raises(TurnRuns, match="Stop the turn"):
         erase(prompt.conversation, ann)
     assert (Row.objects.count(), Erasure.objects.count()) == (1, 0)
 
@@ -194,7 +194,7 @@ def test_the_command(ann: User, site: Site) -> None:
     steps = Row.objects.count()
     out = io.StringIO()
     call_command("erase", str(prompt.conversation_id), by="ann", reason="Old.", stdout=out)
-    assert out.getvalue() == f"Conversation {prompt.conversation_id} is erased, with {steps} steps.\n"
+    assert out.getvalue() == f"Erased conversation {prompt.conversation_id}, with {steps} steps.\n"
     assert Erasure.objects.get().reason == "Old."
 
 
@@ -204,7 +204,7 @@ def test_the_command_refuses_and_says_why(ann: User, site: Site) -> None:
     for conversation, by, why in (
         (prompt.conversation_id, "nobody", "no user 'nobody'"),
         (10**6, "ann", "no conversation 1000000"),
-        (prompt.conversation_id, "ann", "stop the turn"),
+        (prompt.conversation_id, "ann", "Stop the turn"),
     ):
         with pytest.raises(CommandError, match=why):
             call_command("erase", str(conversation), by=by, reason="Old.")

@@ -163,7 +163,7 @@ def test_the_command(ann: User, lea: User, site: Site) -> None:
     site.ended(lea, says("Mine."))
     out = io.StringIO()
     call_command("erase_user", WHO[0], by="ann", reason="She asked.", stdout=out)
-    assert out.getvalue() == f"leaving-lea is erased, with 1 conversation; now erased-{lea.pk}.\n"
+    assert out.getvalue() == f"Erased leaving-lea, with 1 conversation. Now called erased-{lea.pk}.\n"
     for name, by in ((WHO[0], "ann"), ("ann", "nobody")):
         with pytest.raises(CommandError, match="no user"):
             call_command("erase_user", name, by=by, reason="Old.")
@@ -184,7 +184,7 @@ def test_a_request_that_came_before_adds_nothing(
             lambda: start_prompt(talk, lea, "More."),
             lambda: continue_prompt(stopped.pk, lea),
         ):
-            with pytest.raises(Deactivated, match="was deactivated, so nothing was taken"):
+            with pytest.raises(Deactivated, match="was deactivated, so nothing was sent"):
                 start()
             refused.append(start)
         monkeypatch.setattr(people, "erase", erase)
@@ -249,13 +249,13 @@ def test_of_starts_and_an_erasure_at_once_nothing_is_left(lea: User, ann: User) 
 @pytest.fixture
 def shut_out_meanwhile(lea: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lea is deactivated between the moment at which a request of hers is let in and that at which it starts a turn."""
-    checked = prompts.checked
+    cleaned = prompts.clean_message
 
     def late(*args: object) -> str:
         User.objects.filter(pk=lea.pk).update(is_active=False)
-        return checked(*args)  # type: ignore[arg-type]
+        return cleaned(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(prompts, "checked", late)
+    monkeypatch.setattr(prompts, "clean_message", late)
 
 
 @pytest.mark.parametrize("place", ["start", "say"])

@@ -25,8 +25,8 @@ from conversations.files.uploads import Upload
 from conversations.ledger.redacted import sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot
 from conversations.models import Step as Row
-from conversations.prompts.killswitch import standing
-from conversations.prompts.start import again_prompt, cancel_prompt, start_conversation, start_prompt
+from conversations.prompts.killswitch import active_switch
+from conversations.prompts.start import cancel_prompt, repeat_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, Site, lies_there, meddle, pending
 from tests.conversations.support import Story
@@ -103,7 +103,7 @@ def test_a_message_goes_from_input_title_files_and_the_turn_that_asks_it_again(a
     site.starts(ann, says("Hello."), says("Again."), conversation=start_conversation(ann))  # the script
     first = start_prompt(conversation, ann, f"My password is {SECRET}.", files=[file])
     cancel_prompt(first.pk, ann)
-    again = again_prompt(first.pk, ann)
+    again = repeat_prompt(first.pk, ann)
     Prompt.objects.filter(pk=again.pk).update(repeats=first)
     site.works()
     content = File.objects.filter(prompt=first).get().content
@@ -160,9 +160,9 @@ def test_what_cannot_be_redacted(ann: User, site: Site) -> None:
     text = seq(ended, "text", "1")
     taken_out(ended, ann, text)
     for prompt, wanted, why in (
-        (waits, 1, "has not ended: stop it first"),
+        (waits, 1, "has not ended. Stop it first"),
         (ended, 99, "has no step 99"),
-        (ended, text, "no content, or none any more"),
+        (ended, text, "no content, or was redacted before"),
         (ended, seq(ended, "action_result", ""), "no content"),
     ):
         with pytest.raises(NotRedacted, match=why):
@@ -286,7 +286,7 @@ def test_the_command(ann: User, site: Site) -> None:
     call_command("redact", str(prompt.conversation_id), str(text), **arguments)
     assert out.getvalue() == (
         f"Redacted in conversation {prompt.conversation_id}: steps {text}.\n"
-        f"The same text stands in steps {other}: look at these too.\n"
+        f"These steps still contain the same text: {other}. Consider redacting them too.\n"
     )
     for conversation, by, why in (
         (prompt.conversation_id, "ann", "no content"),
@@ -306,7 +306,7 @@ def test_a_reason_says_something(ann: User, site: Site, reason: str) -> None:
         with pytest.raises(CommandError, match=r"(?i)say why|give --reason"):
             call_command(*command, *by, "--reason", reason)
     assert SECRET in Row.objects.get(type="text").payload
-    assert standing() is None
+    assert active_switch() is None
 
 
 def test_a_call_goes_with_its_cards_however_often_it_was_interrupted(ann: User) -> None:

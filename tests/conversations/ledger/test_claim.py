@@ -123,7 +123,7 @@ def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> 
     site.works()
     prompt.refresh_from_db()
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert "3 workers were lost" in Row.objects.get(type="text").content["text"]
+    assert "3 workers in a row were lost" in Row.objects.get(type="text").content["text"]
 
 
 def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:

@@ -14,7 +14,7 @@ from conversations.files.uploads import Upload
 from conversations.models import Conversation, File, KillSwitch, Snapshot, Step
 from conversations.prompts.killswitch import turn_on
 from conversations.prompts.listing import rename
-from conversations.prompts.start import again_prompt, cancel_prompt, start_conversation, start_prompt
+from conversations.prompts.start import cancel_prompt, repeat_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, meddle
 from tests.engine.support import says
@@ -60,7 +60,7 @@ def test_a_message_that_is_asked_again_tells_none(ann: User) -> None:
     old = start_prompt(start_conversation(ann), ann, f"The key is {CANARY}.")
     cancel_prompt(old.pk, ann)
     keep_secret([CANARY])
-    again = again_prompt(old.pk, ann)
+    again = repeat_prompt(old.pk, ann)
     assert again.input == f"The key is {HIDDEN}."
     assert verify(again.conversation_id).problems == []
 

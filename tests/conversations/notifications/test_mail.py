@@ -23,8 +23,8 @@ from conversations.models import Account, Notice, Prompt, State
 from conversations.notifications import mail as mails
 from conversations.notifications import waits
 from conversations.notifications.letters import line
-from conversations.notifications.mail import Teller
-from conversations.notifications.waits import tellings
+from conversations.notifications.mail import Notifier
+from conversations.notifications.waits import people_to_notify
 from conversations.prompts.start import start_conversation
 from tests.agentsite.processes import wait_for
 from tests.conversations.support import Story, asking, person
@@ -102,17 +102,17 @@ def text(letter: Any) -> str:
 
 def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     story, output = asking(mara, "rm -rf build")
-    teller = Teller()
-    assert [teller.tell_waiting() for _ in range(3)] == [1, 0, 0]
+    notifier = Notifier()
+    assert [notifier.notify_waiting() for _ in range(3)] == [1, 0, 0]
     [letter] = mail.outbox
     assert letter.to == ["mara@example.org"]
     assert letter.subject == "Waiting for you: Run it now."
     assert f"https://agents.example/c/{story.conversation.pk}/#a-{output.pk}" in text(letter)
-    for words in ("Mara,", "What waits: Run a command (high risk)", "It begins: rm -rf build", "1 Jan 2099, 00:00 UTC"):
+    for words in ("Mara,", "Action: Run a command (high risk)", "First line: rm -rf build", "1 Jan 2099, 00:00 UTC"):
         assert words in text(letter)
 
     decide(output.pk, mara, "approve", digest=output.digest, via="page")
-    assert teller.tell_waiting() == 0
+    assert notifier.notify_waiting() == 0
     story.begins(Step("model", "action_call", {"policy": "shell.run", "payload": {}}, output.path))
     story.pauses()  # it waits again
     story.asks_model()
@@ -120,23 +120,23 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     story.answers(call)
     story.gate(call)
     story.pauses()
-    assert [teller.tell_waiting(), teller.tell_waiting()] == [1, 0]
+    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [1, 0]
     assert Notice.objects.filter(user=mara).count() == 2
 
 
 def test_whoever_looks_is_told_when_they_no_longer_do(mara: User) -> None:
     record_presence(mara.pk)
     asking(mara)
-    assert Teller().tell_waiting() == 0
+    assert Notifier().notify_waiting() == 0
     assert not Notice.objects.exists()
     Account.objects.filter(user=mara).update(looked_at=database_time() - 31)
-    assert Teller().tell_waiting() == 1
+    assert Notifier().notify_waiting() == 1
 
 
 def test_a_turn_waits_a_little_before_anybody_is_told(mara: User, settings: Settings) -> None:
     settings.AGENTSITE_MAIL_AFTER_SECONDS = 3600
     asking(mara)
-    assert Teller().tell_waiting() == 0
+    assert Notifier().notify_waiting() == 0
 
 
 @pytest.mark.parametrize("why", ["no address", "unwanted", "left"])
@@ -148,7 +148,7 @@ def test_nobody_is_told_who_cannot_or_will_not_be(mara: User, why: str) -> None:
         mara.email = ""
     mara.is_active = why != "left"
     mara.save()
-    assert Teller().tell_waiting() == 0
+    assert Notifier().notify_waiting() == 0
 
 
 def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
@@ -159,7 +159,7 @@ def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
     person("max", email="max@example.org", is_staff=True)
     User.objects.create_superuser("root", "root@example.org", "secret")
     _story, output = asking(mara)
-    assert Teller().tell_waiting() == 2
+    assert Notifier().notify_waiting() == 2
     assert sorted(told()) == ["kim@example.org", "root@example.org"]
     assert f"https://agents.example/admin/conversations/approval/{output.pk}/change/" in text(mail.outbox[0])
     assert 'Mara asked, in "Run it now."' in text(mail.outbox[0])
@@ -168,9 +168,9 @@ def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
 def test_several_turns_are_one_mail(mara: User) -> None:
     for command in ("ls", "make", "true"):
         asking(mara, command)
-    assert Teller().tell_waiting() == 1
-    assert mail.outbox[0].subject == "3 turns wait for you"
-    assert all(f"It begins: {command}\n" in text(mail.outbox[0]) for command in ("ls", "make", "true"))
+    assert Notifier().notify_waiting() == 1
+    assert mail.outbox[0].subject == "3 turns are waiting for you"
+    assert all(f"First line: {command}\n" in text(mail.outbox[0]) for command in ("ls", "make", "true"))
     assert Notice.objects.count() == 3
 
 
@@ -182,8 +182,8 @@ def test_a_turn_with_several_actions_says_how_many(mara: User) -> None:
     for call in calls:
         story.gate(call)
     story.pauses()
-    Teller().tell_waiting()
-    assert "And 2 more actions of this turn." in text(mail.outbox[0])
+    Notifier().notify_waiting()
+    assert "And 2 more actions in this turn." in text(mail.outbox[0])
 
 
 def test_what_a_model_wrote_can_do_nothing_in_a_mail(mara: User) -> None:
@@ -198,7 +198,7 @@ def test_what_a_model_wrote_can_do_nothing_in_a_mail(mara: User) -> None:
     story.answers(call)
     story.gate(call, reason="\u200bClick https://evil.example/\r\nSubject: no")
     story.pauses()
-    assert Teller().tell_waiting() == 1
+    assert Notifier().notify_waiting() == 1
     raw = mail.outbox[0].message()
     assert raw["Bcc"] is None
     assert len(raw.get_all("Subject") or []) == 1
@@ -223,10 +223,10 @@ def test_a_mail_server_that_is_away_costs_no_notice(mara: User, settings: Settin
     asking(mara)
     Server.away = True
     with pytest.raises(ConnectionRefusedError):
-        Teller().tell_waiting()
+        Notifier().notify_waiting()
     assert not Notice.objects.exists()
     Server.away = False
-    assert Teller().tell_waiting() == 1
+    assert Notifier().notify_waiting() == 1
 
 
 @pytest.mark.parametrize("error", [refused(NEVER), SMTPDataError(554, b"we take no such mail")])
@@ -238,10 +238,10 @@ def test_a_letter_that_never_will_be_taken_is_tried_three_times(
     asking(mara)
     asking(nora)
     Server.refuses, Server.error = {"mara@example.org"}, error
-    teller = Teller()
+    notifier = Notifier()
     sent = []
     for _ in range(5):
-        sent.append(teller.tell_waiting())
+        sent.append(notifier.notify_waiting())
         clock.now += 301
     assert sent == [1, 0, 0, 0, 0]
     assert told() == ["nora@example.org"]  # one who is refused keeps nobody
@@ -250,7 +250,7 @@ def test_a_letter_that_never_will_be_taken_is_tried_three_times(
 
     Server.refuses = set()
     asking(mara)  # another one is told
-    assert teller.tell_waiting() == 1
+    assert notifier.notify_waiting() == 1
 
 
 @pytest.mark.parametrize(
@@ -270,15 +270,15 @@ def test_a_letter_that_may_be_taken_later_is_never_given_up(
     settings.EMAIL_BACKEND = f"{__name__}.Server"
     asking(mara)
     Server.refuses, Server.error = {"mara@example.org"}, error
-    teller = Teller()
+    notifier = Notifier()
     for _ in range(2 * 60):  # an hour
-        assert teller.tell_waiting() == 0
+        assert notifier.notify_waiting() == 0
         assert not Notice.objects.exists()
         clock.now += 30
     assert 12 <= Server.tries <= 20
     Server.refuses = set()
     clock.now += 300
-    assert [teller.tell_waiting(), teller.tell_waiting()] == [1, 0]
+    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [1, 0]
 
 
 def test_whoever_rests_keeps_nobody(
@@ -291,8 +291,8 @@ def test_whoever_rests_keeps_nobody(
         asking(mara)
     asking(person("nora", email="nora@example.org"))
     Server.refuses, Server.error = {"mara@example.org"}, refused(LATER)
-    teller = Teller()
-    assert [teller.tell_waiting(), teller.tell_waiting()] == [0, 1]
+    notifier = Notifier()
+    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [0, 1]
     assert told() == ["nora@example.org"]
 
 
@@ -300,7 +300,7 @@ def test_one_look_reads_so_many_and_the_next_the_others(mara: User, monkeypatch:
     monkeypatch.setattr(waits, "AT_ONCE", 2)
     for _ in range(5):
         asking(mara)
-    assert [teller.tell_waiting() for teller in [Teller()] * 4] == [1, 1, 1, 0]
+    assert [notifier.notify_waiting() for notifier in [Notifier()] * 4] == [1, 1, 1, 0]
     assert Notice.objects.count() == 5
 
 
@@ -313,11 +313,11 @@ def test_what_was_told_is_not_read_again(
     for owner in (mara, *staff):
         for _ in range(5):
             asking(owner)
-    assert Teller().tell_waiting() == 3
+    assert Notifier().notify_waiting() == 3
     rows: list[Any] = []
     monkeypatch.setattr(waits, "_wait", rows.append)
     with django_assert_max_num_queries(6) as asked:
-        assert tellings() == []
+        assert people_to_notify() == []
     assert rows == []
     assert max(len(query["sql"]) for query in asked.captured_queries) < 10_000
 
@@ -327,31 +327,31 @@ def test_a_turn_that_waits_without_a_pause_is_left_alone(mara: User) -> None:
     story = Story(mara)
     Prompt.objects.filter(pk=story.prompt.pk).update(state=State.WAITING)
     asking(mara)
-    assert Teller().tell_waiting() == 1
+    assert Notifier().notify_waiting() == 1
 
 
 def test_what_was_decided_meanwhile_is_not_told(mara: User, monkeypatch: pytest.MonkeyPatch) -> None:
     _story, output = asking(mara)
-    found = tellings()
+    found = people_to_notify()
     decide(output.pk, mara, "reject", digest=output.digest, via="page")
-    monkeypatch.setattr(mails, "tellings", lambda but: found)
-    assert Teller().tell_waiting() == 0
+    monkeypatch.setattr(mails, "people_to_notify", lambda but: found)
+    assert Notifier().notify_waiting() == 0
     assert not mail.outbox
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_server_that_does_not_answer_keeps_no_sweep(mara: User, settings: Settings) -> None:
-    """The sweep goes on while a round hangs, begins no second one, and leaves a dead server in peace for a while."""
+    """The sweep goes on while a round hangs, starts no second one, and backs off from a dead server."""
     settings.EMAIL_BACKEND = f"{__name__}.Hanging"
     asking(mara)
-    teller = Teller()
+    notifier = Notifier()
     for _ in range(5):
-        teller.look()  # returns at once
+        notifier.look()  # returns at once
     wait_for(lambda: Hanging.opened == 1)
     Hanging.answer.set()
     wait_for(lambda: not any(thread.name == "mail" for thread in threading.enumerate()))
     for _ in range(5):
-        teller.look()
+        notifier.look()
     assert Hanging.opened == 1
     assert not Notice.objects.exists()
 
@@ -375,11 +375,11 @@ def test_of_two_sweeps_at_once_one_tells(mara: User) -> None:
     start = threading.Barrier(2)
 
     def sweep() -> None:
-        found = tellings()
+        found = people_to_notify()
         start.wait(30)
         with mail.get_connection() as server:
             for telling in found:
-                Teller()._tell(telling, server)
+                Notifier()._notify(telling, server)
         connection.close()
 
     both = [threading.Thread(target=sweep) for _ in range(2)]

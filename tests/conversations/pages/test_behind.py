@@ -12,13 +12,13 @@ from django.test import Client
 from agents.engine.ledger import Step
 from conversations.accounts.presence import record_presence
 from conversations.approvals.decisions import decide
-from conversations.display.export import exported
+from conversations.display.export import export_markdown
 from conversations.display.search import search
 from conversations.erasure.conversations import erase
 from conversations.models import Conversation, Draft, Output, Prompt
 from conversations.pages.chat.live import LivePage, catch_up
 from conversations.pages.sidebar import SidebarRow, sidebar
-from conversations.prompts.start import again_prompt, start_prompt
+from conversations.prompts.start import repeat_prompt, start_prompt
 from tests.conversations.live_page import Page
 from tests.conversations.support import Story, person, says
 
@@ -86,7 +86,7 @@ def test_a_turn_in_the_background_is_neither_shown_nor_marked(client: Client, ow
     behind.ends("failed", "model_error", "It went wrong quietly.")
     page.take(live.changed({behind.prompt.pk}))
     same(page, talk)
-    assert "uietly" not in shown(client, talk) + exported(talk)
+    assert "uietly" not in shown(client, talk) + export_markdown(talk)
     assert search(Conversation.objects.all(), "quietly", 9) == {}
     assert (row(owner).failed, row(owner).unread) == (False, False)
     told = client.get(f"/api/prompts/{behind.prompt.pk}/").json()
@@ -127,7 +127,7 @@ def test_a_turn_that_is_asked_again_is_folded_on_every_page(client: Client, owne
     page, live = Page(shown(client, talk)), LivePage(talk.pk)
     live.changed({story.prompt.pk})
     assert shown(client, talk).count("Ask again") == 1
-    again = again_prompt(story.prompt.pk, owner)
+    again = repeat_prompt(story.prompt.pk, owner)
     page.take(live.changed({again.pk}))
     same(page, talk)
     folded = page.turns.find(f"t-{story.prompt.pk}-earlier")

@@ -59,7 +59,7 @@ def test_a_message_while_a_turn_waits_is_refused_and_kept(client: Client, owner:
     story, _ = asking(owner)
     response = client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "And <b>then</b>?", "model": "high"})
     assert response.status_code == 409
-    assert "A turn of this conversation runs or waits" in response.text
+    assert "A turn of this conversation is running or waiting" in response.text
     assert "And &lt;b&gt;then&lt;/b&gt;?</textarea>" in response.text
     assert 'value="high" checked' in response.text
     assert Prompt.objects.count() == 1
@@ -88,7 +88,7 @@ def test_a_turn_is_stopped_by_a_form_and_what_was_typed_stays(client: Client, ow
 
 
 FORMS = {"start_prompt": "/c/{talk}/prompts/", "cancel_prompt": "/prompts/{turn}/cancel/",
-         "again_prompt": "/prompts/{turn}/again/", "continue_prompt": "/prompts/{turn}/continue/"}  # fmt: skip
+         "repeat_prompt": "/prompts/{turn}/again/", "continue_prompt": "/prompts/{turn}/continue/"}  # fmt: skip
 """The URLs of forms about a conversation, by the function that handles them."""
 
 

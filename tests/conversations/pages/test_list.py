@@ -16,7 +16,7 @@ from agents.engine.execution.gates import ANOTHER
 from conversations.accounts.presence import record_presence
 from conversations.models import Conversation, Erasure, File, Output, Prompt, State
 from conversations.pages.sidebar import SidebarRow, Waits, sidebar
-from conversations.prompts.listing import archive, put_back, rename, saw
+from conversations.prompts.listing import archive, mark_seen, rename, unarchive
 from conversations.prompts.start import cancel_prompt, continue_prompt, start_prompt
 from tests.conversations.live_page import Element, parsed
 from tests.conversations.recorded import beaten_to_it, taken
@@ -67,7 +67,7 @@ def test_a_conversation_is_renamed_on_its_page(client: Client, owner: User) -> N
     assert ">Harbour books</h1>" in client.get(f"/c/{talk.pk}/").text
 
 
-@pytest.mark.parametrize(("title", "why"), [(" \n ", "at least one"), ("x" * 201, "200 characters at most")])
+@pytest.mark.parametrize(("title", "why"), [(" \n ", "Enter a title."), ("x" * 201, "at most 200 characters")])
 def test_a_title_that_cannot_be_taken_is_kept_in_the_form(client: Client, owner: User, title: str, why: str) -> None:
     talk = answered(owner)
     for headers in ({}, HTMX):
@@ -127,8 +127,8 @@ def test_archiving_twice_changes_nothing(owner: User) -> None:
     when = fresh(talk).archived_at
     archive(fresh(talk))
     assert fresh(talk).archived_at == when
-    put_back(fresh(talk))
-    put_back(fresh(talk))
+    unarchive(fresh(talk))
+    unarchive(fresh(talk))
     assert fresh(talk).archived_at is None
 
 
@@ -192,9 +192,9 @@ def test_what_ended_out_of_view_is_unread_until_it_is_seen(client: Client, owner
     talk = answered(owner)
     assert row(owner, talk).unread
     assert 'aria-label="unread"' in client.get("/").text
-    saw(talk.pk, talk.seq - 1)
+    mark_seen(talk.pk, talk.seq - 1)
     assert row(owner, talk).unread
-    saw(talk.pk, talk.seq)
+    mark_seen(talk.pk, talk.seq)
     assert not row(owner, talk).unread
     assert 'aria-label="unread"' not in client.get("/").text
 
@@ -202,14 +202,14 @@ def test_what_ended_out_of_view_is_unread_until_it_is_seen(client: Client, owner
 def test_what_was_seen_never_moves_back_nor_ahead(owner: User) -> None:
     talk = answered(owner)
     for seq, seen in ((2, 2), (1, 2), (talk.seq + 1, 2), (talk.seq, talk.seq), (2, talk.seq)):
-        saw(talk.pk, seq)
+        mark_seen(talk.pk, seq)
         assert fresh(talk).seen_seq == seen
 
 
 def test_a_failure_is_marked_until_it_is_seen(owner: User) -> None:
     talk = answered(owner, state="failed")
     assert row(owner, talk).failed
-    saw(talk.pk, talk.seq)
+    mark_seen(talk.pk, talk.seq)
     assert not row(owner, talk).failed
 
 
@@ -246,7 +246,7 @@ def test_nothing_is_unread_for_whom_no_page_says_what_was_seen(ann: User) -> Non
 
 def test_a_turn_that_is_not_shown_is_no_news(owner: User) -> None:
     talk = answered(owner)
-    saw(talk.pk, talk.seq)
+    mark_seen(talk.pk, talk.seq)
     hidden = Story(owner, "Quietly.", talk)
     hidden.ends()
     Prompt.objects.filter(pk=hidden.prompt.pk).update(visible=False)
@@ -301,7 +301,7 @@ def test_a_turn_is_tried_again_with_the_same_message(client: Client, owner: User
     assert fresh(story.conversation).active_prompt == second
     again = client.post(f"/prompts/{old.pk}/again/", headers=HTMX)
     assert again.status_code == 409
-    assert "runs or waits" in again.text
+    assert "is running or waiting" in again.text
 
 
 def test_what_was_answered_since_or_had_no_message_is_not_asked_again(client: Client, owner: User) -> None:

@@ -332,7 +332,7 @@ def test_after_a_form_the_page_is_told_what_a_push_would(client: Client, owner: 
         assert_same(page, fresh(story))
     refused = client.post(f"/c/{story.conversation.pk}/prompts/", {"input": "Again."}, headers=htmx)
     assert refused.status_code == 409
-    assert "A turn of this conversation runs or waits" in refused.text
+    assert "A turn of this conversation is running or waiting" in refused.text
     assert client.post(f"/prompts/{story.prompt.pk}/continue/", headers=htmx).status_code == 409
     assert client.post(f"/prompts/{story.prompt.pk}/continue/").status_code == 409
 

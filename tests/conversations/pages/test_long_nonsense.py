@@ -12,7 +12,7 @@ from agents.providers.json import answer
 from agents.providers.json.stream import Held
 from conversations.pages.timeline import markdown
 from conversations.pages.timeline.growing import GrowingText
-from conversations.prompts.titles import titled
+from conversations.prompts.titles import title_from
 
 SECONDS_MOST = 3.0
 """Far more than any of this takes, and far less than quadratic time would take."""
@@ -32,7 +32,7 @@ def grown(text: str) -> None:
 
 
 CASES: dict[Callable[[str], object], tuple[str, ...]] = {
-    titled: ("[", "![", "](", "`", "```", "`a ", "**a **a ", "~~a ", "please ", "> ", "\n", "1. ", ". "),
+    title_from: ("[", "![", "](", "`", "```", "`a ", "**a **a ", "~~a ", "please ", "> ", "\n", "1. ", ". "),
     markdown.render: ("![", "[", "[[", "[a](", '[{"'),
     grown: ("![", "[", "[[", "[a](", '[{"'),
     answer.read: ("~", "`", "~~~ ", "``` ", "```json\n{}\n", "```{", "<a>\n", "\n{"),

@@ -14,11 +14,11 @@ from conversations.prompts import start
 from conversations.prompts.start import (
     BadInput,
     TurnInProgress,
-    again_prompt,
     cancel_prompt,
+    repeat_prompt,
     start_conversation,
     start_prompt,
-    start_unsaid,
+    start_without_message,
 )
 from conversations.verification.stored import verify
 from tests.api.client import error_of, with_key
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 def test_a_completed_turn_is_asked_again_and_both_stay(ann: User, site: Site) -> None:
     old = site.runs(ann, says("Four."), says("Five."))
     assert old.state == State.COMPLETED
-    new = again_prompt(old.pk, ann)
+    new = repeat_prompt(old.pk, ann)
     assert (new.repeats_id, new.input, new.number) == (old.pk, old.input, old.number + 1)
     assert Step.objects.get(prompt=new, type="action_call", path="").content["payload"]["repeats"] == old.pk
     site.works()
@@ -48,11 +48,11 @@ def test_only_the_last_completed_turn_is(ann: User, site: Site) -> None:
     old = site.runs(ann, says("Four."), says("Then."))
     unheard = start_prompt(old.conversation, ann, "Never mind.")
     cancel_prompt(unheard.pk, ann)
-    again = again_prompt(old.pk, ann)
+    again = repeat_prompt(old.pk, ann)
     site.works()
     with pytest.raises(BadInput, match="went on after this turn"):
-        again_prompt(old.pk, ann)
-    assert again_prompt(again.pk, ann).repeats_id == again.pk
+        repeat_prompt(old.pk, ann)
+    assert repeat_prompt(again.pk, ann).repeats_id == again.pk
 
 
 def test_one_that_failed_is_asked_again_wherever_it_stands(ann: User) -> None:
@@ -60,20 +60,20 @@ def test_one_that_failed_is_asked_again_wherever_it_stands(ann: User) -> None:
     failed = story.ends("failed", "model_error")
     later = Story(ann, conversation=story.conversation)
     later.ends()
-    assert again_prompt(failed.pk, ann).repeats_id == failed.pk
+    assert repeat_prompt(failed.pk, ann).repeats_id == failed.pk
 
 
 def test_one_that_runs_or_that_nobody_asked_is_not(ann: User, bob: User) -> None:
     story = Story(ann)
     with pytest.raises(TurnInProgress):
-        again_prompt(story.prompt.pk, ann)
+        repeat_prompt(story.prompt.pk, ann)
     story.ends()
     with pytest.raises(Prompt.DoesNotExist):
-        again_prompt(story.prompt.pk, bob)
-    unsaid = start_unsaid(story.conversation, ann)
+        repeat_prompt(story.prompt.pk, bob)
+    unsaid = start_without_message(story.conversation, ann)
     cancel_prompt(unsaid.pk, ann)
-    with pytest.raises(BadInput, match="Nobody said anything"):
-        again_prompt(unsaid.pk, ann)
+    with pytest.raises(BadInput, match="no message to repeat"):
+        repeat_prompt(unsaid.pk, ann)
 
 
 def test_over_the_api(ann: User) -> None:
@@ -102,7 +102,7 @@ def test_a_message_that_was_taken_out_is_not_asked_again(ann: User, client: Clie
     taken_out(old, ann)
     assert f'action="{address}"' not in client.get(story.conversation.get_absolute_url()).text
     refused = client.post(address)
-    assert (refused.status_code, "taken out of the record" in refused.text) == (409, True)
+    assert (refused.status_code, "was redacted" in refused.text) == (409, True)
     assert list(error_of(with_key(ann).post(f"/api{address}"), 400)["fields"]) == ["input"]
     assert Prompt.objects.count() == 1
 
@@ -113,8 +113,8 @@ def test_files_that_were_taken_out_are_not_given_again(ann: User) -> None:
     old = start_prompt(start_conversation(ann), ann, "", files=[file])
     cancel_prompt(old.pk, ann)
     taken_out(old, ann)
-    with pytest.raises(BadInput, match="taken out of the record"):
-        again_prompt(old.pk, ann)
+    with pytest.raises(BadInput, match="was redacted"):
+        repeat_prompt(old.pk, ann)
 
 
 def test_a_message_that_is_taken_out_at_this_moment_does_not_come_back(
@@ -127,8 +127,8 @@ def test_a_message_that_is_taken_out_at_this_moment_does_not_come_back(
         return ReusedFiles(earlier)
 
     monkeypatch.setattr(start, "ReusedFiles", late)
-    with pytest.raises(BadInput, match="taken out of the record"):
-        again_prompt(old.pk, ann)
+    with pytest.raises(BadInput, match="was redacted"):
+        repeat_prompt(old.pk, ann)
     assert Prompt.objects.count() == 1
 
 
@@ -137,4 +137,4 @@ def test_words_that_only_look_taken_out_are_asked_again(ann: User, client: Clien
     old = story.ends("failed", "model_error")
     client.force_login(ann)
     assert f'action="/prompts/{old.pk}/again/"' in client.get(story.conversation.get_absolute_url()).text
-    assert again_prompt(old.pk, ann).input == "[redacted]"
+    assert repeat_prompt(old.pk, ann).input == "[redacted]"

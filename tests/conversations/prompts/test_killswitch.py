@@ -20,8 +20,8 @@ from conversations.ledger.locked import locked_turn
 from conversations.models import KillSwitch, Output, Prompt, State, Worker
 from conversations.models import Step as Row
 from conversations.prompts import killswitch
-from conversations.prompts.killswitch import SiteStopped, enforce, standing, turn_off, turn_on
-from conversations.prompts.start import continue_prompt, start_conversation, start_prompt, start_unsaid
+from conversations.prompts.killswitch import SiteStopped, active_switch, enforce, turn_off, turn_on
+from conversations.prompts.start import continue_prompt, start_conversation, start_prompt, start_without_message
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
 from conversations.worker.drain import DrainLoop
@@ -162,7 +162,7 @@ def test_nobody_starts_anything_and_the_system_queues(ann: User, chief: User) ->
         start_prompt(talk, ann, "Hi.")
     with pytest.raises(SiteStopped):
         continue_prompt(failed.pk, ann)
-    assert start_unsaid(talk, ann).state == State.QUEUED
+    assert start_without_message(talk, ann).state == State.QUEUED
     error = error_of(with_key(ann).post(f"/api/conversations/{talk.pk}/prompts/", {"input": "Hi."}), 503)
     assert (error["code"], "A leak" in error["message"]) == ("stopped", True)
 
@@ -195,7 +195,7 @@ def test_it_is_on_once(chief: User, ann: User) -> None:
     """Whoever comes second finds it on, and why."""
     first = turn_on(chief, "One.")
     assert turn_on(ann, "Two.").pk == first.pk
-    assert (standing(), turn_off(ann), turn_off(ann), standing()) == (first, True, False, None)
+    assert (active_switch(), turn_off(ann), turn_off(ann), active_switch()) == (first, True, False, None)
     assert turn_on(ann, "Three.").pk != first.pk
     for nothing in ("", "  \n"):
         with pytest.raises(ValueError, match="Say why"):
@@ -232,7 +232,7 @@ def test_the_page_of_the_admin(client: Client, chief: User) -> None:
     """A GET changes nothing; a POST needs a reason."""
     client.force_login(chief)
     assert "Stop all work" in client.get(PAGE, {"turn": "on", "reason": "x"}).text
-    assert standing() is None
+    assert active_switch() is None
     assert client.post(PAGE, {"turn": "on", "reason": " "}).status_code == 400
     assert client.post(PAGE, {"turn": "sideways"}).status_code == 400
     assert client.post(PAGE, {"turn": "on", "reason": "A leak."}).status_code == 302
@@ -243,7 +243,7 @@ def test_the_page_of_the_admin(client: Client, chief: User) -> None:
     for words in ("All work is stopped", "A leak.", f'href="{PAGE}"'):
         assert words in start
     client.post(PAGE, {"turn": "off"})
-    assert standing() is None
+    assert active_switch() is None
     assert "It was on before" in client.get(PAGE).text
 
 
@@ -255,7 +255,7 @@ def test_only_those_with_the_permission_may(client: Client) -> None:
     assert PAGE not in client.get("/admin/").text
     client.force_login(person("guard", "use_kill_switch", is_staff=True))
     assert client.post(PAGE, {"turn": "on", "reason": "x"}).status_code == 302
-    assert standing()
+    assert active_switch()
 
 
 def test_the_command(ann: User) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversations.prompts.titles import LONG, titled
+from conversations.prompts.titles import LONG, title_from
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ from conversations.prompts.titles import LONG, titled
     ],
 )
 def test_it_says_what_the_message_is_about(said: str, title: str) -> None:
-    assert titled(said) == title
+    assert title_from(said) == title
 
 
 @example("a\t:")
 @given(st.text(alphabet=st.sampled_from("aZ .!?:\n\r\t`~*_#>-[]()/\\hi pleasehttp://x\u202e\u00e9")) | st.text())
 def test_it_is_one_short_line_and_never_empty(said: str) -> None:
-    title = titled(said)
+    title = title_from(said)
     assert title.strip() == title
     assert 0 < len(title) <= LONG + 1
     assert len(title.splitlines()) == 1

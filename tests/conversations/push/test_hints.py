@@ -14,7 +14,7 @@ from conversations.accounts import presence
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft
-from conversations.prompts.listing import archive, put_back, rename, saw
+from conversations.prompts.listing import archive, mark_seen, rename, unarchive
 from conversations.push import tailer, topics
 from conversations.push.list_state import ListState, current_listing
 from conversations.push.tailer import Tailer
@@ -89,12 +89,12 @@ async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: U
             await aside(rename, talk, title)
             await shows(window, title)
             await shows(page, 'id="name"', f"{title}</h1>")
-        await aside(saw, talk.pk, 7)
+        await aside(mark_seen, talk.pk, 7)
         await shows(window, "Harbour cooks", lacks='aria-label="unread"')
         await aside(archive, talk)
         await shows(window, "Archived (1)", lacks="Harbour cooks")
         await shows(page, "Put back into the list")
-        await aside(put_back, talk)
+        await aside(unarchive, talk)
         await shows(window, "Harbour cooks")
         await shows(page, 'id="menu"', lacks="Put back into the list")
         assert await window.nothing()

@@ -20,7 +20,7 @@ from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft
 from conversations.prompts.killswitch import turn_off, turn_on
-from conversations.prompts.listing import archive, put_back, rename, tell
+from conversations.prompts.listing import announce, archive, rename, unarchive
 from conversations.push.consumers import MOST, TOO_MUCH
 from tests.conversations.listening import Listener, aside, cookie, holds, opened
 from tests.conversations.support import Story, asking, says
@@ -92,7 +92,7 @@ async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User)
         await aside(archive, talk)
         assert "Harbour books" not in await html_with(window, "Archived (1)")
         await html_with(page, "Put back into the list")
-        await aside(put_back, talk)
+        await aside(unarchive, talk)
         await html_with(window, "Harbour books")
         await aside(erase, talk, ann)
         await html_with(window, "Your conversations will stand here.")
@@ -106,7 +106,7 @@ async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> Non
     async with opened("/ws/me/", session) as (window, _), opened(f"{address}?after=3", session) as (page, _):
         await window.says('{"looking": true}')
         await holds(presence.was_ever_present, ann.pk)
-        await aside(tell, story.conversation.pk, ann.pk)
+        await aside(announce, story.conversation.pk, ann.pk)
         await html_with(window, 'aria-label="unread"')
         async with opened(f"{address}?format=json", session) as (program, _):
             for _ in range(MOST + 1):  # all but the last are heard, for which it is closed

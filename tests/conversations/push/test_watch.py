@@ -19,7 +19,7 @@ from conversations.ledger.claims import Claim
 from conversations.ledger.locked import locked_turn
 from conversations.models import Conversation, Draft, Prompt
 from conversations.prompts.killswitch import turn_off, turn_on
-from conversations.prompts.listing import archive, rename, saw
+from conversations.prompts.listing import archive, mark_seen, rename
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.push.watch import ChangeNotice, Watch, open_watch
 from conversations.worker.drafts import DraftRow, store
@@ -160,7 +160,7 @@ def test_what_is_no_step_and_no_draft_tells_nothing(prompt: Prompt, watch: Watch
 def test_what_stands_in_the_list_otherwise_is_noticed(ann: User, prompt: Prompt, watch: Watch) -> None:
     """No step records it. It is reported once, with its owner."""
     talk = prompt.conversation
-    for change in (partial(rename, talk, "Other"), partial(archive, talk), partial(saw, talk.pk, 1)):
+    for change in (partial(rename, talk, "Other"), partial(archive, talk), partial(mark_seen, talk.pk, 1)):
         Conversation.objects.update(seen_seq=0)
         change()
         assert watch.wait(SOON) == ChangeNotice(relisted=frozenset({(talk.pk, ann.pk)}))

@@ -9,7 +9,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.models import Conversation, Prompt, Quota, State, Usage
-from conversations.prompts.start import cancel_prompt, continue_prompt, start_conversation, start_prompt, start_unsaid
+from conversations.prompts.start import (
+    cancel_prompt,
+    continue_prompt,
+    start_conversation,
+    start_prompt,
+    start_without_message,
+)
 from conversations.usage.quotas import OverQuota
 from tests.api.client import error_of, with_key
 from tests.conversations.recorded import at_once
@@ -46,7 +52,7 @@ def test_turns_at_a_time_are_limited_however_one_starts_them(ann: User) -> None:
         start_prompt(start_conversation(ann), ann, "Two.")
     with pytest.raises(OverQuota, match="which is the limit"):
         continue_prompt(old.pk, ann)
-    assert start_unsaid(start_conversation(ann), ann).state == State.QUEUED
+    assert start_without_message(start_conversation(ann), ann).state == State.QUEUED
     cancel_prompt(first.pk, ann)
     Prompt.objects.filter(state=State.QUEUED).update(state=State.COMPLETED)
     assert start_prompt(start_conversation(ann), ann, "Two.").state == State.QUEUED

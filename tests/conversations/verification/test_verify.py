@@ -20,12 +20,12 @@ from conversations.ledger.journal import CHANGING, append, read_steps
 from conversations.models import Conversation, File, Origin, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts.start import (
-    again_prompt,
     cancel_prompt,
     continue_prompt,
+    repeat_prompt,
     start_conversation,
     start_prompt,
-    start_unsaid,
+    start_without_message,
 )
 from conversations.verification import LedgerProblem, stored
 from conversations.verification.stored import verify
@@ -199,7 +199,7 @@ def test_a_turn_that_was_asked_otherwise_than_its_call_says_is_told(prompt: Prom
 def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -> None:
     stopped = cancel_prompt(site.runs(ann, *ONE_GATE).pk, ann)
     more = cancel_prompt(continue_prompt(stopped.pk, ann).pk, ann)
-    again = again_prompt(stopped.pk, ann)
+    again = repeat_prompt(stopped.pk, ann)
     assert told(again) == []
     meddle("UPDATE conversations_prompt SET continues_id = repeats_id, repeats_id = continues_id")
     ends = [problem.partition(": ")[2] for problem in told(again)]
@@ -208,7 +208,7 @@ def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -
 
 def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
-    unsaid = start_unsaid(prompt.conversation, ann)
+    unsaid = start_without_message(prompt.conversation, ann)
     triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
     assert [*told(unsaid), *told(triggered)] == []
     for asked in (prompt, triggered):
@@ -303,7 +303,7 @@ def test_conversations_that_are_not_there(ann: User, prompt: Prompt) -> None:
         f"conversation {prompt.conversation_id}: erased by ann\n1 conversation, 0 steps: clean\n",
         "",
     )
-    assert ran(10**6) == ("conversation 1000000: not there\n", "1: 1 conversation, 0 steps: 1 problem")
+    assert ran(10**6) == ("conversation 1000000: not found\n", "1: 1 conversation, 0 steps: 1 problem")
     with pytest.raises(CommandError, match="required"):
         call_command("verify_ledger")
     assert not Conversation.objects.exists()
@@ -402,12 +402,12 @@ def test_bytes_that_are_no_text_are_told(prompt: Prompt, unguarded: None) -> Non
     ],
 )
 def test_a_number_that_no_database_has_is_said_in_a_sentence(ann: User, command: tuple[str, ...], number: str) -> None:
-    with pytest.raises(CommandError, match=f"'{number}' is no id: write a whole number from 1 on"):
+    with pytest.raises(CommandError, match=f"'{number}' is not a conversation id: use a whole number from 1 up"):
         call_command(*command, "--", number)
 
 
 def test_a_number_that_no_step_has_is_said_in_a_sentence(ann: User) -> None:
-    with pytest.raises(CommandError, match="'0' is no number of a step: write a whole number from 1 on"):
+    with pytest.raises(CommandError, match="'0' is not a step number: use a whole number from 1 up"):
         call_command("redact", "--by", "ann", "--reason", "Old.", "1", "0")
 
 

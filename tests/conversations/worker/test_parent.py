@@ -50,7 +50,7 @@ def parent(cluster: Silent, settings: Settings, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(parents, "LOOK_SECONDS", 0.02)
     made = Parent()
     monkeypatch.setattr(made, "cluster", cluster)
-    monkeypatch.setattr(made.teller, "look", lambda: None)
+    monkeypatch.setattr(made.notifier, "look", lambda: None)
     hosts.begin(made.host, os.getpid())
     with made.family.watching():
         yield made
@@ -89,7 +89,7 @@ def test_what_fails_in_telling_keeps_no_silent_cluster(
         tried.append("to tell")
         raise error
 
-    monkeypatch.setattr(mail, "tellings", tellings)
+    monkeypatch.setattr(mail, "people_to_notify", tellings)
     monkeypatch.setattr(Parent, "_replace", lambda parent: replaced.append("anew"))
     settings.AGENTSITE_BEAT_SECONDS = 0.5
     parent = Parent()
