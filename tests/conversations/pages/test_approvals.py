@@ -213,7 +213,7 @@ def test_alone_on_its_page_a_card_is_sent_as_a_plain_form(client: Client, owner:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ({"text-0": "   "}, "says something"),
+        ({"text-0": "   "}, "must not be blank"),
         ({"text-0": "", "number-1": "0"}, "at least 1 character"),
         ({"text-0": "ls", "number-1": "soon"}, "whole number"),
         ({"text-0": "ls", "number-1": "999999"}, "less than or equal"),
