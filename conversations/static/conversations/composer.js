@@ -120,7 +120,7 @@ function pressed(event) {
   if (event.isComposing || event.keyCode === 229) return; // the key ends an input method's word; Safari reports only 229
   event.preventDefault();
   const send = form.querySelector("[data-send]");
-  if (!send) refuse("The agent is still working: your message is kept here. Wait for the turn to end, or stop it.", "runs");
+  if (!send) refuse("This turn has not ended yet: your message is kept here. Wait for it to end, or stop it.", "runs");
   else if (!send.disabled) form.requestSubmit(send);
 }
 
