@@ -61,7 +61,7 @@ def waiting(telling: PersonWaits) -> EmailMessage | None:
         return None
     turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
     for_another = all(turn.another for turn in turns)
-    whom = "somebody else" if for_another else "you"
+    whom = "someone else" if for_another else "you"
     subject = f"Waiting for {whom}: {turns[0].title}" if len(waits) == 1 else f"{len(waits)} turns wait for {whom}"
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
     return written(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})

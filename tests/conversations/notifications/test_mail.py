@@ -108,7 +108,7 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     assert letter.to == ["mara@example.org"]
     assert letter.subject == "Waiting for you: Run it now."
     assert f"https://agents.example/c/{story.conversation.pk}/#a-{output.pk}" in text(letter)
-    for words in ("Mara,", "What waits: Run a command (high risk)", "It begins: rm -rf build", "1 Jan 2099, 00:00 UTC"):
+    for words in ("Mara,", "Action: Run a command (high risk)", "Preview: rm -rf build", "1 Jan 2099, 00:00 UTC"):
         assert words in text(letter)
 
     decide(output.pk, mara, "approve", digest=output.digest, via="page")
@@ -170,7 +170,7 @@ def test_several_turns_are_one_mail(mara: User) -> None:
         asking(mara, command)
     assert Teller().tell_waiting() == 1
     assert mail.outbox[0].subject == "3 turns wait for you"
-    assert all(f"It begins: {command}\n" in text(mail.outbox[0]) for command in ("ls", "make", "true"))
+    assert all(f"Preview: {command}\n" in text(mail.outbox[0]) for command in ("ls", "make", "true"))
     assert Notice.objects.count() == 3
 
 
