@@ -82,7 +82,7 @@ def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iter
     if prompt.input:
         yield _quote(prompt.input)
     elif prompt.input is None:
-        yield "Go on from where it stopped." if prompt.continues_id else "Started without a message."
+        yield "Continue from where it stopped." if prompt.continues_id else "Started without a message."
     if given := prompt.files.all():
         yield "\n".join(f"- Attached file: {_inline(file.name)}, {_size(file.size)}" for file in given)
     gates = {row.position: card(row, names.get(row.decided_by, "")) for row in rows if row.gate}

@@ -137,7 +137,7 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     wait = [row for row in rows if row.state == State.WAITING]
     rest = [row for row in rows if row.state != State.WAITING]
     yours = Group("Waiting for you", [row for row in wait if not row.waits.others])
-    others = Group("Waiting for somebody else", [row for row in wait if row.waits.others])
+    others = Group("Waiting for someone else", [row for row in wait if row.waits.others])
     pending = Output.objects.pending()
     theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
     return Sidebar(

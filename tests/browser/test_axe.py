@@ -58,7 +58,7 @@ def test_the_pages_of_somebody_who_is_not_signed_in(stranger: Page, site: Site) 
     stranger.get_by_label("User name").fill("nobody")
     stranger.get_by_label("Password").fill("wrong")
     stranger.get_by_role("button", name="Sign in").click()
-    expect(stranger.get_by_text("do not fit")).to_be_visible()
+    expect(stranger.get_by_text("Wrong user name or password.")).to_be_visible()
     finds_nothing(stranger)
     for path in ("password/", "password/sent/", "password/changed/", "password/MQ/no-such/"):
         finds_nothing(stranger, f"{site.url}/{path}")
@@ -67,8 +67,8 @@ def test_the_pages_of_somebody_who_is_not_signed_in(stranger: Page, site: Site) 
 def test_the_pages_of_an_account(page: Page, site: Site) -> None:
     finds_nothing(page, f"{site.url}/account/")
     page.get_by_label("Name", exact=True).fill("Nightly")
-    page.get_by_role("button", name="Make a key").click()
-    expect(page.get_by_text("it is not shown again")).to_be_visible()
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_text("it will not be shown again")).to_be_visible()
     finds_nothing(page)
     page.get_by_role("button", name="Revoke Nightly").first.click()
     expect(page.get_by_text("The key Nightly was revoked")).to_be_visible()
@@ -77,7 +77,7 @@ def test_the_pages_of_an_account(page: Page, site: Site) -> None:
     page.get_by_label("New password").fill("short")
     page.get_by_label("Confirm password").fill("short")
     page.get_by_label("Current password").fill(site.password)
-    page.get_by_role("button", name="Change the password").click()
+    page.get_by_role("button", name="Change password").click()
     expect(page.get_by_text("too short")).to_be_visible()
     finds_nothing(page)
 
@@ -89,7 +89,7 @@ def test_the_pages_that_say_what_went_wrong(stranger: Page, site: Site) -> None:
     stranger.get_by_label("User name").fill("nobody")
     stranger.get_by_label("Password").fill("wrong")
     stranger.get_by_role("button", name="Sign in").click()
-    expect(stranger.get_by_role("heading", name="Nothing was sent")).to_be_visible()
+    expect(stranger.get_by_role("heading", name="Your request was not accepted")).to_be_visible()
     finds_nothing(stranger)
 
 

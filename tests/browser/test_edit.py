@@ -25,7 +25,7 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     page.get_by_label("Timeout seconds").press("Enter")
     admin = context.new_page()
     waiting(admin, site, "echo one")
-    admin.get_by_label("Or say no.").fill("I am typing")
+    admin.get_by_label("Or reject it.").fill("I am typing")
     page.bring_to_front()
     command.fill("echo three\n\n  echo four")
     page.get_by_role("button", name="Approve as edited").click()
@@ -38,7 +38,7 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     done.locator(".was summary").click()
     expect(done.locator(".was")).to_contain_text("echo two")
     expect(admin.locator("#meanwhile")).to_contain_text("Edited and approved by you")
-    expect(admin.get_by_label("Or say no.")).to_have_value("I am typing")
+    expect(admin.get_by_label("Or reject it.")).to_have_value("I am typing")
 
 
 def test_what_was_typed_stays_where_another_window_decided(page: Page, context: BrowserContext, site: Site) -> None:
@@ -51,7 +51,7 @@ def test_what_was_typed_stays_where_another_window_decided(page: Page, context: 
     other.get_by_role("button", name=re.compile("^Approve")).click()
     expect(page.locator("details.done")).to_contain_text("Approved by you")
     kept = page.locator(".meanwhile")
-    expect(kept).to_contain_text("Decided meanwhile")
+    expect(kept).to_contain_text("decided elsewhere in the meantime")
     expect(kept.locator("pre")).to_have_text(["echo typed with care"])
     expect(page.get_by_text("Edited it is.")).to_be_visible()
     expect(kept).to_be_visible()
@@ -125,9 +125,9 @@ def test_the_sheet_says_what_its_button_does(page: Page, site: Site) -> None:
     page.get_by_role("button", name="Approve all").click()
     expect(page.get_by_role("button", name="Approve 3")).to_be_visible()
     second = page.locator(".sheet > ol > li").nth(1)
-    expect(second.get_by_label("Why not?")).to_be_hidden()
+    expect(second.get_by_label("Reason (sent to the agent)")).to_be_hidden()
     second.get_by_text("Reject", exact=True).click()
-    second.get_by_label("Why not?").fill("Not b.")
+    second.get_by_label("Reason (sent to the agent)").fill("Not b.")
     page.get_by_role("button", name="Approve 2, reject 1").click()
     page.wait_for_url(re.compile(re.escape(address)))
     expect(page.get_by_text("All three seen.")).to_be_visible()

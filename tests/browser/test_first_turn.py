@@ -57,7 +57,7 @@ def test_a_rejection_with_its_reason_reaches_the_model(page: Page, site: Site) -
     address = say(page, site, "Tidy up.")
     reload_until(page, address, "rm -rf notes")
     waiting(page, site, "rm -rf notes")
-    page.get_by_label("Or say no.").fill("Keep the notes.")
+    page.get_by_label("Or reject it.").fill("Keep the notes.")
     page.get_by_role("button", name=re.compile("^Reject")).click()
     expect(page.get_by_text("Rejected by you")).to_be_visible()
     reload_until(page, address, "I left the notes where they are.")

@@ -40,7 +40,7 @@ def in_the_composer(page: Page) -> Locator:
 
 def in_the_form_of_another_card(page: Page) -> Locator:
     page.locator(".ask").nth(1).get_by_role("link", name="Reject…").click()
-    return page.get_by_label("Why not? The agent reads this.")
+    return page.get_by_label("Reason (sent to the agent)")
 
 
 @pytest.mark.parametrize("place", [in_the_composer, in_the_form_of_another_card])

@@ -19,7 +19,7 @@ def row(page: Page, title: str) -> Locator:
 
 
 def menu(page: Page) -> Locator:
-    page.get_by_label("This conversation").click()
+    page.get_by_label("Conversation menu").click()
     return page.locator(".menu-box")
 
 
@@ -43,7 +43,7 @@ def test_a_title_changes_in_both_windows_and_a_search_finds_it(page: Page, site:
         expect(window).to_have_title("Quay ledger · Agentsite")
         expect(row(window, "Quay ledger")).to_be_visible()
     expect(box).to_be_hidden()
-    expect(page.get_by_label("This conversation")).to_be_focused()
+    expect(page.get_by_label("Conversation menu")).to_be_focused()
 
     page.keyboard.press("/")
     page.keyboard.type("harbour books")
@@ -51,10 +51,10 @@ def test_a_title_changes_in_both_windows_and_a_search_finds_it(page: Page, site:
     expect(row(page, "Quay ledger")).to_contain_text("the harbour books?")
     expect(page.get_by_label("Search conversations")).to_be_focused()
     page.keyboard.type(" zzz")
-    expect(page.get_by_text("Nothing was found.")).to_be_visible()
+    expect(page.get_by_text("No results.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_label("Search conversations")).not_to_be_focused()
-    expect(page.get_by_text("Nothing was found.")).to_be_hidden()
+    expect(page.get_by_text("No results.")).to_be_hidden()
     expect(row(page, "Quay ledger")).to_be_visible()
 
 
@@ -73,8 +73,8 @@ def test_what_is_archived_comes_back_by_undo_and_what_is_deleted_does_not(page: 
     second.goto(site.url)
     menu(page).get_by_role("link", name="Delete").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Delete this conversation?")
-    page.get_by_label("Why?").fill("Of no use.")
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_label("Reason").fill("Of no use.")
+    page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("Deleted: Keep the old charts.")).to_be_visible()
     for window in (page, second):
         expect(row(window, "Keep the old charts.")).to_have_count(0)

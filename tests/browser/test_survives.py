@@ -122,7 +122,7 @@ def test_three_risky_steps_outlive_every_process(page: Page, standing: Standing)
         for command, button in (("three", "^Approve"), ("two", "^Reject"), ("one", "^Approve")):
             waiting(admin, standing.site, f"echo {command} >> done.txt")
             if button == "^Reject":
-                admin.get_by_label("Or say no.").fill("Not the second.")
+                admin.get_by_label("Or reject it.").fill("Not the second.")
             admin.get_by_role("button", name=re.compile(button)).click()
             expect(admin.get_by_text(re.compile("(Approved|Rejected) by you")).first).to_be_visible()
         expect(page.get_by_text("Two were done, one was not.")).to_be_visible(timeout=TAKEN_OVER_MS)

@@ -85,7 +85,7 @@ def test_a_command_is_rejected_then_approved_as_edited(page: Page) -> None:
     """The reason reaches the model; what runs is what the person made of the command (S34, S35)."""
     turn = say(page, "run rm -rf /")
     turn.get_by_role("link", name="Reject").click()
-    turn.get_by_label("Why not? The agent reads this.").fill("Never that.")
+    turn.get_by_label("Reason (sent to the agent)").fill("Never that.")
     turn.get_by_role("button", name="Reject", exact=True).click()
     expect(ended(turn).locator(".prose").last).to_contain_text("Never that.")
     turn = say(page, "run echo one")
@@ -102,7 +102,7 @@ def test_a_chart_and_a_report(page: Page) -> None:
     expect(turn.get_by_role("cell", name="5", exact=True)).to_be_visible()
     turn = ended(say(page, "line chart of sales: Jan 3, Feb 5, Mar 4"))
     expect(turn.get_by_role("img", name=re.compile("Sales"))).to_be_visible()
-    turn.get_by_text("Figures").click()
+    turn.get_by_text("Data", exact=True).click()
     expect(turn.get_by_role("cell", name="5", exact=True)).to_be_visible()
     turn = ended(say(page, "write a report about milk: We need more of it."))
     with page.expect_download() as started:

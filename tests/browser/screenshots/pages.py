@@ -78,18 +78,18 @@ def signs_in_wrong(camera: Camera) -> Page:
 def locked_out(camera: Camera) -> Page:
     page = camera.stranger
     for _ in range(6):
-        if page.get_by_text("Too many tries").count():
+        if page.get_by_text("Too many attempts").count():
             break
         signs_in_wrong(camera)
-    expect(page.get_by_role("heading", name="Too many tries")).to_be_visible()
+    expect(page.get_by_role("heading", name="Too many attempts")).to_be_visible()
     return page
 
 
 def new_key(camera: Camera) -> Page:
     page = camera.goes("/account/")
     page.get_by_label("Name", exact=True).fill("Nightly report")
-    page.get_by_role("button", name="Make a key").click()
-    expect(page.get_by_text("it is not shown again")).to_be_visible()
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_text("it will not be shown again")).to_be_visible()
     return page
 
 
@@ -130,8 +130,8 @@ def step_by_step(camera: Camera) -> Page:
     """The inspector of a turn, at one of its steps."""
     page = camera.opens("backup")
     page.locator(".used > summary").click()
-    page.get_by_role("link", name="Step by step").click()
-    page.get_by_role("link", name="Step back").click()
+    page.get_by_role("link", name="View steps").click()
+    page.get_by_role("link", name="Previous").click()
     page.wait_for_url(re.compile(r"\?at="))
     return page
 
@@ -163,7 +163,7 @@ def unproven(camera: Camera) -> Page:
     page = camera.goes("/account/")
     page.evaluate("document.querySelectorAll('[name=csrfmiddlewaretoken]').forEach(each => each.remove())")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", name="Nothing was sent")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your request was not accepted")).to_be_visible()
     return page
 
 
@@ -174,7 +174,7 @@ def forbidden(camera: Camera) -> Page:
     page.get_by_label("User name").fill("jonas")
     page.get_by_label("Password").fill(camera.site.password)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="You may not do this")).to_be_visible()
+    expect(page.get_by_role("heading", name="You don't have permission to do this")).to_be_visible()
     page.context.clear_cookies()
     return page
 

@@ -57,8 +57,8 @@ def test_after_five_wrong_passwords_the_right_one_is_refused_too(boss: User, pag
 
 def test_the_page_says_how_many_tries_are_left(ann: User) -> None:
     told = [sign_in("ann").content.decode() for _ in range(4)]
-    for left, text in zip(("4 tries", "3 tries", "2 tries", "1 try"), told, strict=True):
-        assert f"Name and password do not fit. {left} left." in text
+    for left, text in zip(("4 attempts", "3 attempts", "2 attempts", "1 attempt"), told, strict=True):
+        assert f"Wrong user name or password. {left} left." in text
 
 
 def test_a_name_that_nobody_has_is_told_the_same(ann: User) -> None:

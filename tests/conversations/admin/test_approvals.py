@@ -196,7 +196,7 @@ def test_who_may_not_decide_their_own_may_look_only(client: Client) -> None:
     _, output = asking(staff)
     client.force_login(staff)
     html = client.get(address(output)).text
-    assert "You may not decide this" in html
+    assert "You cannot decide this" in html
     assert 'name="decision"' not in html
     assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 403
 
@@ -227,7 +227,7 @@ def test_an_interrupted_call_is_answered(client: Client, owner: User, chief: Use
         "It ran",
         "It did not run",
         "Run again",
-        "Nothing runs twice by itself.",
+        "Nothing is run again automatically.",
         "It began",
         "a new approval",
     ):

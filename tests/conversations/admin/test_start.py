@@ -57,13 +57,13 @@ def works(host: str, seconds_ago: float = 1, **more: Any) -> None:
 
 
 def test_what_waits_stands_there_the_longest_wait_first(client: Client, chief: User, owner: User) -> None:
-    assert "Nothing waits." in section(client, "waits")
+    assert "No approvals are waiting." in section(client, "waits")
     _, first = asking(owner, "echo first")
     asking(chief, "echo second")
     said = section(client, "waits")
-    assert said.startswith("Waits for a decision 2 ")
+    assert said.startswith("Waiting for a decision 2 ")
     assert said.index("echo first") < said.index("echo second")
-    for words in ("Run a command High risk", "for Anna · runs out on 1 Jan 2099", "for you"):
+    for words in ("Run a command High risk", "for Anna · expires on 1 Jan 2099", "for you"):
         assert words in said
     assert f'href="/admin/conversations/approval/{first.pk}/change/"' in client.get(START).text
 
@@ -93,7 +93,7 @@ def test_staff_is_shown_what_is_theirs(client: Client, owner: User) -> None:
 
 
 def test_what_failed_within_a_day_says_why_and_leads_to_its_record(client: Client, chief: User, owner: User) -> None:
-    assert "No turn failed." in section(client, "failed")
+    assert "No failed turns." in section(client, "failed")
     old, unsaid, said = (
         fails(owner, "Long ago."),
         fails(owner, ""),
@@ -112,10 +112,10 @@ def test_what_failed_within_a_day_says_why_and_leads_to_its_record(client: Clien
 @pytest.mark.parametrize(
     ("beats", "words"),
     [
-        ({}, "No worker is at work."),
+        ({}, "No worker is running."),
         ({"a": 1}, "Healthy."),
-        ({"a": 999}, "No worker is at work."),
-        ({"a": 1, "b": 999}, "A host is silent."),
+        ({"a": 999}, "No worker is running."),
+        ({"a": 1, "b": 999}, "A host is not responding."),
     ],
 )
 def test_the_workers_are_as_well_as_their_beats(
@@ -131,20 +131,20 @@ def test_the_queue_and_what_runs_are_counted(
     client: Client, chief: User, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works("a<b")
-    assert "No turn waits for a worker." in section(client, "work")
+    assert "No turns are queued." in section(client, "work")
     held = Story(owner).prompt
     Story(owner)
     Prompt.objects.filter(pk=held.pk).update(worker="worker:a<b/17", lease_until=database_time() + 60)
     said = section(client, "work")
     assert "Healthy." in said
     assert re.search(r"a<b \d\.\d s ago 1 ", said)
-    assert "1 turn waits for a worker, the longest since just now" in said
+    assert "1 turn is queued, the oldest was queued just now" in said
     monkeypatch.setattr("conversations.admin.start.LATE_SECONDS", 0)
     assert "Turns wait longer than they should." in section(client, "work")
 
 
 def test_decisions_of_people_stand_there_the_newest_first(client: Client, chief: User, owner: User) -> None:
-    assert "Nothing was decided yet." in section(client, "decided")
+    assert "No decisions yet." in section(client, "decided")
     for command, decision in (("echo yes", "approve"), ("echo no", "reject")):
         _, output = asking(owner, command)
         decide(output.pk, chief, decision, digest=output.digest, via="admin")

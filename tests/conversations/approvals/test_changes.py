@@ -139,7 +139,7 @@ def test_an_edited_text_is_written_as_edited_and_both_are_kept(desk: Site, ann: 
     assert verify(prompt.conversation_id).problems == []
     for address in (prompt.conversation.get_absolute_url(), f"/admin/conversations/approval/{gate.pk}/change/"):
         html = page.get(address).text
-        assert html.index("mine") < html.index("See what the agent proposed") < html.index(">agent<")
+        assert html.index("mine") < html.index("View the agent's original input") < html.index(">agent<")
 
 
 def test_another_file_has_to_be_seen_before_it_is_approved(desk: Site, ann: User, page: Client) -> None:
@@ -232,10 +232,10 @@ def test_the_diff_stands_wherever_it_is_decided_or_was(desk: Site, ann: User, pa
         for n in range(300):
             assert f"{n + 1} + line {n}" in told
         assert "Changes plan in one place." in told
-        assert "Why it is asked" not in told
+        assert '<p class="why">' not in told
         assert "Edit: ./plan" not in told
     assert "Approve and write" in pages[0]
-    assert "See the input as the agent gave it" in pages[0]
+    assert "View the raw input" in pages[0]
 
 
 def test_programs_are_told_what_they_approve(desk: Site, ann: User) -> None:

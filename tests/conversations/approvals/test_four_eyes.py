@@ -25,7 +25,7 @@ from tests.engine.cast import Command
 from tests.engine.support import digest_of
 
 pytestmark = pytest.mark.django_db
-ELSE = "Somebody else must decide this"
+ELSE = "Someone else must decide this"
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_the_card_says_who_may_and_has_no_button_to_approve(client: Client) -> N
         assert "Kim may, in the admin" in html, page
         assert 'value="approve"' not in html, page
     assert 'value="approve"' not in client.get(f"{admin}?as=edit").text
-    assert "Waiting for somebody else" in client.get(pages[0]).text
+    assert "Waiting for someone else" in client.get(pages[0]).text
     for page in (reverse("decide", args=[gate.pk]), admin):
         answer = client.post(page, {"decision": "approve", "digest": gate.digest})
         assert answer.status_code in (400, 403)
@@ -140,7 +140,7 @@ def test_mails_tell_whoever_may_decide_and_the_requester_that_it_is_not_them(set
     asking(ann, who=ANOTHER)
     assert Notifier().notify_waiting() == 2
     told = {letter.to[0]: letter for letter in mail.outbox}
-    assert told["ann@example.org"].subject.startswith("Waiting for somebody else: ")
+    assert told["ann@example.org"].subject.startswith("Waiting for someone else: ")
     assert ELSE in told["ann@example.org"].body
     assert told["kim@example.org"].subject.startswith("Waiting for you: ")
     assert ELSE not in told["kim@example.org"].body
@@ -160,5 +160,5 @@ def test_how_long_a_tool_waits_stands_on_its_card(four_eyes: Site, client: Clien
     admin = reverse("admin:conversations_approval_change", args=[gate.pk])
     for page in (prompt.conversation.get_absolute_url(), admin):
         html = client.get(page).text
-        assert "If nobody answers, it runs out" in html
+        assert "if nobody decides" in html
         assert "counts as no" not in html

@@ -76,8 +76,8 @@ def test_pages_mark_the_actions_of_one_risk(client: Client, anna: User) -> None:
     assert "Approve…" in client.get(conversation.get_absolute_url()).text
     everything = client.get(page, {"all": "approve"}).text
     assert everything.count(mark) == 0
-    assert "Mark 2: writes" in everything
-    assert "Mark 1: high risk" in everything
+    assert "Select 2: writes" in everything
+    assert "Select 1: high risk" in everything
     assert client.get(page, {"all": "approve", "risk": "write"}).text.count(mark) == 2
     ids = ",".join(str(output.pk) for output in outputs)
     assert client.get(TOGETHER, {"ids": ids, "risk": "high"}).text.count('value="approve" checked') == 1

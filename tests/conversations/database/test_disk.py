@@ -271,11 +271,11 @@ def test_a_message_that_cannot_be_stored_is_refused_with_its_text_kept(client: C
         assert answer.status_code == 507
         assert LONG.strip() in answer.text
         assert "The site&#x27;s disk is full" in answer.text
-        assert "turns stand still" in client.get(f"/c/{conversation.pk}/").text
+        assert "turns are on hold" in client.get(f"/c/{conversation.pk}/").text
         assert said(program.post(f"/api/conversations/{conversation.pk}/prompts/", {"input": LONG}), 507) == "disk_full"
         health = client.get("/healthz")
         assert (health.status_code, health.json()["disk"]) == (503, "full")
     assert not Prompt.objects.exists()
     assert client.post(address, {"input": LONG}).status_code in (200, 302)
-    assert "turns stand still" not in client.get(f"/c/{conversation.pk}/").text
+    assert "turns are on hold" not in client.get(f"/c/{conversation.pk}/").text
     assert Prompt.objects.get().input == LONG.strip()

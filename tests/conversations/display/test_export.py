@@ -103,7 +103,7 @@ def test_everything_that_happened_is_in_it(ann: User) -> None:
         "File created: report\\.md\n\n> A report.\n",
         "**The site**:\n\n> The model did not answer.\n\nThis turn failed.\n",
         "## 2. ann, 20",
-        "Go on from where it stopped.\n",
+        "Continue from where it stopped.\n",
         "**Agent** (stopped here):\n\n> So far\n\nThis turn was stopped.\n",
     ]
     found = [text.find(place) for place in places]

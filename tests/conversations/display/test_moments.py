@@ -78,7 +78,7 @@ def test_the_page_steps_through_it(client: Client, prompt: Prompt) -> None:
     """Each step can be looked at, with what stood there; nothing can be decided on it."""
     seqs = [step.id for step in read_steps(prompt.pk)]
     page, walked = client.get(f"/prompts/{prompt.pk}/", {"at": seqs[0]}).text, [seqs[0]]
-    assert "Nothing had come of it yet." in page
+    assert "Nothing had happened yet." in page
     while found := re.search(r'rel="next" href="\?at=(\d+)"', page):
         walked.append(int(found[1]))
         page = client.get(f"/prompts/{prompt.pk}/", {"at": found[1]}).text

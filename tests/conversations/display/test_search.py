@@ -88,7 +88,7 @@ def test_nobody_finds_what_is_anothers(client: Client, ann: User, bob: User) -> 
     talk(ann, "Harbour", said="harbour", answer="harbour")
     client.force_login(bob)
     for address in ("/?q=harbour", "/list/?q=harbour"):
-        assert "Nothing was found." in client.get(address).text
+        assert "No results." in client.get(address).text
         assert "/c/" not in client.get(address).text.replace('"/c/"', "")
 
 

@@ -84,10 +84,10 @@ def test_a_card_shows_the_call_whole_and_its_owner_decides_it(client: Client, ow
     story, output = command(owner, "make all\nrm -r build", risk="high", expires_at="2020-01-01T00:00:00+00:00")
     html = client.get(page(story.conversation)).text
     card = html[html.index('<article class="ask"') : html.index("</article>")]
-    for shown in ("Run a command", "High risk", "Complete command", "Approve and run", "Edit"):
+    for shown in ("Run a command", "High risk", "Full command", "Approve and run", "Edit"):
         assert shown in card
-    assert "Why it is asked" not in card, "the command says it itself"
-    for text in ("make all", "rm -r build", "at most 60 seconds", "If nobody answers, it runs out now and is not done"):
+    assert '<p class="why">' not in card, "the command says it itself"
+    for text in ("make all", "rm -r build", "at most 60 seconds", "Expires now if nobody decides"):
         assert text in words(card)
     assert f'name="digest" value="{output.digest}"' in card
     assert 'aria-labelledby="a-' in card
@@ -132,7 +132,7 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
         client.get(at("card", output), {"as": "edit"}, headers=HTMX).text,
         client.get(page(story.conversation, edit=output.pk)).text,
     ):
-        for shown in ("Approve as edited", "Undo my changes", "The command, as typed into bash.", "60 if left out"):
+        for shown in ("Approve as edited", "Undo my changes", "The command, as typed into bash.", "default: 60"):
             assert shown in html
         assert "\n  make \n\n all\t</textarea>" in html
         assert "Approve and run" not in html
@@ -149,7 +149,7 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
     }
     shown = words(client.get(page(story.conversation)).text)
     assert "Edited and approved by you in the chat" in shown
-    assert "See what the agent proposed" in shown
+    assert "View the agent's original input" in shown
 
 
 def test_a_form_that_nobody_changed_is_a_plain_approval(client: Client, owner: User) -> None:
@@ -268,7 +268,7 @@ def test_who_may_not_decide_sees_who_may(client: Client, owner: User) -> None:
     person("mara", "decide_approval", first_name="Mara", is_staff=True)
     story, output = command(owner)
     for html in (client.get(page(story.conversation, edit=output.pk)).text, client.get(at("card", output)).text):
-        assert "Mara may decide this, in the admin." in words(html)
+        assert "Mara can decide this in the administration." in words(html)
         assert 'name="decision"' not in html
     for sent in (said(output), edited(output, "ls"), said(output, "reject")):
         response = client.post(at("decide", output), sent)
@@ -459,7 +459,7 @@ def test_a_reason_stands_where_it_says_more_than_the_call(
     client: Client, owner: User, reason: str, says_more: bool
 ) -> None:
     story, _ = command(owner, reason=reason)
-    assert ("Why it is asked" in client.get(page(story.conversation)).text) is says_more
+    assert ('<p class="why">' in client.get(page(story.conversation)).text) is says_more
 
 
 @pytest.mark.parametrize("mark", HIDDEN)

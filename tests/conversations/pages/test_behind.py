@@ -109,7 +109,7 @@ def test_what_it_asks_is_shown_and_can_be_decided(client: Client, owner: User) -
     same(page, talk)
     html = shown(client, talk)
     assert f'id="a-{gate.pk}"' in html
-    assert "Asked in the background" in html
+    assert "Started in the background" in html
     assert "uietly" not in html
     assert "secret.txt" not in html
     assert (row(owner).waits.number, sidebar(owner).groups[0].title) == (1, "Waiting for you")
@@ -180,7 +180,7 @@ def test_what_the_last_step_came_to_is_the_answer_where_it_ended_the_turn(client
     story.comes_to(call, "The whole <answer>.")
     story.ends(stop_reason="terminate")
     html = shown(client, story.conversation)
-    assert "Ended with its last step" in html
+    assert "Ended with the result of the last step" in html
     panel = re.findall(r'<section class="panel came".*?</section>', html, re.S)[0]
     assert "The whole &lt;answer&gt;." in panel
 

@@ -37,7 +37,7 @@ def test_the_first_message_starts_a_conversation(client: Client, owner: User) ->
     assert (prompt.input, prompt.tier, prompt.asked_by) == ("List the files.\nAll of them.", "high", owner)
     page = client.get(f"/c/{conversation.pk}/").text
     assert "<title>List the files. · Agentsite</title>" in page
-    assert "Waiting for a worker" in page
+    assert "Queued <time" in page
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])

@@ -102,7 +102,7 @@ def test_files_that_are_too_much_keep_the_text(
         plain = client.post(address, sent)
         assert plain.status_code == 400
         assert why in plain.text
-        assert "Your text is still here; choose the files again." in plain.text
+        assert "Your text is still here; attach the files again." in plain.text
         assert "Sum up.</textarea>" in plain.text
         open_page = client.post(address, sent | {"files": [csv(*file) for file in files]}, headers=HTMX)
         assert open_page.status_code == 400

@@ -16,11 +16,11 @@ BACK = '<a class="btn primary" href="/">Go to your conversations</a>'
 def refused() -> tuple[Client, str, str]:
     client = Client()
     client.force_login(person("staff", is_staff=True))
-    return client, "/admin/auth/user/", "You may not do this"
+    return client, "/admin/auth/user/", "You don't have permission to do this"
 
 
 def missing() -> tuple[Client, str, str]:
-    return Client(), "/no/such/page/", "There is nothing here"
+    return Client(), "/no/such/page/", "Page not found"
 
 
 @pytest.mark.parametrize(("status", "story"), [(403, refused), (404, missing)])
@@ -38,7 +38,7 @@ def test_a_form_that_proves_nothing_says_what_to_do() -> None:
     client.cookies["theme"] = "dark"
     response = client.post("/login/", {"username": "anna", "password": "secret"})
     assert response.status_code == 403
-    assert "<h1>Nothing was sent</h1>" in response.text
+    assert "<h1>Your request was not accepted</h1>" in response.text
     assert "Go back, reload the page, and send it again." in response.text
     assert 'data-theme="dark"' in response.text
     assert "secret" not in response.text
@@ -47,7 +47,7 @@ def test_a_form_that_proves_nothing_says_what_to_do() -> None:
 def test_a_request_that_makes_no_sense(rf: RequestFactory) -> None:
     response = errors.bad_request(rf.get("/c/1/"), ValueError("the secret inside"))
     assert response.status_code == 400
-    assert "<h1>This cannot be read</h1>" in response.text
+    assert "<h1>Bad request</h1>" in response.text
     assert BACK in response.text
     assert "secret" not in response.text
 
@@ -58,5 +58,5 @@ def test_a_fault_of_ours_needs_nothing_of_the_site(rf: RequestFactory, django_as
     with django_assert_num_queries(0):  # type: ignore[operator]
         response = errors.server_error(request)
     assert response.status_code == 500
-    assert "<h1>Something went wrong here</h1>" in response.text
+    assert "<h1>Something went wrong</h1>" in response.text
     assert BACK in response.text

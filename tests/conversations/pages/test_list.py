@@ -104,7 +104,7 @@ def test_what_is_archived_is_elsewhere_until_it_is_put_back(client: Client, owne
     assert f'id="c-{talk.pk}"' in client.get("/?archived=1").text
     assert client.post(at(talk, "put-back"))["Location"] == f"/c/{talk.pk}/"
     assert f'id="c-{talk.pk}"' in client.get("/").text
-    assert "Nothing is archived." in client.get("/?archived=1").text
+    assert "No archived conversations." in client.get("/?archived=1").text
 
 
 def test_the_next_message_puts_it_back(owner: User) -> None:
@@ -383,7 +383,7 @@ def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> No
     """With four eyes its owner may only reject: no amber, no number in the title, no browser notification."""
     story, _ = asking(owner, who=ANOTHER)
     shown = sidebar(owner)
-    assert [(group.title, len(group.rows)) for group in shown.groups] == [("Waiting for somebody else", 1)]
+    assert [(group.title, len(group.rows)) for group in shown.groups] == [("Waiting for someone else", 1)]
     assert (shown.waiting, shown.rows[0].waits) == (0, Waits(1, 0, others=True))
     html = client.get(f"/c/{story.conversation.pk}/").text
     page = parsed(html)
@@ -392,9 +392,9 @@ def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> No
     assert state
     assert "data-asks" not in link.attributes
     assert link.elements[1].elements[0].attributes["class"] == "count"
-    assert (state.attributes["data-waiting"], state.text()) == ("0", "Waiting for somebody else")
+    assert (state.attributes["data-waiting"], state.text()) == ("0", "Waiting for someone else")
     assert "Waiting for you" not in html
-    assert "waits for you" not in html
+    assert "waiting for you" not in html
     assert "<title>Run it now. · Agentsite</title>" in html
 
 
@@ -439,4 +439,4 @@ def test_who_may_decide_nothing_waits_for_somebody_else(owner: User) -> None:
     asking(owner)
     owner.groups.clear()
     shown = sidebar(User.objects.get(pk=owner.pk))
-    assert (shown.groups[0].title, shown.waiting) == ("Waiting for somebody else", 0)
+    assert (shown.groups[0].title, shown.waiting) == ("Waiting for someone else", 0)

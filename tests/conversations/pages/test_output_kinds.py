@@ -26,7 +26,7 @@ from tests.engine.support import ScriptedProvider, call, results_in, says
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TEMPLATE = '<p class="notice">Receipt {{ block.entry.number }} for {{ block.entry.buyer }}</p>'
-CANNOT = "Something of the kind “receipt”, which this page cannot show."
+CANNOT = "This page cannot display output of the kind “receipt”."
 
 
 class Receipt(Output):

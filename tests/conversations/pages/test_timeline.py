@@ -98,12 +98,12 @@ def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
 def test_who_may_not_decide_is_told_who_may(client: Client, owner: User) -> None:
     owner.groups.clear()
     story, output = asking(owner)
-    assert "Nobody may decide this yet" in page(client, story)
+    assert "Nobody can decide this yet" in page(client, story)
     person("chief", first_name="Mara", is_superuser=True, is_staff=True)
     html = page(client, story)
-    assert "Mara may decide this, in the admin." in html
+    assert "Mara can decide this in the administration." in html
     assert f'action="/approvals/{output.pk}/decide/"' not in html
-    assert "Waiting for somebody else" in html
+    assert "Waiting for someone else" in html
 
 
 def test_input_that_is_no_command_is_shown_field_by_field(client: Client, owner: User) -> None:
@@ -137,7 +137,7 @@ def test_an_interrupted_call_asks_and_is_answered(client: Client, owner: User, c
     story, output = interrupted(owner)
     html = page(client, story)
     assert "Run a command: did this run?" in html
-    assert "the agent goes on, not knowing" in html
+    assert "without knowing whether this ran" in html
     decide(output.pk, chief, "it_ran", digest=output.digest, via="admin")
     assert "Answered by Mara" in page(client, story)
 
@@ -151,7 +151,7 @@ def test_a_turn_that_failed_says_why_once(client: Client, owner: User) -> None:
     story.ends("failed", "model_error", "The model did not answer.")
     html = page(client, story)
     assert html.count("The model did not answer.") == 1
-    assert "Kept: 1 finished step." in html
+    assert "1 finished step was kept." in html
     assert 'role="alert"' in html
 
 
@@ -165,7 +165,7 @@ def test_a_turn_that_works_says_how_to_see_more(client: Client, owner: User) -> 
     story = Story(owner)
     html = page(client, story)
     assert "Agent is working\u2026" in html
-    assert "Reload</a> to see more." in re.findall("<noscript>.*?</noscript>", html, re.S)[0]
+    assert "Reload</a> to see new messages." in re.findall("<noscript>.*?</noscript>", html, re.S)[0]
 
 
 def test_a_long_conversation_takes_few_queries(

@@ -93,7 +93,7 @@ def test_a_table_is_a_table(client: Client, owner: User) -> None:
     assert [row.text() for row in every(table, "tr")] == ["No Sum", "a 640.0", "\u2013 12,000.5"]
     assert "rows</span>" not in html
     assert "60 rows</span>" in shown(client, owner, "table", data | {"rows": [["a", 1]] * 60})
-    assert "It has no rows." in shown(client, owner, "table", data | {"rows": []})
+    assert "No rows." in shown(client, owner, "table", data | {"rows": []})
 
 
 def said(words: str) -> str:
@@ -127,7 +127,7 @@ def test_what_was_taken_out_is_not_drawn(
     story.ends()
     redact(story.conversation, [Step.objects.get(type="widget").seq], owner, "A secret.")
     html = client.get(f"/c/{story.conversation.pk}/").text
-    words = "[redacted]" if fallback else "Something to look at, which this page cannot show."
+    words = "[redacted]" if fallback else "This content cannot be displayed."
     assert said(words) in without_breaks(html)
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 

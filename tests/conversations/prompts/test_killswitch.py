@@ -237,14 +237,14 @@ def test_the_page_of_the_admin(client: Client, chief: User) -> None:
     assert client.post(PAGE, {"turn": "sideways"}).status_code == 400
     assert client.post(PAGE, {"turn": "on", "reason": "A leak."}).status_code == 302
     html = client.get(PAGE).text
-    for words in ("All work is stopped", "Mara", "A leak.", "Let work go on"):
+    for words in ("All work is stopped", "Mara", "A leak.", "Resume work"):
         assert words in html
     start = client.get("/admin/").text
     for words in ("All work is stopped", "A leak.", f'href="{PAGE}"'):
         assert words in start
     client.post(PAGE, {"turn": "off"})
     assert active_switch() is None
-    assert "It was on before" in client.get(PAGE).text
+    assert "History" in client.get(PAGE).text
 
 
 def test_only_those_with_the_permission_may(client: Client) -> None:

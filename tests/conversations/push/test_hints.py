@@ -93,10 +93,10 @@ async def test_what_is_done_with_a_conversation_shows_though_nobody_tells(ann: U
         await shows(window, "Harbour cooks", lacks='aria-label="unread"')
         await aside(archive, talk)
         await shows(window, "Archived (1)", lacks="Harbour cooks")
-        await shows(page, "Put back into the list")
+        await shows(page, "Unarchive")
         await aside(unarchive, talk)
         await shows(window, "Harbour cooks")
-        await shows(page, 'id="menu"', lacks="Put back into the list")
+        await shows(page, 'id="menu"', lacks="Unarchive")
         assert await window.nothing()
         assert await page.nothing()
 

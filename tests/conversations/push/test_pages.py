@@ -91,11 +91,11 @@ async def test_what_is_done_with_a_conversation_shows_in_every_window(ann: User)
         await html_with(page, 'id="name"', "Harbour books</h1>")
         await aside(archive, talk)
         assert "Harbour books" not in await html_with(window, "Archived (1)")
-        await html_with(page, "Put back into the list")
+        await html_with(page, "Unarchive")
         await aside(unarchive, talk)
         await html_with(window, "Harbour books")
         await aside(erase, talk, ann)
-        await html_with(window, "Your conversations will stand here.")
+        await html_with(window, "Your conversations will appear here.")
 
 
 async def test_what_one_window_shows_at_its_end_is_read_in_all(ann: User) -> None:

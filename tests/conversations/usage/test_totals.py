@@ -67,7 +67,7 @@ def test_a_turn_and_its_conversation_say_what_they_took(client: Client, owner: U
     html = client.get(f"/c/{story.conversation.pk}/").text
     used = re.findall(r'<details class="used">.*?</details>', html, re.S)[0]
     assert "1 round · 1,200 tokens · $0.0015" in used
-    assert "<dt>of these reasoning</dt>" in used
+    assert "<dt>of which reasoning</dt>" in used
     assert "demo" in used
     assert f'href="/c/{story.conversation.pk}/usage/"' in html
     page = client.get(f"/c/{story.conversation.pk}/usage/").text
@@ -82,7 +82,7 @@ def test_the_account_says_what_was_used_of_what_there_is(client: Client, owner: 
     assert "Last 24 hours" in html
     assert "Last 30 days" in html
     assert '<strong class="num">1,000</strong> tokens in 24 hours' in html
-    assert "New turns begin again" in html
+    assert "You can start new turns once" in html
     Quota.objects.create(user=owner, tokens_a_day=0)
     assert "tokens in 24 hours" not in client.get("/account/").text
 

@@ -226,9 +226,9 @@ def test_the_admins_first_page_alarms(ann: User, site: Site, client: Client) -> 
     Conversation.objects.update(created_at=timezone.now() - timedelta(hours=37))
     assert "Never checked." in client.get("/admin/").text
     call_command("verify_ledger", all=True, stdout=io.StringIO())
-    assert "Whole." in client.get("/admin/").text
+    assert "Intact." in client.get("/admin/").text
     aged(started_at=timedelta(hours=37))
-    assert "Not checked for long." in client.get("/admin/").text
+    assert "Not checked recently." in client.get("/admin/").text
     broken()
     with pytest.raises(CommandError):
         call_command("verify_ledger", all=True, stdout=io.StringIO())
@@ -247,16 +247,16 @@ def test_the_admins_first_page_alarms_where_a_night_broke_off(ann: User, site: S
     site.ended(ann, says("Hello."))
     verify_nightly(lambda: None)
     Verification.objects.create(nightly=True)
-    assert "Whole." in client.get("/admin/").text
+    assert "Intact." in client.get("/admin/").text
     aged(beat_at=BROKEN_OFF)
     html = client.get("/admin/").text
     assert (
-        "The last check broke off.</b> The log says why; <code>manage.py verify_ledger --all</code> checks now." in html
+        "The last check failed.</b> See the log; run <code>manage.py verify_ledger --all</code> to check now." in html
     )
     assert "see whether one is at work" not in html
-    assert "Whole." not in html
+    assert "Intact." not in html
     call_command("verify_ledger", all=True, stdout=io.StringIO())
-    assert "Whole." in client.get("/admin/").text
+    assert "Intact." in client.get("/admin/").text
     Verification.objects.create()  # by hand: whoever did that saw it
     aged(beat_at=BROKEN_OFF)
-    assert "Whole." in client.get("/admin/").text
+    assert "Intact." in client.get("/admin/").text
