@@ -228,7 +228,7 @@ def test_an_interrupted_call_is_answered(client: Client, owner: User, chief: Use
         "It did not run",
         "Run again",
         "Nothing is run again automatically.",
-        "It began",
+        "It started",
         "a new approval",
     ):
         assert words in html

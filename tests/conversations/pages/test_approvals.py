@@ -345,7 +345,7 @@ def test_an_interrupted_call_is_answered_with_one_of_three(
 ) -> None:
     story, output = interrupted(owner)
     html = client.get(page(story.conversation)).text
-    for shown in ("did this run?", "It ran", "It did not run", "Run again", "This is a new approval.", "It began"):
+    for shown in ("did this run?", "It ran", "It did not run", "Run again", "counts as a new approval.", "It started"):
         assert shown in words(html)
     assert "Approve" not in words(html)
     client.post(at("decide", output), said(output, decision))

@@ -39,7 +39,7 @@ def test_a_form_that_proves_nothing_says_what_to_do() -> None:
     response = client.post("/login/", {"username": "anna", "password": "secret"})
     assert response.status_code == 403
     assert "<h1>Your request was not accepted</h1>" in response.text
-    assert "Go back, reload the page, and send it again." in response.text
+    assert "Go back, reload the page and try again." in response.text
     assert 'data-theme="dark"' in response.text
     assert "secret" not in response.text
 

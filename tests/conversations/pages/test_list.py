@@ -267,7 +267,7 @@ def test_the_second_line_says_what_waits(client: Client, owner: User) -> None:
     """On a phone, where there is room for it."""
     story, _ = asking(owner)
     when = next(e for e in elements(client, story.conversation) if "when" in e.attributes["class"])
-    assert re.fullmatch(r"just now · 1 action waits", when.text())
+    assert re.fullmatch(r"just now · 1 action waiting", when.text())
 
 
 def elements(client: Client, talk: Conversation) -> list[Element]:
