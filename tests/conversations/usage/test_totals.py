@@ -81,10 +81,10 @@ def test_the_account_says_what_was_used_of_what_there_is(client: Client, owner: 
     html = client.get("/account/").text
     assert "Last 24 hours" in html
     assert "Last 30 days" in html
-    assert '<strong class="num">1,000</strong> tokens in 24 hours' in html
+    assert '<strong class="num">1,000</strong> tokens in the last 24 hours' in html
     assert "You can start new turns once" in html
     Quota.objects.create(user=owner, tokens_a_day=0)
-    assert "tokens in 24 hours" not in client.get("/account/").text
+    assert "tokens in the last 24 hours" not in client.get("/account/").text
 
 
 def test_the_api_tells_the_same(client: Client, owner: User, django_assert_num_queries: Any) -> None:

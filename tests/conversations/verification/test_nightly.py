@@ -253,7 +253,7 @@ def test_the_admins_first_page_alarms_where_a_night_broke_off(ann: User, site: S
     assert (
         "The last check failed.</b> See the log; run <code>manage.py verify_ledger --all</code> to check now." in html
     )
-    assert "see whether one is at work" not in html
+    assert "make sure one is running" not in html
     assert "Intact." not in html
     call_command("verify_ledger", all=True, stdout=io.StringIO())
     assert "Intact." in client.get("/admin/").text
