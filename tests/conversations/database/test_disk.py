@@ -237,7 +237,7 @@ def test_a_tool_whose_file_cannot_be_kept_says_so(ann: User, site: Site, monkeyp
 @pytest.mark.parametrize("at", ["a record", "the end"])
 def test_waiting_for_space_is_no_running_time(ann: User, site: Site, settings: Any, at: str) -> None:
     """CP34: a turn that waited for longer than it may run goes on and ends well; its row counts no more than it ran."""
-    settings.AGENTSITE_TURN_SECONDS = limit = 2.0
+    settings.AGENTSITE_TURN_SECONDS = limit = 6.0
     rounds = [says(LONG, call("report.write", name="q")), says("Done.")] if at == "a record" else [says(LONG)]
     prompt = site.starts(ann, *rounds)
     held, began = taken(prompt), time.monotonic()
