@@ -55,7 +55,7 @@ def test_files_by_button_paste_and_drop_are_sent_and_read(page: Page, site: Site
     page.get_by_label("Message").press("Enter")
     page.wait_for_url(re.compile(r"/c/\d+/"))
     expect(page.locator(".said .chip")).to_have_text(
-        [re.compile(r"notes\.txt\s16\sbytes"), re.compile("pasted-2.png"), re.compile("plan.md")]
+        [re.compile(r"notes\.txt\s+16\sbytes"), re.compile("pasted-2.png"), re.compile("plan.md")]
     )
     expect(page.get_by_text("I read it.")).to_be_visible()
     page.locator(".steps > summary").click()
@@ -145,11 +145,11 @@ def test_what_is_too_much_is_not_attached_and_says_why(page: Page, site: Site) -
     page.goto(f"{site.url}/new/")
     page.get_by_label("Attach files").set_input_files(NOTES)
     page.get_by_label("Attach files").set_input_files({**NOTES, "name": "film.mov", "buffer": b"x" * (20 * MB + 1)})
-    expect(page.get_by_role("alert")).to_contain_text("a file may have 20 MB: film.mov (20.0 MB).")
+    expect(page.get_by_role("alert")).to_contain_text("a file can have up to 20 MB: film.mov (20.0 MB).")
     expect(chosen(page)).to_have_text(["notes.txt"])
     many: list[FilePayload] = [{**NOTES, "name": f"{n}.txt"} for n in range(11)]
     page.get_by_label("Attach files").set_input_files(many)
-    expect(page.get_by_role("alert")).to_contain_text("a message takes 10 files: 9.txt, 10.txt.")
+    expect(page.get_by_role("alert")).to_contain_text("a message can have up to 10 files: 9.txt, 10.txt.")
     expect(chosen(page)).to_have_count(10)
 
 
@@ -160,7 +160,7 @@ def test_a_refusal_of_the_site_keeps_text_and_files(page: Page, site: Site) -> N
     page.get_by_label("Attach files").set_input_files({**NOTES, "name": "film.mov", "buffer": b"x" * (20 * MB + 1)})
     page.get_by_label("Message").fill("Look at this.")
     page.get_by_label("Message").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("film.mov is too large: a file may have 20 MB.")
+    expect(page.get_by_role("alert")).to_contain_text("film.mov is too large. A file can have up to 20 MB.")
     expect(page.get_by_role("alert")).to_contain_text("Your text and your files are still here.")
     expect(page.get_by_label("Message")).to_have_value("Look at this.")
     expect(chosen(page)).to_have_text(["film.mov"])

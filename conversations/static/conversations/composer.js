@@ -42,8 +42,8 @@ function attach(files) {
     else chosen.push(file);
   }
   const why = [];
-  if (large.length) why.push(`Not attached, because a file may have at most ${mb} MB: ${large.join(", ")}.`);
-  if (many.length) why.push(`Not attached, because a message may have at most ${most} files: ${many.join(", ")}.`);
+  if (large.length) why.push(`Not attached, because a file can have up to ${mb} MB: ${large.join(", ")}.`);
+  if (many.length) why.push(`Not attached, because a message can have up to ${most} files: ${many.join(", ")}.`);
   refuse(why.join(" "));
   showChosen();
 }
