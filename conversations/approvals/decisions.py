@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CHANGED = "This is not what you were shown. Please review it again."
-FOUR_EYES = "Somebody else must decide this, because you asked for it. You can reject it, or stop the turn."
+FOUR_EYES = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
 
 
 class DecisionRefused(Exception):

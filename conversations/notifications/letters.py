@@ -64,7 +64,7 @@ def waiting_letter(telling: PersonWaits) -> EmailMessage | None:
         return None
     turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
     for_another = all(turn.another for turn in turns)
-    whom = "somebody else" if for_another else "you"
+    whom = "someone else" if for_another else "you"
     one, many = f"Waiting for {whom}: {turns[0].title}", f"{len(waits)} turns are waiting for {whom}"
     subject = one if len(waits) == 1 else many
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}

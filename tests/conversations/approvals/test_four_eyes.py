@@ -106,7 +106,7 @@ def test_the_card_says_who_may_and_has_no_button_to_approve(client: Client) -> N
     for page in pages:
         html = client.get(page).text
         assert ELSE in html, page
-        assert "Kim may, in the admin" in html, page
+        assert "Kim can decide it in the administration" in html, page
         assert 'value="approve"' not in html, page
     assert 'value="approve"' not in client.get(f"{admin}?as=edit").text
     assert "Waiting for someone else" in client.get(pages[0]).text

@@ -16,8 +16,9 @@ from agents.engine.outputs.change import LINES_MOST, Change
 from conversations.display.diff import Diff, DiffRow, diff
 
 ROWS = re.compile(
-    r'<tr(?: class="(add|del|end|hunk)")?>(?:<td class="l">(\d+)</td><td class="g">(.?)</td><td class="t">(.*?)</td>'
-    r"|<td colspan=\"\d\">(.*?)</td>(?:<td>(.*?)</td>)?)</tr>",
+    r'<tr(?: class="(add|del|end|hunk)")?>\s*'
+    r'(?:<td class="l">(\d+)</td>\s*<td class="g">(.?)</td>\s*<td class="t">(.*?)</td>'
+    r"|<td colspan=\"\d\">(.*?)</td>(?:<td>(.*?)</td>)?)\s*</tr>",
     re.DOTALL,
 )
 WORDS = st.lists(st.sampled_from(["a", "b", "if", " ", "=", "  ", "\t", "x(1)", "é", "<b>", "&amp;", "\r"]), max_size=5)

@@ -217,7 +217,7 @@ def test_alone_on_its_page_a_card_is_sent_as_a_plain_form(client: Client, owner:
         ({"text-0": "", "number-1": "0"}, "at least 1 character"),
         ({"text-0": "ls", "number-1": "soon"}, "whole number"),
         ({"text-0": "ls", "number-1": "999999"}, "less than or equal"),
-        ({"text-0": "ls \u202e gnp"}, "spelled out"),
+        ({"text-0": "ls \u202e gnp"}, "shown as escapes"),
     ],
 )
 def test_what_cannot_be_taken_is_kept_and_said_at_its_field(

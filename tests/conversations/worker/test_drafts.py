@@ -537,9 +537,9 @@ def test_a_part_of_an_answer_stands_only_where_it_was_stopped() -> None:
     late = Step("runtime", "action_result", {"error": True, "code": "timeout", "message": ""}, path="1", id=6)
     assert problems_of([root, call_, started, part, late]) == []
     again = Step("worker:1", "action_start", {"attempt": 2}, path="1", id=6)
-    assert "in its midst" in str(problems_of([root, call_, started, part, again]))
+    assert "stopped midway" in str(problems_of([root, call_, started, part, again]))
     assert "never asked" in str(problems_of([root, call_, cancel, part]))
-    assert "in its midst" in str(problems_of([root, call_, started, cancel, part, answered]))
+    assert "stopped midway" in str(problems_of([root, call_, started, cancel, part, answered]))
 
 
 def test_the_output_of_a_tool_shows_as_it_comes(ann: User, stage: Stage, site: Site) -> None:
