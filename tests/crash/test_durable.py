@@ -46,6 +46,6 @@ def test_no_site_starts_where_a_commit_may_be_lost(site: Site) -> None:
             kill_all(site)
     assert (serve.returncode, said) == (2, "")
     assert error == (
-        "agentsite: A loss of power may lose what database 'default' has stored: synchronous_commit is off. Turn it on"
+        "agentsite: A power failure may lose commits of database 'default': synchronous_commit is off. Turn it on"
         " in PostgreSQL: in postgresql.conf, or for a role or database that has its own.\n"
     )

@@ -26,7 +26,7 @@ def test_a_commit_that_waits_for_its_own_disk_is_durable(value: str) -> None:
 
 def test_a_commit_that_does_not_wait_is_an_error() -> None:
     meddle("SET LOCAL synchronous_commit = off")
-    assert told() == ["A loss of power may lose what database 'default' has stored: synchronous_commit is off."]
+    assert told() == ["A power failure may lose commits of database 'default': synchronous_commit is off."]
 
 
 @pytest.mark.parametrize("process", [("-m", "agentsite.web"), ("manage.py", "worker")])
@@ -36,5 +36,5 @@ def test_no_process_starts_where_commits_do_not_wait(process: tuple[str, ...], t
     url = urlunsplit(server._replace(path="/postgres", query="options=-c%20synchronous_commit%3Doff"))
     ended = run(*process, environment=variables(tmp_path, PORT=str(free_port()), DATABASE_URL=url))
     assert ended.returncode == 2, ended.stderr
-    assert ended.stderr.startswith("agentsite: A loss of power may lose what database 'default' has stored: ")
+    assert ended.stderr.startswith("agentsite: A power failure may lose commits of database 'default': ")
     assert ended.stderr.count("\n") == 1
