@@ -47,5 +47,5 @@ def test_no_site_starts_where_a_commit_may_be_lost(site: Site) -> None:
     assert (serve.returncode, said) == (2, "")
     assert error == (
         "agentsite: A power failure may lose commits of database 'default': synchronous_commit is off. Turn it on"
-        " in PostgreSQL: in postgresql.conf, or for a role or database that has its own.\n"
+        " in postgresql.conf, or for the role or database that overrides it.\n"
     )
