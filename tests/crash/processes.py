@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+from django.db import connection
 
 from conversations.models import Prompt
 from tests.crash.site import Site
@@ -63,6 +66,29 @@ def kill(site: Site, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Send a signal to a process of the site. Fails for any other process."""
     assert pid in alive(site), f"{pid} is no living process of {site.name}"
     os.kill(pid, number)
+
+
+def pause(site: Site, pid: int) -> None:
+    """Stop a process of the site with SIGSTOP, at a moment when it does not hold SQLite's only write lock."""
+    for _ in range(100):
+        kill(site, pid, signal.SIGSTOP)
+        if _writable():
+            return
+        kill(site, pid, signal.SIGCONT)
+    raise AssertionError(f"{pid} seems to write all the time")
+
+
+def _writable() -> bool:
+    """Whether this process can write; on PostgreSQL a stopped process keeps only writers of the same rows waiting."""
+    if connection.vendor != "sqlite":
+        return True
+    name = connection.settings_dict["NAME"]
+    with closing(sqlite3.connect(name, timeout=0.2, isolation_level=None)) as database:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def kill_all(site: Site) -> None:

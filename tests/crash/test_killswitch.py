@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from conversations.models import KillSwitch, Prompt, State, Step
 from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.verification.stored import verify
-from tests.crash.processes import drain_of, kill, kill_all, running, wait_for
+from tests.crash.processes import drain_of, kill_all, pause, running, wait_for
 from tests.crash.site import Site
 from tests.crash.turns import LONG_COMMAND
 from tests.crash.workers import Whole
@@ -69,7 +68,7 @@ def test_it_holds_where_who_turned_it_on_died_before_it_stopped_anything(site: S
         turn_off(None)
         lost = site.say("take for ever")
         wait_for(lambda: site.effects()["1/0 began"], "the slow call", site)
-        kill(site, drain_of(lost), signal.SIGSTOP)
+        pause(site, drain_of(lost))
         began = time.monotonic()
         KillSwitch.objects.create(on_by="system", reason="The process died here.")
         wait_for(lambda: state(lost) == State.CANCELLED, "the end of the turn that nobody holds", site)

@@ -26,7 +26,7 @@ from tests.crash.acting import (
     payloads,
     postgres,
 )
-from tests.crash.processes import alive, drain_of, kill, kill_all, running, wait_for
+from tests.crash.processes import alive, drain_of, kill, kill_all, pause, running, wait_for
 from tests.crash.site import Site
 from tests.crash.turns import LONG_COMMAND
 
@@ -144,7 +144,7 @@ def test_a_host_that_went_silent_is_replaced_though_another_works(site: Site, st
     wait_for(lambda: other in rows() and rows()[other][1] > rows()[other][0], "the other's first beat", site)
     before = rows()
     for pid in found.workers:
-        kill(site, pid, signal.SIGSTOP)
+        pause(site, pid)
     wait_for(lambda: not set(found.workers) & set(alive(site)), "the end of what stands still", site)
     wait_for(lambda: rows()[site.name][1] > rows()[site.name][0] > before[site.name][0], "a beat of the new one", site)
     assert rows()[other][0] == before[other][0]
@@ -227,7 +227,7 @@ def test_a_worker_that_stood_still_writes_nothing_any_more(site: Site, start: St
     prompt = site.say("take long")
     began(site)
     stalled, over_at = drain_of(prompt), time.monotonic() + 5
-    kill(site, stalled, signal.SIGSTOP)
+    pause(site, stalled)
     try:
         gate = asks(site, prompt)
         taken_over = Step.objects.filter(prompt=prompt).latest("seq").seq
@@ -251,7 +251,7 @@ def test_a_claim_alone_shuts_the_old_worker_out(site: Site, start: Start) -> Non
     old = draining(site)
     began(site)
     over_at = time.monotonic() + 5
-    kill(site, old.pid, signal.SIGSTOP)
+    pause(site, old.pid)
     wait_for(lambda: claimable(1), "the end of the lease", site)
     new = draining(site, AGENTSITE_HOST=f"{site.name}_new", **killed_at(site, "after_claim"))
     assert new.wait() == -signal.SIGKILL
