@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from asgiref.sync import SyncToAsync
-from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import Error
 from django.db.models import Min
@@ -28,7 +26,8 @@ from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, pass_by
 from conversations.push.event_reader import TERMINAL, SentEvent
 from conversations.push.feed import EventFeed, text_of
 from conversations.push.growth import Delta
-from conversations.push.hub import Hub, Listener
+from conversations.push.hub import Hub
+from conversations.push.listener import Listener, ListeningEnded
 from conversations.push.share import TooMany, shares
 
 logger = logging.getLogger(__name__)
@@ -141,9 +140,7 @@ def _entry(asked: Request) -> Pass:
 async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
     """Yield the events until the prompt ends or the client may not listen any more."""
     _release_thread()
-    over = asyncio.Event()
-    channel = await get_channel_layer().new_channel()
-    listener = Listener(subscription.entry, channel, lambda code: over.set())
+    listener = Listener(subscription.entry)
     try:
         hub = Hub.enter(listener)
     except TooMany:
@@ -151,13 +148,14 @@ async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
     try:
         yield f"retry: {RETRY_MS}\n\n".encode()
         feed = EventFeed(hub, listener, subscription.conversation, subscription.after)
-        async with aclosing(_frames(feed, channel, over)) as frames:
-            async for frame in frames:
-                if listener.ended:
-                    return
-                yield _encode(frame) if frame and subscription.wants(frame) else HEARTBEAT
-                if frame and subscription.wants(frame) and subscription.prompt and frame.type in TERMINAL:
-                    return
+        async for frame in _frames(feed):
+            if listener.ended:
+                return
+            yield _encode(frame) if frame and subscription.wants(frame) else HEARTBEAT
+            if frame and subscription.wants(frame) and subscription.prompt and frame.type in TERMINAL:
+                return
+    except ListeningEnded:
+        return
     except Error:
         logger.warning("a stream was closed because the database does not answer", exc_info=True)
     finally:
@@ -172,25 +170,16 @@ def _release_thread() -> None:
         thread.shutdown(wait=False)
 
 
-async def _frames(feed: EventFeed, channel: str, over: asyncio.Event) -> AsyncGenerator[SentEvent | Delta | None, None]:
-    """Yield the frames of the feed, and None after each HEARTBEAT_SECONDS of silence, until `over` is set."""
-    async for frame in feed.open():
-        yield frame
-    ended = asyncio.ensure_future(over.wait())
-    received = asyncio.ensure_future(feed.hub.layer.receive(channel))
-    try:
-        while not over.is_set():
-            await asyncio.wait({ended, received}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if not received.done():
-                yield None
-                continue
-            message = received.result()
-            received = asyncio.ensure_future(feed.hub.layer.receive(channel))
-            async for frame in feed.take(message) if message["type"] == "topic.message" else feed.pulse():
-                yield frame
-    finally:
-        ended.cancel()
-        received.cancel()
+async def _frames(feed: EventFeed) -> AsyncIterator[SentEvent | Delta | None]:
+    """Yield the frames of the feed, and None after each HEARTBEAT_SECONDS of silence. Raises ListeningEnded."""
+    while True:
+        try:
+            frames = await asyncio.wait_for(feed.next(), HEARTBEAT_SECONDS)
+        except TimeoutError:
+            yield None
+            continue
+        async for frame in frames:
+            yield frame
 
 
 def _encode(frame: SentEvent | Delta) -> bytes:

@@ -7,8 +7,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
@@ -23,13 +22,14 @@ from conversations.database.threads import read, write
 from conversations.prompts.listing import mark_seen
 from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
-from conversations.push.hub import Hub, Listener
+from conversations.push.hub import Hub
+from conversations.push.listener import Listener, ListeningEnded
 from conversations.push.share import TooMany, shares
 
 logger = logging.getLogger(__name__)
 
-TRY_AGAIN, TOO_MUCH = 1013, 4429
-"""Close codes: the database does not answer; more sockets or messages than the pages of one user need."""
+FAILED, TRY_AGAIN, TOO_MUCH = 1011, 1013, 4429
+"""Close codes: an error of ours; the database does not answer; more sockets or messages than one user's pages need."""
 LONGEST = 200
 """Maximum length of a message from a client, in characters."""
 MOST, MOST_SECONDS = 30, 10.0
@@ -39,65 +39,67 @@ LOOKED_SECONDS = 10.0
 
 
 class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One WebSocket: admitted or refused, served while it may listen, and removed when it closes."""
+    """One WebSocket: admitted or refused, served by a task of its own while it may listen, removed when it closes."""
 
     listener: Listener | None = None
-    hub: Hub
     feed: Feed[Any, Any]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve the socket to its end, however it ends."""
-        try:
+        async with AsyncExitStack() as self.open:
             await super().__call__(scope, receive, send)
-        finally:
-            if self.listener:
-                await self.hub.leave(self.listener)
-
-    async def dispatch(self, message: dict[str, Any]) -> None:
-        """Handle a message of the server, the client or the topic. No handler uses the database in this thread."""
-        try:
-            await getattr(self, message["type"].replace(".", "_"))(message)
-        except Error:
-            logger.warning("closing a socket because the database does not answer", exc_info=True)
-            await self._close(TRY_AGAIN)
 
     async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Admit the client, and send it everything it lacks."""
+        """Admit the client, and begin to send."""
         self._received_at: deque[float] = deque(maxlen=MOST)
         request = ASGIRequest({**self.scope, "type": "http", "method": "GET"}, BytesIO())
         try:
-            entry = await read(self.authorize, request)
+            listener = Listener(await read(self.authorize, request))
         except ListeningRefused as refused:
             if refused.code:
                 await self.send({"type": "websocket.accept"})
-            await self._close(refused.code or None)
+            await self._close(refused.code)
+            return
+        except Error:
+            logger.warning("a socket was refused because the database does not answer", exc_info=True)
+            await self._close(TRY_AGAIN)
             return
         await self.send({"type": "websocket.accept"})
-        listener = Listener(entry, self.channel_name, self._end)
         try:
-            self.hub = Hub.enter(listener)
+            hub = Hub.enter(listener)
         except TooMany:
             await self._close(TOO_MUCH)
             return
         self.listener = listener
-        self.feed = self.make_feed(listener)
-        await self._send_all(self.feed.open())
+        self.open.push_async_callback(hub.leave, listener)
+        self.feed = self.make_feed(hub, listener)
+        sending = asyncio.ensure_future(self._send_all(listener))
+        self.open.callback(sending.cancel)
 
     def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for what this socket sends. Raises ListeningRefused."""
         return admit(request)
 
-    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed that this socket sends."""
         raise NotImplementedError
 
-    async def topic_message(self, message: dict[str, Any]) -> None:
-        """Send a message of the topic."""
-        await self._send_all(self.feed.take(message))
-
-    async def topic_pulse(self, message: dict[str, Any]) -> None:
-        """Send what a client has missed."""
-        await self._send_all(self.feed.pulse())
+    async def _send_all(self, listener: Listener) -> None:
+        """Send what the feed brings, until the client may not listen any more."""
+        try:
+            while True:
+                async for frame in await self.feed.next():
+                    if listener.ended:
+                        break
+                    await self.send({"type": "websocket.send", "text": text_of(frame)})
+        except ListeningEnded as ended:
+            await self._close(ended.code)
+        except Error:
+            logger.warning("closing a socket because the database does not answer", exc_info=True)
+            await self._close(TRY_AGAIN)
+        except Exception:
+            logger.exception("closing a socket because of an error")
+            await self._close(FAILED)
 
     async def websocket_receive(self, message: dict[str, Any]) -> None:
         """Handle a message of the page; ignore what makes no sense, and close a client that sends too much."""
@@ -122,18 +124,10 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
         """The client has closed the socket."""
         raise StopConsumer
 
-    async def _send_all(self, frames: AsyncIterator[Any]) -> None:
-        async for frame in frames:
-            if self.listener is None or self.listener.ended:
-                return
-            await self.send({"type": "websocket.send", "text": text_of(frame)})
-
-    def _end(self, code: int) -> None:
-        self._ending = asyncio.ensure_future(self._close(code))
-
-    async def _close(self, code: int | None = None) -> None:
+    async def _close(self, code: int) -> None:
+        """Close the socket; with code 0 without saying why."""
         if self.listener:
-            self.listener.ended = True
+            self.listener.end(code)
         await self.send({"type": "websocket.close"} | ({"code": code} if code else {}))
 
 
@@ -146,13 +140,13 @@ class ConversationSocket(SocketConsumer):
         """Return the pass for the conversation of the URL. Raises ListeningRefused."""
         return pass_to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
 
-    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of events or of HTML, as `format` says."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
         seq = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         kind = EventFeed if query.get("format", [""])[-1] == "json" else PageFeed
-        return kind(self.hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
+        return kind(hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
 
     async def handle(self, data: dict[str, Any]) -> None:
         """`{"refresh": <seq>}`: the page noticed that it lacks something.
@@ -167,7 +161,7 @@ class ConversationSocket(SocketConsumer):
             except TooMany:
                 self.listener.end(TOO_MUCH)
                 return
-            await self._send_all(self.feed.refresh(seq))
+            self.feed.refresh(seq)
         await super().handle(data)
 
     def _record_seen(self, data: dict[str, Any]) -> None:
@@ -185,9 +179,9 @@ class ConversationSocket(SocketConsumer):
 class PersonSocket(SocketConsumer):
     """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
-    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of the list."""
-        return ListFeed(self.hub, listener)
+        return ListFeed(hub, listener)
 
 
 class ApprovalsSocket(SocketConsumer):
@@ -197,9 +191,9 @@ class ApprovalsSocket(SocketConsumer):
         """Return the pass for approvals. Raises ListeningRefused."""
         return pass_to_approvals(admit(request))
 
-    def make_feed(self, listener: Listener) -> Feed[Any, Any]:
+    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of approvals."""
-        return ApprovalsFeed(self.hub, listener)
+        return ApprovalsFeed(hub, listener)
 
 
 class UnknownSocket(AsyncConsumer):  # type: ignore[misc]

@@ -35,9 +35,6 @@ class SentEvent(NamedTuple):
     type: str
     text: str
 
-    def __deepcopy__(self, memo: object) -> SentEvent:
-        return self  # it is immutable, and a channel layer copies what it sends
-
 
 class EventReader:
     """Reads the recorded events of a conversation that come after the step `after`."""

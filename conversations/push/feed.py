@@ -1,4 +1,4 @@
-"""Feeds: what one client gets of a topic. Each message once and in order, and the database where one is missing."""
+"""Feeds: what one client gets of a topic. Every change once and in order, and the database where one is missing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any, Generic, TypeVar
 from conversations.database.threads import read
 from conversations.push.event_reader import TERMINAL, EventReader, SentEvent
 from conversations.push.growth import Delta, Growth, KnownDrafts, MissingText
-from conversations.push.hub import Hub, Listener
+from conversations.push.hub import Hub
 from conversations.push.list_state import ListedConversation, current_listing
+from conversations.push.listener import Listener
 from conversations.push.topics import (
     ApprovalsTopic,
-    ConversationTopic,
+    EventsMessage,
     EventsTopic,
     ListTopic,
+    PageMessage,
     PageTopic,
     Topic,
     any_approval_changed,
@@ -22,100 +24,70 @@ from conversations.push.topics import (
 )
 
 Frame = TypeVar("Frame", SentEvent | Delta, str)
-Followed = TypeVar("Followed", bound=Topic)
-FollowedConversation = TypeVar("FollowedConversation", bound=ConversationTopic)
+Followed = TypeVar("Followed", bound=Topic[Any])
+
+
+class Missed(Exception):
+    """A message does not continue what the client has: it has to read from the database."""
 
 
 class Feed(Generic[Frame, Followed]):
-    """What one client is sent. The numbers of its topic's messages show which were lost, repeated or out of order."""
+    """What one client is sent."""
 
     def __init__(self, hub: Hub, listener: Listener, topic: Followed) -> None:
-        self.hub, self.listener, self._topic = hub, listener, topic
+        self.listener = listener
+        self.topic = hub.follow(listener, topic)
 
-    async def open(self) -> AsyncIterator[Frame]:
-        """Follow the topic, and send what happened before."""
-        self._topic = await self.hub.follow(self.listener, self._topic)  # the one shared by all followers
-        async for frame in self.catch_up():
-            yield frame
+    async def next(self) -> AsyncIterator[Frame]:
+        """Wait for a message, and return the frames it means to this client. Raises ListeningEnded."""
+        return self._take(await self.listener.next())
 
-    async def take(self, message: dict[str, Any]) -> AsyncIterator[Frame]:
-        """Return what a message of the topic means to this client."""
-        number = message["number"]
-        if number <= self.listener.seen:
-            return  # received already, read when the client caught up, or from an earlier topic of this name
-        missed = number > self.listener.seen + 1
-        if not missed:
-            self.listener.seen = number
-            try:
+    async def _take(self, message: Any) -> AsyncIterator[Frame]:
+        try:
+            if message is not None:
                 for frame in self._frames_of(message):
                     yield frame
-            except MissingText:
-                missed = True
-        if missed:
-            async for frame in self.catch_up():
-                yield frame
-
-    async def catch_up(self) -> AsyncIterator[Frame]:
-        """Send all that the client lacks, from the database; messages up to now are then skipped."""
-        await self.hub.rejoin(self.listener)
-        self.listener.seen = self._topic.number  # before reading: what is read has at least that
+                return
+        except (Missed, MissingText):
+            self.listener.fall_behind()
+            return
         async for frame in self._backlog():
             yield frame
 
-    async def pulse(self) -> AsyncIterator[Frame]:
-        """Catch up if the topic is ahead of the client."""
-        if self.listener.seen < self._topic.number:
-            async for frame in self.catch_up():
-                yield frame
-
-    def _frames_of(self, message: dict[str, Any]) -> Iterator[Frame]:
+    def _frames_of(self, message: Any) -> Iterator[Frame]:
+        """Return what is new in a message. Raises Missed or MissingText if something before it is missing."""
         raise NotImplementedError
 
     def _backlog(self) -> AsyncIterator[Frame]:
+        """Return all that the client lacks, from the database."""
         raise NotImplementedError
 
 
-class ConversationFeed(Feed[Frame, FollowedConversation]):
-    """What one client gets of a conversation. It has everything up to the step `after`."""
-
-    def __init__(self, hub: Hub, listener: Listener, topic: FollowedConversation, after: int) -> None:
-        super().__init__(hub, listener, topic)
-        self._conversation, self._at = topic.conversation, after
-
-    def _messages_follow(self, seq: int, begun: bool) -> bool:
-        """Whether messages will bring everything after `seq`, up to which the client has caught up.
-
-        Not if another client has meanwhile begun the topic at a later step. If the topic had `begun` before this client
-        read, it began at a step that was read then, or that does not exist any more.
-        """
-        return self.hub.tailer.begin(self._topic, seq) <= seq or begun
-
-
-class EventFeed(ConversationFeed[SentEvent | Delta, EventsTopic]):
-    """The events of a conversation, and streaming text."""
+class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
+    """The events of a conversation after the step `after`, and streaming text."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
-        super().__init__(hub, listener, EventsTopic(conversation), after)
+        super().__init__(hub, listener, EventsTopic(conversation))
+        self._conversation, self._at = conversation, after
         self._known = KnownDrafts()
 
-    def _frames_of(self, message: dict[str, Any]) -> Iterator[SentEvent | Delta]:
-        if message["seq"] < self._at:  # the client has the events in it
-            if message["deltas"]:
-                raise MissingText  # text of drafts that may have ended since, or grown while the client caught up
+    def _frames_of(self, message: EventsMessage) -> Iterator[SentEvent | Delta]:
+        if message.after > self._at:
+            raise Missed
+        if message.seq < self._at:  # the client has the events in it
+            if message.deltas:
+                raise Missed  # text of drafts that may have ended since, or grown while the client read
             return
-        yield from self._unseen(message["events"])
-        for delta in message["deltas"]:
+        yield from self._unseen(message.events)
+        for delta in message.deltas:
             if new := self._known.take(delta):
                 yield new
 
     async def _backlog(self) -> AsyncIterator[SentEvent | Delta]:
         reader = EventReader(self._conversation, self._at)
-        complete = False
-        while not complete:
-            begun = self._topic.begun
+        deltas: list[Delta] = []
+        while reader.more:
             events, deltas = await read(_read_next, reader)
-            # Before yielding: the receiver may be slow, and meanwhile another could begin the topic at a later step.
-            complete = not reader.more and self._messages_follow(reader.at, begun)
             for one in self._unseen(events):
                 yield one
         self._at = reader.at
@@ -143,32 +115,35 @@ def _read_next(reader: EventReader) -> tuple[list[SentEvent], list[Delta]]:
     return events, deltas
 
 
-class PageFeed(ConversationFeed[str, PageTopic]):
-    """The HTML that brings a conversation's page from where it was rendered to the present."""
+class PageFeed(Feed[str, PageTopic]):
+    """The HTML that brings a conversation's page, rendered at the step `after`, to the present."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
-        super().__init__(hub, listener, PageTopic(conversation), after)
+        super().__init__(hub, listener, PageTopic(conversation))
+        self._conversation, self._at = conversation, after
+        self._listed: ListedConversation | None = None
+        self._refresh: int | None = None
 
-    async def refresh(self, seq: int) -> AsyncIterator[str]:
-        """Catch up from `seq`, where the page says it is; 0 means that it needs everything it shows."""
-        self._at = seq
-        async for frame in self.catch_up():
-            yield frame
+    def refresh(self, seq: int) -> None:
+        """Read again from `seq`, where the page says it is; 0 means that it needs everything it shows."""
+        self._refresh = seq
+        self.listener.fall_behind()
 
-    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
-        if message["seq"] >= self._at:  # otherwise it was rendered before the client caught up
-            self._at = message["seq"]
-            yield message["html"]
+    def _frames_of(self, message: PageMessage) -> Iterator[str]:
+        if message.seq < self._at:
+            return  # it was rendered before the client read
+        if message.after > self._at or self._listed not in (message.listed_before, message.listed):
+            raise Missed
+        self._at, self._listed = message.seq, message.listed
+        if message.html:
+            yield message.html
 
     async def _backlog(self) -> AsyncIterator[str]:
-        complete = False
-        while not complete:
-            begun = self._topic.begun
-            listed, html, self._at = await read(_read_page, self._conversation, self._at)
-            same = self._topic.begin_with(listed)
-            complete = self._messages_follow(self._at, begun) and (same or begun)
-            if html:
-                yield html
+        if self._refresh is not None:
+            self._at, self._refresh = self._refresh, None
+        self._listed, html, self._at = await read(_read_page, self._conversation, self._at)
+        if html:
+            yield html
 
 
 def _read_page(conversation: int, after: int) -> tuple[ListedConversation | None, str, int]:
@@ -185,13 +160,13 @@ class ListFeed(Feed[str, ListTopic]):
     def __init__(self, hub: Hub, listener: Listener) -> None:
         super().__init__(hub, listener, ListTopic(listener.entry.user))
 
-    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
-        yield message["html"]
+    def _frames_of(self, message: str) -> Iterator[str]:
+        yield message
 
     async def _backlog(self) -> AsyncIterator[str]:
-        self._topic.begin()
-        state, html = await read(read_list, self.listener.entry.user)
-        self._topic.begin_with(state)
+        self.topic.begin()
+        state, html = await read(read_list, self.topic.person)
+        self.topic.begin_with(state)
         yield html
 
 
@@ -201,12 +176,12 @@ class ApprovalsFeed(Feed[str, ApprovalsTopic]):
     def __init__(self, hub: Hub, listener: Listener) -> None:
         super().__init__(hub, listener, ApprovalsTopic(listener.entry.user))
 
-    def _frames_of(self, message: dict[str, Any]) -> Iterator[str]:
-        yield from message["texts"]
+    def _frames_of(self, message: list[str]) -> Iterator[str]:
+        yield from message
 
     async def _backlog(self) -> AsyncIterator[str]:
-        self._topic.begin()
-        yield await read(any_approval_changed, self.listener.entry.user)
+        self.topic.begin()
+        yield await read(any_approval_changed, self.topic.person)
 
 
 def text_of(frame: SentEvent | Delta | str) -> str:

@@ -48,9 +48,6 @@ class Delta(NamedTuple):
         event = {"type": self.type, "prompt": self.prompt, "path": self.path}
         return json.dumps(event | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
 
-    def __deepcopy__(self, memo: object) -> Delta:
-        return self  # it is immutable, and a channel layer copies what it sends
-
 
 class KnownDrafts:
     """How much of each draft a client has."""

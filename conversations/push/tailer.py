@@ -6,9 +6,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from typing import TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from django.db import Error, connections
 from django.db.models import Exists, OuterRef, Q
@@ -24,9 +25,10 @@ from conversations.push.list_state import (
     current_notices,
     owned_digests,
 )
+from conversations.push.listener import Listener
 from conversations.push.topics import (
+    ALL_SECONDS,
     ApprovalsTopic,
-    Body,
     ChangedConversation,
     ConversationTopic,
     EventsTopic,
@@ -38,69 +40,75 @@ from conversations.push.topics import (
 from conversations.push.watch import ChangeNotice, Watch, open_watch
 
 logger = logging.getLogger(__name__)
-Followed = TypeVar("Followed", bound=Topic)
+Followed = TypeVar("Followed", bound=Topic[Any])
 
 WAIT_SECONDS = 0.2
 """How long to wait for a change before looking at topics that are new or that held back their last push."""
+SWEEP_SECONDS = 1.0
+"""Interval between two looks at all followed conversations and at the notices, whether anything was said to have
+changed or not: a hint may be lost, and none says that the disk is full.
+"""
 SEQS_MOST = 10_000
 """How many conversations the last seq is remembered of; any other is assumed to have new steps."""
-NOTICES_SECONDS = 1.0
-"""Interval between reads of the notices: no commit says that the disk is full. And between counts of the approvals,
-because a busy site has commits all the time.
-"""
 AGAIN_SECONDS = 1.0
 """Seconds between a failure of the database and the next attempt."""
 _DRAFTS = Draft.objects.filter(conversation=OuterRef("pk"))
 
 
-class Tailer(threading.Thread):
-    """Updates the followed topics whenever something changed, and publishes their messages.
+class Tailer:
+    """Looks at the followed topics whenever something changed, in a thread of its own, and publishes their messages.
 
-    `publish` is called in this thread with a topic's group, the number of the message and its body. If an update fails,
-    the topic skips a number: its followers see that something is missing, and catch up.
+    `publish` is called in that thread with a topic and its message; with None if an update failed, so that the
+    listeners read from the database what they would have been told.
     """
 
-    def __init__(self, publish: Callable[[str, int, Body], None]) -> None:
-        super().__init__(name="push-tailer", daemon=True)
+    def __init__(self, publish: Callable[[Topic[Any], Any | None], None]) -> None:
         self._publish = publish
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._topics: dict[str, Topic] = {}
-        self._new: set[int] = set()
+        self._topics: dict[object, Topic[Any]] = {}
         self._seqs: dict[int, int] = {}
         self._growth = Growth()
         self._notices: Notices = (0, False)
-        self._notices_read_at = -math.inf
+        self._swept_at = self._owned_at = -math.inf
 
-    def follow(self, topic: Followed) -> Followed:
-        """Follow a topic: this one, or the one of the same group that is followed already."""
+    def follow(self, topic: Followed, listener: Listener) -> Followed:
+        """Add a listener to a topic: to this one, or to the one with the same key that is followed already."""
         with self._lock:
-            held = cast("Followed", self._topics.setdefault(topic.group, topic))
-            held.followers += 1
+            held = cast("Followed", self._topics.setdefault(topic.key, topic))
+            held.listeners.add(listener)
             return held
 
-    def begin(self, topic: ConversationTopic, seq: int) -> int:
-        """Begin a topic after the step `seq`, unless it has begun. Returns the step after which it begins."""
+    def leave(self, topic: Topic[Any], listener: Listener) -> None:
+        """Remove a listener from a topic. After the last one has gone the topic is not updated any more."""
         with self._lock:
-            self._new.add(topic.conversation)
-            return topic.begin(seq)
+            topic.listeners.remove(listener)
+            if not topic.listeners:
+                del self._topics[topic.key]
 
-    def leave(self, topic: Topic) -> None:
-        """Stop following a topic. After its last follower has gone it is not updated any more."""
-        with self._lock:
-            topic.followers -= 1
-            if not topic.followers:
-                del self._topics[topic.group]
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="push-tailer", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, within WAIT_SECONDS."""
+        """End the thread, and wait for that: at most WAIT_SECONDS and the time of one look."""
         self._over.set()
+        self._thread.join()
 
-    def run(self) -> None:
+    def keep_running(self) -> None:
+        """Start the thread anew if it died. All listeners then read from the database what they missed."""
+        if not self._thread.is_alive():
+            logger.error("the tailer died; starting it again")
+            self.start()
+
+    def _run(self) -> None:
         """Run until stopped. The database may go away and come back."""
+        for topic in self._followed():
+            self._publish(topic, None)  # what an earlier thread read last may not have been published
         with closing(open_watch()) as watch:
             while not self._over.is_set():
-                self._growth = Growth()  # what was read last may not have been published
+                self._growth = Growth()  # for the same reason
                 try:
                     self._follow(watch)
                 except Error:
@@ -117,57 +125,45 @@ class Tailer(threading.Thread):
         watch.close()  # its next notice is that everything may have changed
         self._over.wait(AGAIN_SECONDS)
 
+    def _followed(self) -> list[Topic[Any]]:
+        with self._lock:
+            return list(self._topics.values())
+
     def _follow(self, watch: Watch) -> None:
         while not self._over.is_set():
             change = watch.wait(WAIT_SECONDS) or ChangeNotice()
-            with self._lock:
-                topics = [topic for topic in self._topics.values() if topic.begun]
-                new, self._new = frozenset(self._new), set()
-            look = self._read(topics, change, new)
+            topics = self._followed()
+            look = self._read(topics, change)
             for topic in topics:
                 self._update(topic, look)
 
-    def _read(self, topics: list[Topic], change: ChangeNotice, new: frozenset[int]) -> Look:
+    def _read(self, topics: list[Topic[Any]], change: ChangeNotice) -> Look:
         """Read what these topics need, and nothing that none of them needs."""
-        followed = {topic.conversation for topic in topics if isinstance(topic, ConversationTopic)}
-        streamed = {topic.conversation for topic in topics if isinstance(topic, EventsTopic)}
-        self._growth.keep(streamed)
-        people = {topic.person for topic in topics if isinstance(topic, PersonTopic)}
-        approvals = any(isinstance(topic, ApprovalsTopic) for topic in topics)
-        of_people = Q() if approvals else Q(owner__in=people)
-        if change.everything:
-            wanted = Q(pk__in=followed)
-        else:
-            relisted = {pk for pk, _ in change.relisted}
-            wanted = Q(pk__in=followed & (change.conversations | new | relisted))
-            if people and change.conversations:
-                wanted |= Q(pk__in=change.conversations) & of_people
-        if not (followed or people):
-            return Look({}, everything=change.everything, relisted=change.relisted)
-        rows = annotate_listing(Conversation.objects.filter(wanted)).annotate(drafted=Exists(_DRAFTS))
-        columns = rows.values_list("pk", "owner", "seq", "drafted", *LISTED)
-        found = {
-            pk: ChangedConversation(owner, seq, drafted, ListedConversation(*said))
-            for pk, owner, seq, drafted, *said in columns
-        }
+        needs = Needs.of(topics)
+        if not topics:
+            return Look({})
+        sweep = change.everything or time.monotonic() - self._swept_at >= SWEEP_SECONDS
+        found = _read_conversations(needs.conversations_in(change, sweep=sweep))
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
-        streamed &= found.keys()
-        grown = self._growth.read(streamed) if streamed else {}
-        lists = [topic for topic in topics if isinstance(topic, ListTopic)]
-        owned = owned_digests({each.person for each in lists}) if change.everything and lists else {}
-        waiting = self._read_notices(change, lists) if people else None
+        self._growth.keep(needs.streamed)
+        running = {pk for pk in needs.streamed & found.keys() if found[pk].running}
+        grown = self._growth.read(running) if running else {}
+        owned = self._read_owned(needs.lists, change)
+        waiting = None
+        if sweep:
+            self._swept_at = time.monotonic()
+            if needs.people:
+                self._notices = current_notices()
+            waiting = count_waiting() if any(each.counts for each in needs.lists) else None
         return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
-    def _read_notices(self, change: ChangeNotice, lists: Iterable[ListTopic]) -> int | None:
-        """Read the notices once for all users: if anything may have changed, and every NOTICES_SECONDS.
-
-        Returns how many approvals wait; None if that was not read, or if nobody follows it.
-        """
-        if not change.everything and time.monotonic() - self._notices_read_at < NOTICES_SECONDS:
+    def _read_owned(self, lists: list[ListTopic], change: ChangeNotice) -> dict[int, str] | None:
+        """Read the digests of these lists, if anything may have changed, and every ALL_SECONDS."""
+        if not lists or not (change.everything or time.monotonic() - self._owned_at >= ALL_SECONDS):
             return None
-        self._notices, self._notices_read_at = current_notices(), time.monotonic()
-        return count_waiting() if any(each.counts for each in lists) else None
+        self._owned_at = time.monotonic()
+        return owned_digests({each.person for each in lists})
 
     def _remember(self, found: Mapping[int, ChangedConversation]) -> None:
         """Remember the seq of these conversations. The ones unchanged for the longest time are forgotten first."""
@@ -177,16 +173,65 @@ class Tailer(threading.Thread):
         for pk in list(self._seqs)[:-SEQS_MOST]:
             del self._seqs[pk]
 
-    def _update(self, topic: Topic, look: Look) -> None:
+    def _update(self, topic: Topic[Any], look: Look) -> None:
         try:
-            body = topic.look(look)
+            message = topic.look(look)
         except Error:
-            topic.number += 1
+            self._publish(topic, None)
             raise
         except Exception:
-            logger.exception("could not update a topic", extra={"topic": topic.group})
-            topic.number += 1
+            logger.exception("could not update a topic", extra={"topic": topic.key})
+            self._publish(topic, None)
             return
-        if body is not None:
-            topic.number += 1
-            self._publish(topic.group, topic.number, body)
+        if message is not None:
+            self._publish(topic, message)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What some topics need to know of. `new`: conversations of topics that have not begun."""
+
+    followed: set[int]
+    new: set[int]
+    streamed: set[int]
+    people: set[int]
+    lists: list[ListTopic]
+    approvals: bool
+
+    @classmethod
+    def of(cls, topics: list[Topic[Any]]) -> Needs:
+        """Return what these topics need."""
+        conversations = [topic for topic in topics if isinstance(topic, ConversationTopic)]
+        return cls(
+            followed={topic.conversation for topic in conversations},
+            new={topic.conversation for topic in conversations if topic.at is None},
+            streamed={topic.conversation for topic in conversations if isinstance(topic, EventsTopic)},
+            people={topic.person for topic in topics if isinstance(topic, PersonTopic)},
+            lists=[topic for topic in topics if isinstance(topic, ListTopic)],
+            approvals=any(isinstance(topic, ApprovalsTopic) for topic in topics),
+        )
+
+    def conversations_in(self, change: ChangeNotice, *, sweep: bool) -> Q | None:
+        """Return which conversations to read after this change, on a sweep all that are followed; None for none."""
+        changed = change.conversations | {pk for pk, _ in change.relisted}
+        pages = self.followed if sweep else self.followed & (changed | self.new)
+        wanted = Q(pk__in=pages) if pages else None
+        if change.conversations and self.people:
+            theirs = Q(pk__in=change.conversations) & (Q() if self.approvals else Q(owner__in=self.people))
+            wanted = wanted | theirs if wanted else theirs
+        return wanted
+
+
+def _read_conversations(wanted: Q | None) -> dict[int, ChangedConversation]:
+    """Read these conversations in one query. Only a conversation with an active turn can have drafts."""
+    if wanted is None:
+        return {}
+    running = Q(active_prompt__isnull=False)
+    rows = annotate_listing(Conversation.objects.filter(wanted)).annotate(
+        running=running, drafted=running & Exists(_DRAFTS)
+    )
+    columns = rows.values_list("pk", "owner", "seq", "running", "drafted", *LISTED)
+    return {
+        pk: ChangedConversation(owner, seq, running, drafted, ListedConversation(*listed))
+        for pk, owner, seq, running, drafted, *listed in columns
+    }

@@ -1,6 +1,6 @@
 """Topics: the events of a conversation, its page, a user's list, a user's approvals.
 
-A topic exists while it has followers. Its `look` runs in the tailer's thread, and makes each message once for all of
+A topic exists while it has listeners. Its `look` runs in the tailer's thread, and makes each message once for all of
 them.
 """
 
@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
@@ -29,26 +29,27 @@ from conversations.push.list_state import (
     decides_for_others,
     owned_digests,
 )
+from conversations.push.listener import Listener
 
 if TYPE_CHECKING:
     from conversations.pages.chat.live import LivePage
 
-Body = dict[str, Any]
-"""The content of a topic's message, besides its number."""
+Message = TypeVar("Message")
 HOLD_SECONDS = 0.25
 """Minimum interval between two updates of a user's topic, which many running turns change all the time."""
 ALL_SECONDS = 10.0
-"""Interval between two reads of all gates. A gate that was erased, or that a user may no longer see, is in no
-conversation with new steps.
+"""Interval between two reads of all gates, and of all lists. A gate that was erased, or that a user may no longer see,
+is in no conversation with new steps; and a hint of what no step records may be lost.
 """
 
 
 @dataclass(frozen=True)
 class ChangedConversation:
-    """A conversation that may have changed. `drafted`: it has streaming text."""
+    """A conversation that may have changed. `running`: it has an active turn. `drafted`: that has streaming text."""
 
     owner: int
     seq: int
+    running: bool
     drafted: bool
     listed: ListedConversation
 
@@ -65,128 +66,109 @@ class Look:
     relisted: frozenset[tuple[int, int]] = frozenset()
     """Conversations, each with its owner, that were renamed, archived, seen or erased: no step records that."""
     notices: Notices = (0, False)
-    owned: Mapping[int, str] = field(default_factory=dict)
-    """By user whose list is followed: the digest of their conversations. Only if `everything` is read."""
+    owned: Mapping[int, str] | None = None
+    """By user whose list is followed: the digest of their conversations; None if it was not read this time."""
     waiting: int | None = None
     """How many approvals wait, if they were counted this time."""
 
 
-class Topic:
-    """Something that clients follow. `number` counts its messages, so that followers notice when one is missing.
+class Topic(Generic[Message]):
+    """Something that clients follow. Two topics with the same `key` are the same."""
 
-    It starts at the clock's time. A message of an earlier topic of the same name, published while its last follower
-    left and another came, is then older than all messages of this one.
-    """
+    def __init__(self, about: int) -> None:
+        self.key = (type(self).__name__, about)
+        self.listeners: set[Listener] = set()
 
-    def __init__(self, group: str) -> None:
-        self.group = group
-        self.number = time.monotonic_ns()
-        self.followers = 0
-
-    @property
-    def begun(self) -> bool:
-        """Whether a follower has everything from before its first message."""
-        raise NotImplementedError
-
-    def look(self, look: Look) -> Body | None:
+    def look(self, look: Look) -> Message | None:
         """Return the message for the followers; None if there is nothing to send."""
         raise NotImplementedError
 
 
-class ConversationTopic(Topic):
-    """A topic of a conversation, from some step on. It starts when `begin` names the step."""
+@dataclass(frozen=True)
+class EventsMessage:
+    """The events after the step `after` up to `seq`, and what was added to drafts.
 
-    def __init__(self, group: str, conversation: int) -> None:
-        super().__init__(group)
-        self.conversation: int = conversation
-        self.since: int | None = None
+    A client that is not at `after` yet lacks something, and reads from the database.
+    """
 
-    @property
-    def begun(self) -> bool:
-        """Whether the step is known from which on the topic sends everything."""
-        return self.since is not None
+    after: int
+    seq: int
+    events: list[SentEvent]
+    deltas: list[Delta]
 
-    def begin(self, seq: int) -> int:
-        """Begin after `seq`, up to which a follower has everything. Only the first call sets the step.
 
-        Returns the step after which the topic sends everything. A follower that is behind it must read on.
-        """
-        if self.since is None:
-            self.start(seq)
-            self.since = seq
-        return self.since
+@dataclass(frozen=True)
+class PageMessage:
+    """HTML that brings a page from the step `after`, and the listing it had then, to `seq` and its listing."""
 
-    def start(self, seq: int) -> None:
-        """Send only what comes after `seq`."""
+    after: int
+    seq: int
+    listed_before: ListedConversation
+    listed: ListedConversation
+    html: str
+
+
+class ConversationTopic(Topic[Message]):
+    """A topic of a conversation. It begins where the conversation is at its first look.
+
+    The first message says where that is: a client that had read less by then reads again. Each other message continues
+    the one before.
+    """
+
+    def __init__(self, conversation: int) -> None:
+        super().__init__(conversation)
+        self.conversation = conversation
+        self.at: int | None = None
+        """The step up to which its messages are complete; None before the first look."""
+
+    def look(self, look: Look) -> Message | None:
+        """Return what changed in the conversation."""
+        moved = look.conversations.get(self.conversation)
+        return self._changes(moved, look.grown.get(self.conversation, [])) if moved else None
+
+    def _changes(self, moved: ChangedConversation, deltas: list[Delta]) -> Message | None:
         raise NotImplementedError
 
 
-class EventsTopic(ConversationTopic):
+class EventsTopic(ConversationTopic[EventsMessage]):
     """The events of a conversation, for programs."""
 
-    def __init__(self, conversation: int) -> None:
-        super().__init__(f"events-{conversation}", conversation)
-
-    def start(self, seq: int) -> None:
-        """Send only the events after `seq`."""
-        self._reader = EventReader(self.conversation, seq)
-
-    def look(self, look: Look) -> Body | None:
-        """Return new events, and what was added to drafts."""
-        moved = look.conversations.get(self.conversation)
-        if moved is None:
-            return None
-        events: list[SentEvent] = []
-        deltas = look.grown.get(self.conversation, [])
+    def _changes(self, moved: ChangedConversation, deltas: list[Delta]) -> EventsMessage | None:
         until = deltas[0].seq if deltas else moved.seq  # a later step may end a draft: it is sent later
-        self._reader.more = until > self._reader.at
+        if first := self.at is None:
+            self.at = until
+            self._reader = EventReader(self.conversation, until)
+        after, events = self._reader.at, list[SentEvent]()
+        self._reader.more = until > after
         while self._reader.more:
             events += self._reader.read(until)
-        return {"events": events, "deltas": deltas, "seq": self._reader.at} if events or deltas else None
+        self.at = self._reader.at
+        return EventsMessage(after, self.at, events, deltas) if first or events or deltas else None
 
 
-class PageTopic(ConversationTopic):
+class PageTopic(ConversationTopic[PageMessage]):
     """A conversation's page, as HTML for browsers."""
 
-    def __init__(self, conversation: int) -> None:
-        super().__init__(f"page-{conversation}", conversation)
-        self._page: LivePage | None = None
-        self._listed: ListedConversation | None = None
+    _page: LivePage
+    _listed: ListedConversation
 
-    def start(self, seq: int) -> None:
-        """Send only what changed after the step `seq`."""
-        self._seq = seq
+    def _changes(self, moved: ChangedConversation, deltas: list[Delta]) -> PageMessage | None:
+        from conversations.pages.chat.live import LivePage
 
-    def begin_with(self, listed: ListedConversation | None) -> bool:
-        """Begin with this state, which a follower read before all else. Only the first call sets it.
-
-        Returns whether this is the topic's state. A follower that read another state must read on.
-        """
-        if self._listed is None:
-            self._listed = listed
-        return self._listed == listed
-
-    def look(self, look: Look) -> Body | None:
-        """Return what changed on the page, and what was added to its drafts."""
-        moved = look.conversations.get(self.conversation)
-        if moved is None:
-            return None
-        if self._page is None:
-            from conversations.pages.chat.live import LivePage
-
-            self._page = LivePage(self.conversation)
-        html = ""
-        before, self._listed = self._listed or moved.listed, moved.listed
-        if moved.seq > self._seq or moved.listed != before:
-            html = self._page.changed(self._recorded(moved.seq) | self._redacted(before, moved.listed))
-            self._seq = moved.seq
+        if first := self.at is None:
+            self.at, self._listed, self._page = moved.seq, moved.listed, LivePage(self.conversation)
+        after, before, html = self.at, self._listed, ""
+        self._listed = moved.listed
+        if moved.seq > after or moved.listed != before:
+            html = self._page.changed(self._recorded(after, moved.seq) | self._redacted(before, moved.listed))
+            self.at = moved.seq
         if moved.drafted:
             html += self._page.drafted()
-        return {"html": html, "seq": self._seq} if html else None
+        return PageMessage(after, self.at, before, moved.listed, html) if first or html else None
 
-    def _recorded(self, seq: int) -> frozenset[int]:
-        """Return the turns with steps since the last update."""
-        new = StepRow.objects.filter(conversation=self.conversation, seq__gt=self._seq, seq__lte=seq)
+    def _recorded(self, after: int, seq: int) -> frozenset[int]:
+        """Return the turns with steps after this one, up to `seq`."""
+        new = StepRow.objects.filter(conversation=self.conversation, seq__gt=after, seq__lte=seq)
         return frozenset(new.values_list("prompt", flat=True))
 
     def _redacted(self, before: ListedConversation, now: ListedConversation) -> frozenset[int]:
@@ -198,29 +180,26 @@ class PageTopic(ConversationTopic):
         return frozenset(steps.values_list("prompt", flat=True))
 
 
-class PersonTopic(Topic):
-    """A topic of one user. A message is not repeated, unless a follower has caught up since it was sent."""
+class PersonTopic(Topic[Message]):
+    """A topic of one user. A message is not repeated, unless a follower has read from the database since."""
 
-    def __init__(self, group: str, person: int) -> None:
-        super().__init__(group)
+    def __init__(self, person: int) -> None:
+        super().__init__(person)
         self.person = person
         self._readers = 0
         self._due, self._looked_at = False, 0.0
 
-    @property
-    def begun(self) -> bool:
-        """Whether a follower has caught up."""
-        return self._readers > 0
-
     def begin(self) -> None:
-        """Count a follower that is about to catch up from the database.
+        """Count a follower that is about to read from the database.
 
         What it reads may be outdated by the next update and equal to the last message, which is then repeated.
         """
         self._readers += 1
 
-    def look(self, look: Look) -> Body | None:
+    def look(self, look: Look) -> Message | None:
         """Return what changed since the last message, if something was recorded and HOLD_SECONDS have passed."""
+        if not self._readers:
+            return None
         self._due = self._is_affected(look) or self._due
         if not self._due or time.monotonic() - self._looked_at < HOLD_SECONDS:
             return None
@@ -231,15 +210,15 @@ class PersonTopic(Topic):
     def _is_affected(self, look: Look) -> bool:
         raise NotImplementedError
 
-    def _message(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> Message | None:
         raise NotImplementedError
 
 
-class ListTopic(PersonTopic):
+class ListTopic(PersonTopic[str]):
     """A user's list of conversations, and the notices to everybody, as HTML."""
 
     def __init__(self, person: int) -> None:
-        super().__init__(f"list-{person}", person)
+        super().__init__(person)
         self._said = (0, "")  # to how many readers, and what
         self._counted: tuple[int, int] | None = (
             None  # to how many readers, and how many; None: a list has said it since
@@ -256,7 +235,7 @@ class ListTopic(PersonTopic):
         if self._state is None:
             self._state = state
 
-    def look(self, look: Look) -> Body | None:
+    def look(self, look: Look) -> str | None:
         """Return the list if it changed, or only the number of everybody's approvals if nothing else did."""
         return super().look(look) or self._count(look)
 
@@ -266,24 +245,24 @@ class ListTopic(PersonTopic):
         if any(theirs) or relisted:
             return True
         if self._state is None:
-            return look.everything
+            return look.owned is not None
         if self._state.notices != look.notices:
             return True
-        return look.everything and self._state.owned != look.owned.get(self.person, "")
+        return look.owned is not None and self._state.owned != look.owned.get(self.person, "")
 
-    def _message(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> str | None:
         before, self._state = self._said, None  # if reading fails: unknown until a follower has caught up
         self._state, html = read_list(self.person)
         self._said, self._counted = (readers, html), None
-        return {"html": html} if self._said != before else None
+        return html if self._said != before else None
 
-    def _count(self, look: Look) -> Body | None:
+    def _count(self, look: Look) -> str | None:
         readers = self._readers
         if look.waiting is None or not self.counts or self._counted == (readers, look.waiting):
             return None
         self._counted = readers, look.waiting
         context = {"sidebar": {"approvals": look.waiting}, "oob": True}
-        return {"html": render_to_string("conversations/approvals.html", context)}
+        return render_to_string("conversations/approvals.html", context)
 
 
 def read_list(person: int) -> tuple[ListState, str]:
@@ -295,11 +274,11 @@ def read_list(person: int) -> tuple[ListState, str]:
     return state, list_html(person, notices[1])  # by a single check: the disk may be full for a moment
 
 
-class ApprovalsTopic(PersonTopic):
+class ApprovalsTopic(PersonTopic[list[str]]):
     """The gates shown to a user who decides: each that was opened or decided, and how many wait."""
 
     def __init__(self, person: int) -> None:
-        super().__init__(f"approvals-{person}", person)
+        super().__init__(person)
         self._waiting: dict[int, frozenset[int]] = {}  # conversation -> gates
         self._moved: set[int] | None = None  # conversations to look at; None for all
         self._all_at = 0.0
@@ -314,7 +293,7 @@ class ApprovalsTopic(PersonTopic):
             self._moved |= look.appended | relisted
         return bool(look.appended or relisted) or not self._said_to
 
-    def _message(self, readers: int) -> Body | None:
+    def _message(self, readers: int) -> list[str] | None:
         moved, self._moved = self._moved, set()
         if moved is None:
             self._all_at = time.monotonic()
@@ -330,12 +309,12 @@ class ApprovalsTopic(PersonTopic):
         count = sum(map(len, self._waiting.values()))
         before, self._said_to = self._said_to, readers
         if before != readers:
-            return {"texts": [approval_changed(None, "", count)]}
+            return [approval_changed(None, "", count)]
         changed = dict.fromkeys(waits - was, GateState.PENDING.value)
         changed |= dict.fromkeys(was - waits, "")  # erased, unless found below
         changed |= dict(shown.filter(pk__in=was - waits).values_list("pk", "gate"))
         texts = [approval_changed(pk, state, count) for pk, state in sorted(changed.items())]
-        return {"texts": texts} if texts else None
+        return texts or None
 
 
 def _gates_shown_to(person: int) -> QuerySet[Output]:

@@ -166,9 +166,8 @@ ENDS: list[Callable[[User, str], None]] = [
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Access is checked again every few pulses."""
-    monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
-    monkeypatch.setattr(hub, "CHECK_PULSES", 1)
+    """Access is checked again all the time."""
+    monkeypatch.setattr(hub, "CHECK_SECONDS", 0.05)
 
 
 @pytest.mark.parametrize("ends", ENDS)

@@ -26,13 +26,13 @@ from conversations.prompts.listing import rename
 from conversations.push import access, feed, hub, list_state, share, tailer, topics, watch
 from conversations.push.access import Pass
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
-from conversations.push.hub import Hub, Listener
+from conversations.push.hub import Hub
 from conversations.push.list_state import ListedConversation, ListState
+from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
 from conversations.push.topics import ApprovalsTopic, ChangedConversation, EventsTopic, Look
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
-    Transcript,
     aside,
     cookie,
     following,
@@ -50,10 +50,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 class Client:
     """A client whose reads are controlled by the test."""
 
-    def __init__(self, fed: Feed[Any, Any], channel: str) -> None:
-        self.feed, self._channel = fed, channel
+    def __init__(self, fed: Feed[Any, Any]) -> None:
+        self.feed = fed
         self.had: list[Any] = []
-        self.opening = fed.open()
+        self.opening = self._frames()
+
+    async def _frames(self) -> AsyncIterator[Any]:
+        async for frame in await self.feed.next():
+            yield frame
 
     async def takes(self, frames: AsyncIterator[Any]) -> None:
         """Read all of these frames."""
@@ -64,8 +68,7 @@ class Client:
         """Take messages until the condition holds."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not until():
-                message = await self.feed.hub.layer.receive(self._channel)
-                await self.takes(self.feed.take(message) if message["type"] == "topic.message" else self.feed.pulse())
+                await self.takes(self._frames())
 
     @property
     def seqs(self) -> list[int]:
@@ -80,11 +83,10 @@ class Client:
 @asynccontextmanager
 async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) -> AsyncIterator[Client]:
     """A client that has connected but read nothing yet."""
-    channel = await Hub.current().layer.new_channel()
-    listener = Listener(Pass(person.pk), channel, lambda code: None)
+    listener = Listener(Pass(person.pk))
     entered = Hub.enter(listener)
     try:
-        yield Client(of(entered, listener, *what), channel)
+        yield Client(of(entered, listener, *what))
     finally:
         await entered.leave(listener)
 
@@ -113,27 +115,28 @@ async def test_a_slow_client_loses_nothing_to_one_that_comes_later(ann: User, af
 
 
 @pytest.mark.parametrize("of", [EventFeed, PageFeed])
-async def test_a_topic_that_another_began_while_one_read(
+async def test_a_topic_that_began_after_a_client_had_read(
     ann: User, of: Callable[..., Feed[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Later than what was read: the steps between are read too, whichever client gets its answer first."""
+    """At a later step than the client read up to: its first message says so, and the client reads the steps between."""
+    go = threading.Event()
+
+    class Late(watch.Watch):
+        def wait(self, seconds: float) -> None:
+            go.wait(PATIENCE_SECONDS)
+            time.sleep(0.05)
+
+    monkeypatch.setattr(tailer, "open_watch", Late)
     story = await aside(Story, ann)
-    original = reader.read
     async with client(of, ann, story.conversation.pk, 0) as first:
-
-        async def overtaken(function: Callable[..., Any], *args: Any) -> Any:
-            monkeypatch.setattr(feed, "read", original)
-            answer = await original(function, *args)
-            await aside(story.ends)
-            first.feed.hub.tailer.begin(first.feed._topic, 3)
-            return answer
-
-        monkeypatch.setattr(feed, "read", overtaken)
         await first.takes(first.opening)
-    if of is EventFeed:
-        assert first.seqs == [1, 2, 3]
-    else:
-        assert 'data-seq="3"' in first.had[-1]
+        assert first.feed.topic.at is None
+        await aside(story.ends)
+        go.set()
+        if of is EventFeed:
+            await first.listens(lambda: first.seqs == [1, 2, 3])
+        else:
+            await first.listens(lambda: first.has('data-seq="3"'))
 
 
 class Mute(watch.Watch):
@@ -144,7 +147,7 @@ class Mute(watch.Watch):
 
 
 async def test_what_was_done_while_a_page_was_read_is_told(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renamed after it was read and before the topic begins: the first update finds it without a notice."""
+    """Renamed after it was read and before the topic begins: its first message shows it without a notice."""
     monkeypatch.setattr(tailer, "open_watch", Mute)
     story = await aside(Story, ann)
     original = reader.read
@@ -180,8 +183,8 @@ async def test_a_page_that_another_began_with_another_title(ann: User, monkeypat
 
         monkeypatch.setattr(feed, "read", overtaken)
         await slow.takes(slow.opening)
-    assert other.has("Harbour books")
-    assert slow.has("Harbour books")
+        assert other.has("Harbour books")
+        await slow.listens(lambda: slow.has("Harbour books"))
 
 
 async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
@@ -217,7 +220,7 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
 
 def moved_of(conversation: int, owner: User) -> Look:
     """A look with new steps in one conversation."""
-    moved = ChangedConversation(owner.pk, 9, drafted=False, listed=ListedConversation("", None, 0))
+    moved = ChangedConversation(owner.pk, 9, running=False, drafted=False, listed=ListedConversation("", None, 0))
     return Look({conversation: moved}, frozenset({conversation}))
 
 
@@ -234,14 +237,14 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
     monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
     async with client(ListFeed, ann) as window:
         await window.takes(window.opening)
-        topic = window.feed._topic
-        assert topic.look(moved) == {"html": "before"}
+        topic = window.feed.topic
+        assert topic.look(moved) == "before"
         assert topic.look(moved) is None
         async with client(ListFeed, ann) as between:
             said[0] = "between"
             await between.takes(between.opening)
             said[0] = "before"
-            assert topic.look(moved) == {"html": "before"}
+            assert topic.look(moved) == "before"
             assert topic.look(moved) is None
 
 
@@ -249,6 +252,7 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
     """The switch was turned and reading the list fails once: then nothing is known until a follower has caught up."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     topic, turned = topics.ListTopic(ann.pk), Look({}, notices=(1, False))
+    topic.begin()
     topic.begin_with(ListState("", (0, False)))
     monkeypatch.setattr(topics, "read_list", lambda person: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -256,7 +260,7 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
     assert topic.look(turned) is None
     topic.begin_with(ListState("", (0, False)))
     monkeypatch.setattr(topics, "read_list", lambda person: (ListState("", (1, False)), "stopped"))
-    assert topic.look(turned) == {"html": "stopped"}
+    assert topic.look(turned) == "stopped"
     assert topic.look(turned) is None
 
 
@@ -274,15 +278,16 @@ def test_what_all_must_know_is_read_once_for_all_people(
     ann: User, bob: User, kim: User, django_assert_num_queries: Any
 ) -> None:
     """For any number of lists: one query each for notices and digests; and none if nothing changed."""
-    tailer = Tailer(lambda group, number, body: None)
+    tailer = Tailer(lambda topic, message: None)
     lists = [topics.ListTopic(person.pk) for person in (ann, bob, kim)]
     for each in lists:
+        each.begin()
         each.begin_with(ListState("", (0, False)))
     with django_assert_num_queries(2):
-        look = tailer._read([*lists], watch.ChangeNotice(everything=True), frozenset())
+        look = tailer._read([*lists], watch.ChangeNotice(everything=True))
         assert [each.look(look) for each in lists] == [None] * len(lists)
     with django_assert_num_queries(0):
-        look = tailer._read([*lists], watch.ChangeNotice(), frozenset())
+        look = tailer._read([*lists], watch.ChangeNotice())
         assert [each.look(look) for each in lists] == [None] * len(lists)
 
 
@@ -294,15 +299,15 @@ async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
     monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
     async with client(ApprovalsFeed, kim) as window:
         await window.takes(window.opening)
-        topic = window.feed._topic
-        assert await aside(topic.look, Look({}, everything=True)) == {"texts": window.had}
+        topic = window.feed.topic
+        assert await aside(topic.look, Look({}, everything=True)) == window.had
         story, output = await aside(asking, ann)
         moved = moved_of(story.conversation.pk, ann)
         async with client(ApprovalsFeed, kim) as between:
             await between.takes(between.opening)
             assert '"waiting": 1' in between.had[-1]
             await aside(decide, output.pk, ann, "reject", digest=output.digest, via="page")
-            assert await aside(topic.look, moved) == {"texts": window.had}
+            assert await aside(topic.look, moved) == window.had
             assert await aside(topic.look, moved) is None
 
 
@@ -316,7 +321,7 @@ def test_approvals_are_read_of_the_conversations_that_moved(
     topic.begin()
     told = topic.look(Look({}, everything=True))
     assert told
-    assert '"waiting": 3' in told["texts"][0]
+    assert '"waiting": 3' in told[0]
     story, output = asking(ann)
     moved = moved_of(story.conversation.pk, ann)
     with django_assert_num_queries(0):
@@ -324,7 +329,7 @@ def test_approvals_are_read_of_the_conversations_that_moved(
     time.sleep(topics.HOLD_SECONDS)
     with django_assert_num_queries(4) as queries:  # the person, their permissions, the gates, what became of others
         told = topic.look(Look({}))
-    assert told == {"texts": [topics.approval_changed(output.pk, "pending", 4)]}
+    assert told == [topics.approval_changed(output.pk, "pending", 4)]
     assert any(f"IN ({story.conversation.pk})" in each["sql"] for each in queries.captured_queries)
 
 
@@ -333,9 +338,8 @@ def test_approvals_are_read_of_the_conversations_that_moved(
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Access is checked again every few pulses."""
-    monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
-    monkeypatch.setattr(hub, "CHECK_PULSES", 1)
+    """Access is checked again all the time."""
+    monkeypatch.setattr(hub, "CHECK_SECONDS", 0.05)
 
 
 @pytest.mark.usefixtures("often")
@@ -447,8 +451,8 @@ async def test_all_pages_of_a_person_refresh_no_more_often_than_one(ann: User, m
 
 async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
     """However many conversations were followed, the tailer remembers only the current ones."""
-    async with client(ListFeed, ann) as window:
-        tailer = window.feed.hub.tailer
+    async with client(ListFeed, ann):
+        tailer = Hub.current().tailer
         for _ in range(3):
             story = await aside(Story, ann)
             await aside(stream, story, "1", "Hello there.")
@@ -493,33 +497,3 @@ async def served(address: str, key: str) -> AsyncIterator[Any]:
     finally:
         await server.send_input({"type": "http.disconnect"})
         await server.wait(PATIENCE_SECONDS)
-
-
-@pytest.mark.postgres
-def test_a_watch_that_hears_nothing_looks_at_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a pooler that hands the connection on, no notification arrives."""
-    monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
-    monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
-    with closing(watch.open_watch()) as deaf:
-        assert deaf.wait(PATIENCE_SECONDS) == watch.ChangeNotice(everything=True)
-        assert deaf.wait(0.05) is None
-        for _ in range(2):
-            assert deaf.wait(PATIENCE_SECONDS) == watch.ChangeNotice(everything=True)
-
-
-@pytest.mark.postgres
-async def test_pages_move_behind_a_pooler(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The periodic read finds it: in a conversation, and in the list of a user who follows none."""
-    monkeypatch.setattr(watch, "ALL_SECONDS", 0.2)
-    monkeypatch.setattr(watch, "CHANNEL", "nobody_notifies_here")
-    story, session = await aside(Story, ann), await aside(cookie, ann)
-    transcript = Transcript()
-    async with opened("/ws/me/", session) as (window, _), following(story.conversation.pk, session) as socket:
-        await window.text()
-        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "running")
-        await aside(story.ends)
-        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "completed")
-        await aside(Story, ann, "Something else.")
-        while "Something else." not in await window.text():
-            pass
-        assert await window.nothing()  # though everything is looked at five times a second

@@ -1,4 +1,4 @@
-"""Changes without steps whose notification is lost: open pages show them with the next periodic read."""
+"""Changes of which no hint arrives: open pages show them within a second, lists a little later."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from django.db import OperationalError
 from conversations.accounts import presence
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
-from conversations.models import Conversation, Draft
+from conversations.models import Draft
 from conversations.prompts.listing import archive, mark_seen, rename, unarchive
 from conversations.push import tailer, topics
-from conversations.push.list_state import ListState, current_listing
+from conversations.push.list_state import ListState
 from conversations.push.tailer import Tailer
-from conversations.push.topics import ApprovalsTopic, ListTopic, Look, PageTopic
+from conversations.push.topics import ApprovalsTopic, ListTopic, Look, PageTopic, Topic
 from conversations.push.watch import ChangeNotice, Watch
-from tests.conversations.listening import Listener, aside, cookie, opened
+from tests.conversations.listening import Listener, Transcript, aside, cookie, following, opened
 from tests.conversations.support import Story, asking, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Deaf(Watch):
-    """Receives no notifications, as behind a pooler, and reads everything all the time."""
+    """Hears of nothing, as if every hint were lost."""
 
-    def wait(self, seconds: float) -> ChangeNotice:
+    def wait(self, seconds: float) -> None:
         time.sleep(0.05)
-        return ChangeNotice(everything=True)
 
 
 @pytest.fixture
 def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hint is dropped. Lists are read again every second too, not every ten."""
     monkeypatch.setattr(tailer, "open_watch", Deaf)
+    monkeypatch.setattr(tailer, "ALL_SECONDS", 1)
 
 
 def spoken(owner: User, *words: str) -> Story:
@@ -56,6 +57,32 @@ async def shows(socket: Listener, *wanted: str, lacks: str = "") -> str:
     while not all(text in html for text in wanted) or (lacks and lacks in html):
         html = await socket.text()
     return html
+
+
+@pytest.mark.usefixtures("deaf")
+async def test_pages_move_within_a_second_though_every_hint_is_lost(ann: User) -> None:
+    """What was recorded and what streams (CP25): on the page, in the events, and in the list of who follows none."""
+    assert tailer.SWEEP_SECONDS <= 1
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    talk, transcript = story.conversation.pk, Transcript()
+    async with (
+        opened(f"/ws/conversations/{talk}/?after=1", session) as (page, _),
+        opened("/ws/me/", session) as (window, _),
+        following(talk, session) as socket,
+    ):
+        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "running")
+        await aside(story.asks_model)
+        draft = {"conversation": story.conversation, "prompt": story.prompt, "path": "1", "attempt": 1, "fence": 1}
+        await aside(Draft.objects.create, **draft, text="Half of it", size=10)
+        await shows(page, "Half of it")
+        await socket.listen(transcript, lambda: "Half of it" in transcript.drafts.values())
+        await aside(story.answers, says("The whole of it."))
+        await aside(story.ends)
+        await shows(page, "The whole of it.")
+        await socket.listen(transcript, lambda: transcript.state(story.prompt.pk) == "completed")
+        await aside(Story, ann, "Something else.")
+        await shows(window, "Something else.")
+        assert await window.nothing()
 
 
 @pytest.mark.usefixtures("deaf")
@@ -156,29 +183,30 @@ def test_what_was_erased_is_found_by_people_who_decide(
     if not told:
         monkeypatch.setattr(topics, "ALL_SECONDS", 0)
     look = Look({}, relisted=relisted if told else frozenset())
-    assert topic.look(look) == {"texts": [topics.approval_changed(output.pk, "", 0)]}
+    assert topic.look(look) == [topics.approval_changed(output.pk, "", 0)]
 
 
 def test_everything_is_looked_at_by_few_queries(ann: User, bob: User, django_assert_num_queries: Any) -> None:
     """For any number of pages and lists: one query for all pages; for all lists, the notices and one more."""
-    tailing = Tailer(lambda group, number, body: None)
+    tailing = Tailer(lambda topic, message: None)
     talks = [spoken(owner, "It is done.").conversation for owner in (ann, ann, bob)]
     pages, lists = [PageTopic(talk.pk) for talk in talks], [ListTopic(owner.pk) for owner in (ann, bob)]
-    for page, talk in zip(pages, talks, strict=True):
-        assert page.begin_with(current_listing(talk.pk))
-        page.begin(Conversation.objects.get(pk=talk.pk).seq)
-    first = tailing._read([*pages, *lists], ChangeNotice(everything=True), frozenset())
+    first = tailing._read([*pages, *lists], ChangeNotice(everything=True))
+    assert first.owned
+    assert all(page.look(first) for page in pages)
     for each in lists:
+        each.begin()
         each.begin_with(ListState(first.owned[each.person], (0, False)))
+    all_topics: list[Topic[Any]] = [*pages, *lists]
     with django_assert_num_queries(3):
-        look = tailing._read([*pages, *lists], ChangeNotice(everything=True), frozenset())
-        assert [each.look(look) for each in [*pages, *lists]] == [None] * 5
+        look = tailing._read(all_topics, ChangeNotice(everything=True))
+        assert [each.look(look) for each in all_topics] == [None] * 5
     running = Story(ann, conversation=talks[0])
-    pages[0].look(tailing._read([*pages], ChangeNotice(everything=True), frozenset()))
+    pages[0].look(tailing._read([*pages], ChangeNotice(everything=True)))
     draft = {"conversation": talks[0], "prompt": running.prompt, "path": "1", "attempt": 1, "fence": 1}
     running.asks_model()
     Draft.objects.create(**draft, text="Half of it", size=10)
-    told = [each.look(tailing._read([*pages], ChangeNotice(everything=True), frozenset())) for each in pages]
+    told = [each.look(tailing._read([*pages], ChangeNotice(everything=True))) for each in pages]
     assert told[0]
-    assert "Half of it" in told[0]["html"]
+    assert "Half of it" in told[0].html
     assert told[1:] == [None, None]

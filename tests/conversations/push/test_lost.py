@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from channels.layers import InMemoryChannelLayer
 from django.contrib.auth.models import User
 
 from conversations.prompts.start import start_conversation
-from conversations.push import hub
+from conversations.push import hub, listener
 from conversations.push.event_reader import EventReader
+from conversations.push.feed import Feed
+from conversations.push.listener import Listener
+from conversations.push.tailer import Tailer
+from conversations.push.topics import Look, Topic
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     Transcript,
@@ -73,57 +78,70 @@ async def test_a_socket_that_is_cut_a_thousand_times(ann: User) -> None:
     await expect_whole(transcript, ann, conversation.pk, prompts)
 
 
-class Lossy(InMemoryChannelLayer):  # type: ignore[misc]
-    """A channel layer that loses 30 % of its messages, repeats 10 %, and reorders some."""
-
-    chance = random.Random(38)
-    counts: dict[str, int] = {}
-
-    async def send(self, channel: str, message: dict[str, Any]) -> None:
-        """Send a message, or lose it."""
-        dice = self.chance.random()
-        fate = "lost" if dice < 0.3 else "doubled" if dice < 0.4 else "late" if dice < 0.5 else "sent"
-        self.counts[fate] = self.counts.get(fate, 0) + 1
-        if fate == "late":
-            asyncio.get_running_loop().call_later(0.02, asyncio.ensure_future, super().send(channel, message))
-        elif fate != "lost":
-            await super().send(channel, message)
-            if fate == "doubled":
-                await super().send(channel, message)
-
-
 @pytest.fixture
-def lossy(settings: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Install a lossy channel layer. Returns how many messages it lost, repeated or delayed."""
-    settings.CHANNEL_LAYERS = {"default": {"BACKEND": f"{__name__}.Lossy"}}
-    monkeypatch.setattr(hub, "PULSE_SECONDS", 0.05)
-    Lossy.counts = {}
-    return Lossy.counts
+def fates(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Queues of 1 to 3 messages, listeners that stall, and a tailer that dies, with a message or without.
+
+    Returns how often each of it happened.
+    """
+    chance, counts = random.Random(38), Counter[str]()
+    update, following_on, overflow = Tailer._update, Feed.next, Listener.fall_behind
+
+    def dies(tailer: Tailer, topic: Topic[Any], look: Look) -> None:
+        dice = chance.random()
+        if dice < 0.06:
+            counts["died"] += 1
+            if dice < 0.03:
+                topic.look(look)  # made, and never published
+            sys.exit()
+        update(tailer, topic, look)
+
+    async def stalls(feed: Feed[Any, Any]) -> Any:
+        monkeypatch.setattr(listener, "QUEUE_MOST", chance.randint(1, 3))
+        if chance.random() < 0.2:
+            counts["stalled"] += 1
+            await asyncio.sleep(chance.random() / 5)
+        return await following_on(feed)
+
+    def falls(each: Listener) -> None:
+        counts["behind"] += 1
+        overflow(each)
+
+    monkeypatch.setattr(hub, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(Tailer, "_update", dies)
+    monkeypatch.setattr(Feed, "next", stalls)
+    monkeypatch.setattr(Listener, "fall_behind", falls)
+    return counts
 
 
-def has_lost_enough(fates: dict[str, int]) -> bool:
-    return len(fates) == 4 and min(fates.values()) > 5
+def enough(counts: Counter[str]) -> bool:
+    return min(counts["died"], counts["stalled"] // 3, counts["behind"] // 3) > 2
 
 
-async def test_messages_that_are_lost_doubled_and_late(ann: User, lossy: dict[str, int]) -> None:
+DIES = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+
+@DIES
+async def test_a_socket_over_full_queues_and_a_tailer_that_dies(ann: User, fates: Counter[str]) -> None:
     """The socket's client ends with the server's events (T-38, I9)."""
     session = await aside(cookie, ann)
     conversation = await aside(start_conversation, ann)
     transcript = Transcript()
     async with following(conversation.pk, session) as socket:
         with recording(ann, conversation) as prompts:
-            await socket.listen(transcript, lambda: len(prompts) > 5 and has_lost_enough(lossy))
+            await socket.listen(transcript, lambda: len(prompts) > 5 and enough(fates))
         await socket.listen(transcript, lambda: transcript.state(prompts[-1]) == "completed")
     await expect_whole(transcript, ann, conversation.pk, prompts)
 
 
-async def test_a_stream_over_a_layer_that_loses(ann: User, lossy: dict[str, int]) -> None:
+@DIES
+async def test_a_stream_over_full_queues_and_a_tailer_that_dies(ann: User, fates: Counter[str]) -> None:
     """The same for server-sent events, disconnected repeatedly: the client keeps only `Last-Event-ID` (T-38, I9)."""
     key, chance = await aside(key_for, ann), random.Random(38)
     conversation = await aside(start_conversation, ann)
     transcript = Transcript()
     with recording(ann, conversation) as prompts:
-        while len(prompts) < 5 or not has_lost_enough(lossy):
+        while len(prompts) < 5 or not enough(fates):
             cut = len(transcript.told) + chance.randrange(60)
             await listen_to_stream(transcript, conversation.pk, key, functools.partial(has_had, transcript, cut))
     await listen_to_stream(transcript, conversation.pk, key, lambda: transcript.state(prompts[-1]) == "completed")
@@ -134,13 +152,13 @@ def has_had(transcript: Transcript, events: int) -> bool:
     return len(transcript.told) > events
 
 
-async def listen_to_stream(transcript: Transcript, conversation: int, key: str, enough: Callable[[], bool]) -> None:
-    """Take events from where the client is, until it has enough."""
+async def listen_to_stream(transcript: Transcript, conversation: int, key: str, until: Callable[[], bool]) -> None:
+    """Take events from where the client is, until the condition holds."""
     last = {"Last-Event-ID": str(transcript.at)}
     async with streamed(f"/api/conversations/{conversation}/events/", key, **last) as stream:
         async for event in stream.events():
             transcript.take(event)
-            if enough():
+            if until():
                 break
 
 
