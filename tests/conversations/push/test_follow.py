@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,9 +22,9 @@ from django.test import AsyncClient
 from conversations.accounts.presence import is_present
 from conversations.approvals.decisions import decide
 from conversations.database import threads as reader
-from conversations.models import ApiKey
+from conversations.models import ApiKey, Conversation
 from conversations.prompts.listing import rename
-from conversations.push import access, feed, hub, list_state, share, tailer, topics, watch
+from conversations.push import access, feed, hub, list_state, listener, share, tailer, topics, watch
 from conversations.push.access import Pass
 from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
 from conversations.push.hub import Hub
@@ -42,7 +43,7 @@ from tests.conversations.listening import (
     streamed,
 )
 from tests.conversations.recording import stream
-from tests.conversations.support import Story, asking
+from tests.conversations.support import Story, asking, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,12 +84,12 @@ class Client:
 @asynccontextmanager
 async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) -> AsyncIterator[Client]:
     """A client that has connected but read nothing yet."""
-    listener = Listener(Pass(person.pk))
-    entered = Hub.enter(listener)
+    follows = Listener(Pass(person.pk))
+    entered = Hub.enter(follows)
     try:
-        yield Client(of(entered, listener, *what))
+        yield Client(of(entered, follows, *what))
     finally:
-        await entered.leave(listener)
+        await entered.leave(follows)
 
 
 # Two clients of one conversation
@@ -213,6 +214,44 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
             await aside(Story, ann, conversation=story.conversation)
             await comes.listens(lambda: comes.seqs[-1] == 5)
             assert comes.seqs == [1, 2, 3, 4, 5]
+
+
+async def test_a_full_queue_sends_a_client_to_the_database(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing more happens that could show it what it lacks."""
+    monkeypatch.setattr(listener, "QUEUE_MOST", 1)
+    story = await aside(Story, ann)
+    async with client(EventFeed, ann, story.conversation.pk, 0) as slow:
+        await slow.takes(slow.opening)
+        topic, talk = slow.feed.topic, Conversation.objects.filter(pk=story.conversation.pk)
+        await holds(lambda: topic.at == talk.get().seq)
+        await slow.listens(lambda: not slow.feed.listener._queue)  # what only says where the topic begins
+        await aside(story.asks_model)
+        await aside(story.answers, says("It is done."))  # a message
+        await holds(lambda: topic.at == talk.get().seq)
+        await aside(story.ends)  # one too many
+        await holds(lambda: topic.at == talk.get().seq)
+        await slow.listens(lambda: slow.had[-1].type == "prompt.completed")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_tailer_that_died_with_a_message_loses_nothing(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started again, and its listeners read from the database, though nothing more happens."""
+    monkeypatch.setattr(hub, "CHECK_SECONDS", 0.05)
+    original = EventsTopic.look
+
+    def dies(topic: EventsTopic, look: Look) -> Any:
+        if message := original(topic, look):
+            monkeypatch.setattr(EventsTopic, "look", original)
+            sys.exit()
+        return message
+
+    story = await aside(Story, ann)
+    async with client(EventFeed, ann, story.conversation.pk, 0) as follows:
+        await follows.takes(follows.opening)
+        await holds(lambda: follows.feed.topic.at == 2)
+        monkeypatch.setattr(EventsTopic, "look", dies)
+        await aside(story.ends)
+        await follows.listens(lambda: follows.seqs[-1] == 3)
 
 
 # What belongs to a person
