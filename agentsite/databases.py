@@ -1,4 +1,4 @@
-"""The database settings: `DATABASE_URL`, and the options of each database."""
+"""The database settings: `DATABASE_URL`, `DATABASE_DIRECT_URL`, and the options of each database."""
 
 import sqlite3
 from pathlib import Path
@@ -43,6 +43,24 @@ def from_url(url: str, folder: Path) -> Database:
     raise CannotStart(
         "DATABASE_URL is not valid: write postgres://user:password@host:5432/name or sqlite:////path/to/file."
     )
+
+
+def direct_from_url(url: str, database: Database) -> Database:
+    """Return what differs from the settings of `database` in connections that go past its pooler; {} without a URL.
+
+    Raises CannotStart for anything but an address of PostgreSQL, and where `database` is SQLite.
+    """
+    if not url:
+        return {}
+    if "HOST" not in database:
+        raise CannotStart("DATABASE_DIRECT_URL is only for PostgreSQL behind a pooler: remove it, or set DATABASE_URL.")
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"postgres", "postgresql"} and parts.path.strip("/"):
+            return _postgresql(parts)
+    except ValueError:
+        pass
+    raise CannotStart("DATABASE_DIRECT_URL is not valid: write postgres://user:password@host:5432/name.")
 
 
 def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Database:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from agentsite import logs
 from agentsite.data import prepare, secret_key
-from agentsite.databases import from_url
+from agentsite.databases import direct_from_url, from_url
 from agentsite.env import ROOT, environment
 from agentsite.errors import CannotStart
 
@@ -24,6 +24,8 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 
 DATABASES = {"default": from_url(env.text("DATABASE_URL"), _folder.private)}
+# For what does not work through a pooler (conversations.database.hints): the settings that differ there.
+DATABASE_DIRECT = direct_from_url(env.text("DATABASE_DIRECT_URL"), DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Where the site is reached -------------------------------------------------------------------------------------
@@ -292,4 +294,5 @@ AGENTSITE_SECRETS = [
     OPENAI_API_KEY,
     EMAIL_HOST_PASSWORD,
     DATABASES["default"].get("PASSWORD") or "",
+    DATABASE_DIRECT.get("PASSWORD") or "",
 ]

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -59,6 +60,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("postgres") and connection.vendor != "postgresql":
         pytest.fail("This test needs PostgreSQL: name it in DATABASE_URL, as `make test-all` does.", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The test database. It can only be deleted once the connection that sends hints is closed."""
+    from conversations.database import hints
+
+    yield
+    hints.flush()
 
 
 @pytest.fixture(scope="session")

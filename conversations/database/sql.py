@@ -1,4 +1,4 @@
-"""SQL fragments for hand-written statements: the database's clock, notifications, and deleting drafts."""
+"""SQL fragments for hand-written statements: the database's clock, lists of values, and deleting drafts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
-
-CHANNEL = "agentsite"
-"""The PostgreSQL channel that announces, at each commit, which conversations have new steps or drafts."""
-
-
-def returning_notify(conversation: str) -> str:
-    """Return SQL to end a statement that changes rows: it notifies listeners of the conversation in this column.
-
-    It is part of a statement that is sent anyway, so it costs no round trip. On SQLite, listeners poll instead.
-    """
-    return f"RETURNING pg_notify('{CHANNEL}', {conversation}::text)" if connection.vendor == "postgresql" else ""
-
-
-def notify_all() -> None:
-    """Have listeners look at everything once the open transaction commits. On SQLite, they do so anyway."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
 
 def now() -> str:

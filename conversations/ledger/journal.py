@@ -27,7 +27,8 @@ from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import is_full
-from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders, returning_notify
+from conversations.database.hints import hint_changed
+from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
@@ -103,6 +104,7 @@ def append(
                 "INSERT INTO conversations_snapshot (sha256, text) VALUES (%s, %s) ON CONFLICT DO NOTHING",
                 sorted(record.snapshots.items()),  # sorted, so that two writers cannot deadlock
             )
+    hint_changed(place.conversation)
     return LedgerPlace(place.conversation, place.prompt, steps[-1].id, head)
 
 
@@ -114,8 +116,7 @@ def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str
         changes.append("active_prompt_id = NULLIF(active_prompt_id, %s)")
         values.append(place.prompt)
     cursor.execute(
-        f"UPDATE conversations_conversation SET {', '.join(changes)}"
-        f" WHERE id = %s AND seq = %s {returning_notify('id')}",
+        f"UPDATE conversations_conversation SET {', '.join(changes)} WHERE id = %s AND seq = %s",
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:

@@ -19,7 +19,8 @@ from agents.engine.actors import Actor
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
 from conversations.accounts.names import display_name
-from conversations.database.sql import database_time, notify_all
+from conversations.database.hints import hint_everything
+from conversations.database.sql import database_time
 from conversations.ledger import wakeup
 from conversations.ledger.claims import is_held
 from conversations.ledger.locked import locked_turn
@@ -65,7 +66,7 @@ def turn_on(by: User | None, reason: str) -> KillSwitch:
     try:
         with transaction.atomic():
             switch = KillSwitch.objects.create(on_by=_actor(by), reason=reason)
-            notify_all()
+            hint_everything()
     except IntegrityError:
         switch = KillSwitch.objects.order_by("-id")[0]
     else:
@@ -78,7 +79,7 @@ def turn_off(by: User | None) -> bool:
     """Let turns run again. Return False if the switch was off already."""
     with transaction.atomic():
         lifted = KillSwitch.objects.filter(off_at=None).update(off_by=_actor(by), off_at=timezone.now())
-        notify_all()
+        hint_everything()
     if lifted:
         logger.warning("the kill switch was turned off by %s", _actor(by))
         transaction.on_commit(wakeup.wake)

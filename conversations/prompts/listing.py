@@ -1,7 +1,7 @@
 """The list of conversations: renaming, archiving and marking them as seen. No step records these.
 
-Open pages learn of it through the signal `relisted` in this process, and on PostgreSQL through a notification that
-every process receives.
+Open pages learn of it through a hint, which on PostgreSQL every process receives, and on SQLite, where one process
+serves all pages, through the signal `relisted`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
-from conversations.database.sql import CHANNEL
+from conversations.database.hints import hint_relisted
 from conversations.models import Conversation
 
 TITLE_MOST = 200
@@ -61,11 +61,8 @@ def mark_seen(conversation_id: int, seq: int) -> None:
 
 def announce(conversation_id: int, owner_id: int) -> None:
     """Tell open pages, once this is committed, that the conversation's entry in the list has changed."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{conversation_id}:{owner_id}"])
-    else:
-        transaction.on_commit(partial(relisted.send, None, conversation=conversation_id, owner=owner_id))
+    hint_relisted(conversation_id, owner_id)
+    transaction.on_commit(partial(relisted.send, None, conversation=conversation_id, owner=owner_id))
 
 
 def _change(conversation: Conversation, **columns: Any) -> None:

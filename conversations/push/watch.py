@@ -1,13 +1,13 @@
 """The watch: notices that other processes wrote steps or drafts, on a database connection of its own.
 
 On SQLite a counter that changes with every commit of another connection is polled fifty times a second. On
-PostgreSQL the writers notify, and everything is read now and then, notified or not. Both are only hints of where to
-look: what happened is read from the ledger.
+PostgreSQL the writers send hints after their commits (`conversations.database.hints`). Both only say where to look:
+what happened is read from the ledger, and what no hint told of is found by the tailer's next look.
 
-Changes to a conversation as a whole are not steps (`conversations.prompts.listing`). PostgreSQL sends notifications
-of these too. On SQLite only the process in which they are made hears of them, and that is the one that serves the
-pages; redactions and erasures by other processes are found by their rows. The kill switch, which concerns every
-page, is not a step either: it is read with each commit on SQLite, and now and then on PostgreSQL.
+Changes to a conversation as a whole are not steps (`conversations.prompts.listing`). PostgreSQL sends hints of these
+too. On SQLite only the process in which they are made hears of them, and that is the one that serves the pages;
+redactions and erasures by other processes are found by their rows. The kill switch, which concerns every page, is not
+a step either: it is read with each commit on SQLite.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.database.sql import CHANNEL
+from conversations.database.hints import CHANNEL, EVERYTHING, direct_connection
 from conversations.prompts.listing import relisted
 
 logger = logging.getLogger(__name__)
@@ -30,10 +30,6 @@ POLL_SECONDS = 0.02
 """Interval between two reads of SQLite's counter. On average a commit waits for half of it."""
 AGAIN_SECONDS = 1.0
 """Seconds between two attempts to connect."""
-ALL_SECONDS = 5.0
-"""Interval between two notices that everything may have changed, on PostgreSQL. Behind a pooler that hands the
-connection on after each transaction nobody receives notifications, and pages update only this often.
-"""
 SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at IS NULL"
 """The id of the row by which the kill switch is on, 0 for off. It concerns every page, and no step records it."""
 ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
@@ -89,29 +85,24 @@ class Watch:
 
 
 class PostgresWatch(Watch):
-    """Listens for notifications, which arrive after their transaction commits, and are kept until read.
-
-    Returns `everything` every ALL_SECONDS, and after an empty notification.
-    """
+    """Listens for hints, which arrive after the commits they are about, and are kept until read."""
 
     def _connect(self) -> BaseDatabaseWrapper:
-        new = connections.create_connection(DEFAULT_DB_ALIAS)
+        new = direct_connection()
         with new.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
-        self._all_at = time.monotonic()
         return new
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
-        all_at = self._all_at + ALL_SECONDS
-        seconds = max(min(until, all_at) - time.monotonic(), 0)
+        seconds = max(until - time.monotonic(), 0)
         with connection.wrap_database_errors:
             payloads = [each.payload for each in connection.connection.notifies(timeout=seconds, stop_after=1)]
-        told = [payload.split(":") for payload in payloads if payload]
-        if everything := time.monotonic() >= all_at or "" in payloads:
-            self._all_at = time.monotonic()
+        if not payloads:
+            return None
+        told = [hint.split(":") for payload in payloads if payload for hint in payload.split(",")]
         found = frozenset(int(pk) for pk, *owner in told if not owner)
         relisted = frozenset((int(pk), int(owner[0])) for pk, *owner in told if owner)
-        return ChangeNotice(found, everything, relisted) if told or everything else None
+        return ChangeNotice(found, EVERYTHING in payloads, relisted)
 
 
 class SQLiteWatch(Watch):

@@ -18,7 +18,8 @@ from django.db import Error, InterfaceError, OperationalError, connection
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide, partial_secret_length
 from conversations.database.disk import report_if_full
-from conversations.database.sql import now, returning_notify
+from conversations.database.hints import hint_changed
+from conversations.database.sql import now
 from conversations.ledger.claims import Claim
 
 logger = logging.getLogger(__name__)
@@ -186,6 +187,9 @@ def store(rows: Sequence[DraftRow]) -> None:
         values = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(some))
         with connection.cursor() as cursor:
             cursor.execute(_sql(values), [value for row in some for value in row])
+            written = {conversation for (conversation,) in cursor.fetchall()}
+        for conversation in written:
+            hint_changed(conversation)
 
 
 def _sql(values: str) -> str:
@@ -197,5 +201,5 @@ def _sql(values: str) -> str:
         f" WHERE p.lease_until > {now()}"
         " ON CONFLICT (prompt_id, path) DO UPDATE SET attempt = excluded.attempt, fence = excluded.fence,"
         " text = substr(conversations_draft.text, 1, excluded.size - length(excluded.text)) || excluded.text,"
-        f" size = excluded.size {returning_notify('conversation_id')}"
+        " size = excluded.size RETURNING conversation_id"
     )

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsite.databases import from_url, sqlite
+from agentsite.databases import direct_from_url, from_url, sqlite
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 
@@ -60,3 +60,20 @@ def test_it_refuses_the_rest_without_repeating_it(url: str) -> None:
 def test_it_says_when_sqlite_is_too_old() -> None:
     with pytest.raises(CannotStart, match=r"SQLite is 3\.22\.0, but 3\.35\.0 or newer is needed"):
         sqlite(FOLDER / "x", version=(3, 22, 0))
+
+
+def test_it_reads_the_address_past_a_pooler() -> None:
+    pooler = from_url("postgres://me@pooler.example:6432/site", FOLDER)
+    assert direct_from_url("", pooler) == {}
+    direct = direct_from_url("postgres://me@db.example/site", pooler)
+    assert (direct["HOST"], direct["PORT"]) == ("db.example", "")
+
+
+def test_it_refuses_another_without_repeating_it() -> None:
+    pooler = from_url("postgres://me@pooler.example:6432/site", FOLDER)
+    for url in ("sqlite:///x.db", "secret", "postgres://h:secret/x"):
+        with pytest.raises(CannotStart, match="DATABASE_DIRECT_URL is not valid") as caught:
+            direct_from_url(url, pooler)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(CannotStart, match="only for PostgreSQL"):
+        direct_from_url("postgres://me@db.example/site", from_url("", FOLDER))

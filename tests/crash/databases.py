@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from agentsite.databases import from_url
+from conversations.database import hints
 
 SERVER = os.environ.get("POSTGRES", "postgres://postgres@127.0.0.1:5432/agentsite")
 """A PostgreSQL server and a user that may create databases."""
@@ -107,6 +108,7 @@ def databases(kind: str, folder: Path, name: str) -> Databases:
 
 def use(url: str) -> None:
     """Connect this process to this database."""
+    hints.flush()
     connections["default"].close()
     connections.settings["default"] = connections.configure_settings({"default": from_url(url, Path())})["default"]
     del connections["default"]
