@@ -112,9 +112,9 @@ class Sender:
             try:
                 _notify(direct, payload_of(texts))
                 sent_at, failed = time.monotonic(), False
-            except Error:
+            except Error as error:
                 if not failed:
-                    logger.warning("hints cannot be sent; pages are updated once a second", exc_info=True)
+                    logger.warning("hints cannot be sent (%s); pages are updated once a second", error)
                 failed = True
                 _close(direct)
                 self._put_back(texts)
