@@ -7,9 +7,9 @@ from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
 
 from tests.api.client import Api, with_key
-from tests.conversations.conftest import _lifted_for_flushes, site
+from tests.conversations.conftest import site
 
-__all__ = ["_lifted_for_flushes", "site"]
+__all__ = ["site"]
 
 
 def known(name: str, *permissions: str) -> User:

@@ -5,24 +5,22 @@ The addresses are read from the URLconf: a new one without a row in the table fa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from channels.routing import URLRouter
 from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
-from conversations.push.routing import sockets
-from tests.api.table import ADDRESSES, SOCKETS, rows
+from tests.api.table import ADDRESSES, rows
 from tests.api.world import ROLES, World, routes, written
-from tests.conversations.listening import aside, cookie, opened
 
 TABLE = rows(ADDRESSES)
 STREAMS = [route for route in TABLE if route.endswith("/events/")]
 WRITTEN = {"o": "W", ">": "w"}
 LETTERS = {200: "o", 201: "o", 400: "?", 401: "U", 403: "F", 404: "N", 405: "M", 409: "C", 503: "S"}
-CLOSED = {4401: "U", 4403: "F", 4404: "N"}
 
 
 def at(row: str) -> str:
@@ -50,20 +48,30 @@ def asked(client: Client, method: str, address: str, **body: Any) -> str:
     return letter(response, tables)
 
 
+@pytest.fixture(scope="module")
+def one_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    """The world of all rows: no row changes it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield World()
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def world(one_world: World, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    """The world, and whatever a row changes is rolled back."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield one_world
+        transaction.set_rollback(True)
+
+
 def test_every_address_has_a_row_and_every_row_an_address() -> None:
     assert sorted(map(at, TABLE)) == sorted(routes())
 
 
-def test_every_socket_has_a_row() -> None:
-    assert isinstance(sockets, URLRouter)
-    assert [str(route.pattern) or "(nowhere)" for route in sockets.routes] == list(rows(SOCKETS))
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("row", [row for row in TABLE if row not in STREAMS])
-def test_everybody_gets_what_is_theirs(row: str) -> None:
+def test_everybody_gets_what_is_theirs(row: str, world: World) -> None:
     """Each with a body that the owner's request would succeed with. A refused request, and any GET, writes nothing."""
-    world, (get, post) = World(), TABLE[row]
+    get, post = TABLE[row]
     address, found = world.address(at(row)), {"get": "", "head": "", "post": ""}
     for role in ROLES:
         client = world.client(role)
@@ -77,20 +85,9 @@ def test_everybody_gets_what_is_theirs(row: str) -> None:
     assert [head for head, got in zip(found["head"], found["get"], strict=True) if got == "M" != head] == []
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("row", STREAMS)
-def test_streams_are_the_owners(row: str) -> None:
-    """They run in threads of their own, on their own connections."""
-    world, (get, post) = World(), TABLE[row]
-    for method, expected in (("get", get), ("post", post)):
-        assert "".join(asked(world.client(role), method, world.address(row)) for role in ROLES) == expected
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("row", [row for row in TABLE if set(TABLE[row][1]) & {"w", "W"} or "logout" in row])
-def test_no_change_without_a_token_of_our_own_pages(row: str) -> None:
+def test_no_change_without_a_token_of_our_own_pages(row: str, world: World) -> None:
     """T-47, C8: a form that another site made a browser send is refused, whoever is signed in, and writes nothing."""
-    world = World()
     for role in ("owner", "admin"):
         client = Client(enforce_csrf_checks=True)
         client.force_login(world.people[role])
@@ -107,25 +104,3 @@ def test_what_changes_something_is_no_get() -> None:
     }  # fmt: skip
     writes = {row for row, (_, post) in TABLE.items() if set(post) & {"w", "W"}}
     assert {row for row in writes if set(TABLE[row][0]) - {"M", "U"}} == shows
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("row", list(rows(SOCKETS)))
-async def test_sockets_open_for_whom_they_are(row: str) -> None:
-    """T-43, T-49: the same people, over each socket."""
-    world = await aside(World)
-    found = ""
-    for role in ROLES:
-        session = await aside(cookie, world.people[role]) if role in world.people else ""
-        key, address = (world.key if role == "key" else ""), "/" + row.replace("<int:pk>", str(world.idle.pk))
-        async with opened(address, session, key=key) as (listener, first):
-            found += await outcome(listener, first)
-    assert found == rows(SOCKETS)[row][0]
-
-
-async def outcome(listener: Any, first: dict[str, Any]) -> str:
-    """Return the cell that stands for the outcome of a socket."""
-    if first["type"] == "websocket.close":
-        return "-"
-    second = await listener.receive()
-    return CLOSED[second["code"]] if second["type"] == "websocket.close" else "o"

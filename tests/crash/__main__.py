@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
+from tests.crash.commit import commit_number
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--how", action="append", choices=["kill", "stop"])
     parser.add_argument("--scenario", action="append", choices=["S99", "mixed"])
     parser.add_argument("--every", type=int, default=1, metavar="N", help="walk one point in N")
-    parser.add_argument("--offset", type=int, default=_commit(), help="with which; by default by the commit")
+    parser.add_argument("--offset", type=int, default=commit_number(), help="with which; by default by the commit")
     parser.add_argument("--processes", type=int, default=4, help="runs at a time")
     parser.add_argument("--tests", action=argparse.BooleanOptionalAction, default=False, help="the named tests as well")
     options = parser.parse_args()
@@ -69,16 +69,6 @@ def _options() -> argparse.Namespace:
     options.how = options.how or ["kill", "stop"]
     options.scenario = options.scenario or ["S99", "mixed"]
     return options
-
-
-def _commit() -> int:
-    """Return a number that differs from commit to commit; 0 if git does not know it."""
-    command = ["git", "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
-        return int(done.stdout.strip()[:8], 16)
-    except (OSError, subprocess.CalledProcessError, ValueError):
-        return 0
 
 
 if __name__ == "__main__":

@@ -128,7 +128,8 @@ TABLE = {
         "two of three that run side by side have ended", (f"{_EFFECTS}::test_two_of_three_reads_keep_their_results",)
     ),
     "CP25": Shown(
-        "the push is lost", ("tests/conversations/push/test_unheard.py::test_a_commit_that_nobody_is_told_of_is_found",)
+        "the push is lost",
+        ("tests/conversations/push/test_hints.py::test_pages_move_within_a_second_though_every_hint_is_lost",),
     ),
     "CP26": Shown(
         "before the prompt, or its wake-up, is given back",

@@ -34,6 +34,6 @@ def test_the_matrix_walks_the_points_that_the_table_says() -> None:
 def test_a_named_test_is_there(name: str) -> None:
     file, _, function = name.partition("::")
     if function:
-        assert re.search(rf"^def {function}\(", (ROOT / file).read_text(), re.MULTILINE)
+        assert re.search(rf"^(?:async )?def {function}\(", (ROOT / file).read_text(), re.MULTILINE)
     else:
         assert (ROOT / file).exists()

@@ -15,6 +15,7 @@ from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.limits import Limits
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
+from tests.budget import examples
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint, kept_outputs
 from tests.engine.support import call, carry_on, decide, end_of, garbled, last, open_gates, says, seen
@@ -82,7 +83,7 @@ TURNS = st.builds(Played, BATCHES, DECISIONS, CRASHES)
 
 
 @given(TURNS, UNKNOWN)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_folding_any_prefix_never_raises(played: Played, unknown: list[tuple[int, str]]) -> None:
     """Also with steps of unknown types among them; and step by step is the same as at once (I1)."""
     steps = list(played.ledger)
@@ -96,7 +97,7 @@ def test_folding_any_prefix_never_raises(played: Played, unknown: list[tuple[int
 
 
 @given(TURNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_messages_of_any_prefix_are_valid(played: Played) -> None:
     """What the model was asked, and what a later prompt is told of a part of this one, a provider takes (I10, T-30)."""
     for request in played.provider.asked:
@@ -108,7 +109,7 @@ def test_messages_of_any_prefix_are_valid(played: Played) -> None:
 
 
 @given(TURNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_a_turn_ends_once_and_does_nothing_twice(played: Played) -> None:
     """One result per call, every call has one, one start per attempt; what must not repeat has one effect per start."""
     results = [step.path for step in played.ledger if step.type == "action_result"]
@@ -124,7 +125,7 @@ def test_a_turn_ends_once_and_does_nothing_twice(played: Played) -> None:
 
 
 @given(TURNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_nothing_starts_before_it_is_approved(played: Played) -> None:
     """A start stands after the approval of its gate, wherever there is one (T-18)."""
     for n, step in enumerate(played.ledger):
@@ -136,7 +137,7 @@ def test_nothing_starts_before_it_is_approved(played: Played) -> None:
 
 
 @given(TURNS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_replay_of_any_record_boundary_runs_only_what_has_no_result(played: Played) -> None:
     """From every ledger that a crash could leave: no recorded call is done again, no recorded round asked again."""
     for ledger in played.boundaries:

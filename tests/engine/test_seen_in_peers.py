@@ -18,6 +18,7 @@ from agents.engine.limits import Limits
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import ToolCall, tool
 from agents.engine.view import View
+from tests.budget import examples
 from tests.engine.cast import Command, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.support import (
@@ -60,7 +61,7 @@ async def test_what_ran_before_a_gate_does_not_run_again() -> None:
 
 
 @given(SAID, st.lists(st.booleans(), min_size=3, max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 async def test_each_call_gets_its_own_decision(order: list[tuple[str, str]], taken_up: list[bool]) -> None:
     """T-02: three at once, decided in any order, with the turn taken up in between: 100 random orders."""
     world = World()

@@ -31,8 +31,8 @@ MUTATIONS = (
     Mutation(
         "the comparison of seq when a record takes its place",
         "conversations/ledger/journal.py",
-        "WHERE id = %s AND seq = %s {returning_notify",
-        "WHERE id = %s AND %s IS NOT NULL {returning_notify",
+        "WHERE id = %s AND seq = %s",
+        "WHERE id = %s AND %s IS NOT NULL",
         (f"{_RECORD}/ledger/test_append.py", f"{_RECORD}/prompts/test_cancel.py", _MACHINE),
     ),
     Mutation(

@@ -24,7 +24,7 @@ from agents.providers.demo.refusals import RequestError
 from agents.providers.json import items as json_items
 from agents.providers.responses.items import encode
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from agents.engine.ledger import JSON, canonical
 from agents.engine.schema import problems, schema_of
 from conversations.display.schema_form import SchemaForm
+from tests.budget import examples
 
 
 class Deep(BaseModel):
@@ -125,7 +126,7 @@ PLAIN: dict[str, JSON] = {
 }  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(INPUTS)
 def test_a_form_that_nobody_changed_gives_the_same_input(payload: dict[str, JSON]) -> None:
     form = again(SCHEMA, payload)
@@ -133,14 +134,14 @@ def test_a_form_that_nobody_changed_gives_the_same_input(payload: dict[str, JSON
     assert form.errors == {}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.dictionaries(TEXTS, VALUES, max_size=5))
 def test_an_input_without_a_schema_comes_back_too(payload: dict[str, JSON]) -> None:
     form = again({"type": "object"}, payload)
     assert (canonical(form.payload()), form.errors) == (canonical(payload), {})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(VALUES, INPUTS)
 def test_what_is_typed_as_json_is_taken_as_it_is(value: JSON, payload: dict[str, JSON]) -> None:
     shown = SchemaForm(SCHEMA, payload | {"anything": value})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from conversations.prompts.start import TurnInProgress, cancel_prompt, continue_
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
+from tests.budget import NIGHTLY
 from tests.conversations.recorded import LEASE, Site, meddle, pending
 from tests.conversations.reference import KINDS, TOOLS, Call, Turn, payload, program
 from tests.conversations.support import person
@@ -33,7 +33,6 @@ from tests.engine.cast import site as cast
 from tests.engine.support import ScriptedProvider, call, says, seen
 
 T = TypeVar("T")
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 EXAMPLES, SHORTEST, LONGEST = (500, 30, 90) if NIGHTLY else (10, 15, 45)
 RECORDS = st.integers(1, 6)
 ACTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
@@ -330,9 +329,7 @@ def test_a_random_program_comes_to_what_the_reference_says(site: Site) -> None:
     Quota.objects.create(user=ann, running_prompts=0)  # none: a long program has more turns than a person may
     happened = Counter[str]()
 
-    @settings(
-        max_examples=EXAMPLES, deadline=None, print_blob=True, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=EXAMPLES, print_blob=True, database=None, suppress_health_check=list(HealthCheck))
     @example(EVERY_ACT)
     @given(PROGRAMS)
     def plays(program: list[tuple[str, tuple[Any, ...]]]) -> None:

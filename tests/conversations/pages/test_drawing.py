@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.plugins.show.figures import FIGURE_MOST, Chart
@@ -20,7 +20,6 @@ from conversations.pages.drawing.table import DrawnTable
 FIGURES = st.one_of(
     st.floats(-FIGURE_MOST, FIGURE_MOST), st.floats(-1000, 1000), st.integers(-10, 10).map(float), st.just(5e-324)
 )
-unhurried = settings(deadline=None)  # the machine may be busy
 RUNS = st.lists(FIGURES, min_size=1, max_size=60)
 
 
@@ -35,7 +34,6 @@ def number(percent: str) -> float:
     return float(percent[:-1])
 
 
-@unhurried
 @given(values=RUNS, from_zero=st.booleans())
 @example(values=[1e15, 1e15 + 0.1], from_zero=False)
 @example(values=[0.1, 0.2, 0.3], from_zero=True)
@@ -56,7 +54,6 @@ def test_an_axis_holds_its_values_and_has_few_even_marks(values: list[float], fr
         assert marks[0] <= 0 <= marks[-1]
 
 
-@unhurried
 @given(values=RUNS)
 @example(values=[1e15, 1e15 + 0.1])
 @example(values=[1234.5, 1234.6])
@@ -66,7 +63,6 @@ def test_no_two_marks_read_alike(values: list[float]) -> None:
     assert all(len(text) <= 16 for text in told)
 
 
-@unhurried
 @given(values=RUNS)
 def test_a_larger_value_stands_higher_and_nothing_stands_outside(values: list[float]) -> None:
     drawing = drawn("line", values)
@@ -77,7 +73,6 @@ def test_a_larger_value_stands_higher_and_nothing_stands_outside(values: list[fl
     assert [height for _, height in pairs] == sorted(heights, reverse=True)
 
 
-@unhurried
 @given(values=RUNS, kind=st.sampled_from(["lying", "standing"]))
 def test_bars_begin_at_zero_and_lie_within(values: list[float], kind: str) -> None:
     drawing = drawn("bar", values[:12] if kind == "lying" else [*values, *[1.0] * 12][:60])
@@ -151,7 +146,6 @@ def test_a_chart_with_few_bars_is_a_table_and_others_have_an_axis() -> None:
     assert not drawn("line", [1.0]).lying
 
 
-@unhurried
 @given(texts=st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=60))
 def test_labels_stand_in_order_and_those_of_a_narrow_page_are_among_the_others(texts: list[str]) -> None:
     found = labels(texts)

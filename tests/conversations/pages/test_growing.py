@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.pages.timeline import growing, markdown
@@ -55,7 +55,6 @@ def assert_inert(html: str) -> None:
     assert "\u202e" not in html
 
 
-@settings(deadline=None)
 @given(MARKDOWN, st.integers(1, 7))
 def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) -> None:
     """Whatever a model writes, however it is split: sanitised, and a finished piece never changes (T-51)."""
@@ -70,7 +69,6 @@ def test_every_prefix_is_inert_and_what_is_finished_stays(text: str, step: int) 
             assert_inert(piece.html)
 
 
-@settings(deadline=None)
 @given(MARKDOWN)
 @example("~~~~~~\r~~~\n\n\n\n")
 @example("~~~\n\n\r\n\r\n")

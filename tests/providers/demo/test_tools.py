@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 
 from agents.discovery import installed
 from agents.engine.interfaces.services import PlainServices
@@ -26,7 +26,8 @@ class Services(PlainServices):
     """With a database, which a plugin may look into."""
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
-        return await sync_to_async(function)(*args)
+        found: T = await database_sync_to_async(function)(*args)
+        return found
 
 
 async def pushed(tools: Iterable[Tool]) -> AsyncIterator[Tool]:
