@@ -148,7 +148,7 @@ def _wrong(prompts: dict[int, int], came: Sequence[tuple[Client, list[tuple[floa
     wrong = 0
     for prompt, conversation in prompts.items():
         fold = EventFold(conversation, prompt)
-        told = [(event.seq, event.type) for step in read_steps(prompt) for event in fold.add(step)]
+        told = [(event.seq, event.type) for step in read_steps(conversation, prompt) for event in fold.add(step)]
         for client, events in came:
             if client.conversation == conversation:
                 wrong += told != [(event["seq"], event["type"]) for _, event in events if "seq" in event]

@@ -152,7 +152,7 @@ def failed(user: User | AnonymousUser) -> list[Failed]:
 
 def _last_words(prompts: Sequence[Prompt]) -> dict[int, str]:
     """Return the site's message about each failure."""
-    texts = Output.objects.filter(prompt__in=prompts, type="text").order_by("position")
+    texts = Output.objects.of(*prompts).filter(type="text").order_by("position")
     entries = [(row.prompt_id, row.entry()) for row in texts]
     return {pk: e.text for pk, e in entries if isinstance(e, TextOutput) and e.role_hint == "system"}
 

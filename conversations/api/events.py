@@ -125,7 +125,7 @@ def _subscribe(request: HttpRequest, place: Callable[[], tuple[int, int | None]]
         raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
     if prompt is None:
         return _Subscription(entry, conversation, None, after, had_end=False)
-    steps = Step.objects.filter(prompt=prompt)
+    steps = Step.objects.filter(conversation=conversation, prompt=prompt)
     ends = steps.filter(path="", type="action_result", seq__lte=after)
     first: int = steps.aggregate(first=Min("seq"))["first"] or 1
     return _Subscription(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())

@@ -28,7 +28,7 @@ from conversations.api.paging import number, paginate, paginate_steps
 from conversations.api.views import ApiView, StartingView
 from conversations.display.json import prompt_head, prompt_json, rounds_granted, step_json
 from conversations.display.moments import TurnMoment, moment_json
-from conversations.models import Conversation, Origin, Prompt
+from conversations.models import Conversation, Origin, Prompt, Step
 from conversations.prompts.start import (
     BadInput,
     cancel_prompt,
@@ -95,7 +95,7 @@ class PromptSteps(ApiView):
     @operation("List a prompt's steps", shapes.StepPage, parameters=STEPS)
     def get(self, request: Request, pk: int) -> Response:
         """List everything that happened in a turn, step by step, as recorded."""
-        return paginate_steps(request, _mine(request).get(pk=pk).steps.all(), step_json)
+        return paginate_steps(request, Step.objects.of(_mine(request).get(pk=pk)), step_json)
 
 
 class PromptOutputs(ApiView):

@@ -116,7 +116,8 @@ class _Folder(PlainServices):
 
 def edit_check(output: Output) -> EditCheck | None:
     """Return the check for edits of this call; None if it cannot be edited."""
-    gate = Step.objects.filter(prompt=output.prompt_id, path=output.gate_path, type="action_call").first()
+    steps = Step.objects.filter(conversation=output.conversation_id, prompt=output.prompt_id)
+    gate = steps.filter(path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}
     if asked.get("ask") != Ask.APPROVE or not asked.get("schema"):
         return None
@@ -165,8 +166,8 @@ def as_json_object(payload: object) -> dict[str, JSON]:
 
 def _recorded_schema(output: Output, asked: dict[str, JSON]) -> dict[str, JSON] | None:
     """Return the schema that the model saw in the round that asked for the call, if it is the one the gate names."""
-    starts = Step.objects.filter(prompt=output.prompt_id, path=parent(output.path), type="action_start")
-    start = starts.order_by("-seq").first()
+    steps = Step.objects.filter(conversation=output.conversation_id, prompt=output.prompt_id)
+    start = steps.filter(path=parent(output.path), type="action_start").order_by("-seq").first()
     stored = Snapshot.objects.filter(pk=start.content.get("snapshot", "")).first() if start else None
     offered = json.loads(stored.text).get("tools", []) if stored else []
     wanted = wire_name(str(asked["tool"]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Model
 from django_q.models import OrmQ
 
 from agents.discovery import installed_tool
@@ -43,8 +43,9 @@ def make_safe(time: str) -> Safe:
     """Record a notice in every turn that has not ended, and release them all. `time`: of the backup, for people."""
     safe = Safe()
     with transaction.atomic():
-        for rows in (Worker, Drain, Draft, OrmQ, Session):
-            rows.objects.all().delete()
+        of_the_moment: tuple[type[Model], ...] = (Worker, Drain, Draft, OrmQ, Session)
+        for model in of_the_moment:
+            model._default_manager.all().delete()
         open_turns = Prompt.objects.filter(ended_at=None)
         for prompt in open_turns.values_list("pk", flat=True):
             with locked_turn(prompt) as turn:

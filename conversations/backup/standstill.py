@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -10,10 +11,14 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.backup.databases import HELD_UNTIL
+from conversations.database import hints
 from conversations.database.sql import database_time
 from conversations.models import Drain, Prompt, Worker
 
 STOP = "Stop the site first, on every host: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit."
+
+CLOSING_SECONDS = 1.0
+"""How long PostgreSQL may still count a connection that was closed just now."""
 
 
 def running_parts() -> list[str]:
@@ -30,12 +35,21 @@ def _web_server() -> Iterator[str]:
 def _connections() -> Iterator[str]:
     if connection.vendor != "postgresql":
         return
+    hints.flush()  # which closes this process's own second connection
+    until = time.monotonic() + CLOSING_SECONDS
+    while (others := _other_connections()) and time.monotonic() < until:
+        time.sleep(0.05)
+    if others:
+        yield f"{others} other connection{'s are' if others > 1 else ' is'} open to the database"
+
+
+def _other_connections() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-        if others := cursor.fetchone()[0]:
-            yield f"{others} other connection{'s are' if others > 1 else ' is'} open to the database"
+        others: int = cursor.fetchone()[0]
+        return others
 
 
 def _workers() -> Iterator[str]:

@@ -39,7 +39,8 @@ def in_list(words: Iterable[str]) -> str:
     return f"({quoted})"
 
 
-def drop_drafts(cursor: Any, prompt: int, paths: Sequence[str] | None) -> None:
+def drop_drafts(cursor: Any, conversation: int, prompt: int, paths: Sequence[str] | None) -> None:
     """Delete the drafts of a prompt at these paths; all of them if `paths` is None."""
     at = "" if paths is None else f" AND path IN ({placeholders(len(paths))})"
-    cursor.execute(f"DELETE FROM conversations_draft WHERE prompt_id = %s{at}", [prompt, *(paths or ())])
+    where = f"conversation_id = %s AND prompt_id = %s{at}"
+    cursor.execute(f"DELETE FROM conversations_draft WHERE {where}", [conversation, prompt, *(paths or ())])

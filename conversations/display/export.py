@@ -54,7 +54,7 @@ def export_markdown(conversation: Conversation) -> str:
     shown = conversation.prompts.filter(visible=True).select_related("asked_by").prefetch_related(given)
     prompts = list(shown.order_by("number"))
     rows: dict[int, list[Output]] = {}
-    for row in Output.objects.filter(prompt__in=prompts).select_related("conversation__owner"):
+    for row in Output.objects.of(*prompts).select_related("conversation__owner"):
         rows.setdefault(row.prompt_id, []).append(row)
     # For an anonymous reader: people who decided are named even if they read it themselves, not called "you".
     names = names_of(

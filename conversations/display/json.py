@@ -53,9 +53,9 @@ def file_json(file: File) -> dict[str, JSON]:
     }
 
 
-def outputs_json(prompt: int) -> list[dict[str, JSON]]:
+def outputs_json(prompt: Prompt) -> list[dict[str, JSON]]:
     """Return the outputs of a prompt in reading order, as they are now."""
-    rows = list(OutputRow.objects.filter(prompt_id=prompt))
+    rows = list(OutputRow.objects.of(prompt))
     entries = {row.position: row.entry() for row in rows}
     ids = {row.position: row.pk for row in rows}
     files = files_of(entries.values())
@@ -67,9 +67,9 @@ def files_of(entries: Iterable[Output]) -> dict[int, File]:
     return File.objects.in_bulk({entry.file for entry in entries if isinstance(entry, FileOutput)})
 
 
-def usage_json(prompt: int) -> dict[str, JSON]:
+def usage_json(prompt: Prompt) -> dict[str, JSON]:
     """Return what a prompt has used so far: tokens, their cost if it is known, and the models that answered."""
-    return spent_json(of_prompts([prompt]).get(prompt, NOTHING))
+    return spent_json(of_prompts([prompt.conversation_id], [prompt.pk]).get(prompt.pk, NOTHING))
 
 
 def rounds_granted(prompt: Prompt) -> int:
@@ -78,7 +78,7 @@ def rounds_granted(prompt: Prompt) -> int:
     That is the number recorded with its last pause; else what it used, if that ended it; else the site's limit. The
     own limit of an agent is first recorded when it pauses.
     """
-    pause = prompt.steps.filter(type="pause").order_by("-seq").first()
+    pause = Step.objects.of(prompt).filter(type="pause").order_by("-seq").first()
     if pause and "steps_used" in pause.content:
         return int(pause.content["steps_used"]) + int(pause.content["steps_remaining"])
     if prompt.stop_reason == "max_rounds":
@@ -111,12 +111,12 @@ def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
 
     Its `seq` is the seq of its last step: later events bring what is new.
     """
-    last = prompt.steps.order_by("-seq").values_list("seq", flat=True).first()
+    last = Step.objects.of(prompt).order_by("-seq").values_list("seq", flat=True).first()
     return {
         **prompt_head(prompt),
         "rounds": {"used": prompt.rounds, "granted": granted},
-        "outputs": outputs_json(prompt.pk),
-        "usage": usage_json(prompt.pk),
+        "outputs": outputs_json(prompt),
+        "usage": usage_json(prompt),
         "seq": last or 0,
     }
 

@@ -33,7 +33,7 @@ class TurnMoment:
     @classmethod
     def of(cls, prompt: Prompt, at: int | None = None) -> TurnMoment:
         """Return the turn after the last step up to the seq `at`; None: after its last step."""
-        known = read_steps(prompt.pk)
+        known = read_steps(prompt.conversation_id, prompt.pk)
         steps = known if at is None else [step for step in known if step.id <= at]
         after = known[len(steps)].id if len(steps) < len(known) else None
         before = steps[-2].id if len(steps) > 1 else None
@@ -66,7 +66,7 @@ class TurnMoment:
 
     def rows(self) -> list[OutputRow]:
         """Return the outputs of that moment as unsaved rows, each with the id of its present row."""
-        ids = dict(OutputRow.objects.filter(prompt=self.prompt).values_list("position", "pk"))
+        ids = dict(OutputRow.objects.of(self.prompt).values_list("position", "pk"))
         found = []
         for output in self.outputs:
             columns: dict[str, Any] = {
@@ -82,7 +82,7 @@ class TurnMoment:
 
 def moment_json(moment: TurnMoment) -> dict[str, JSON]:
     """Return a moment as JSON. `next` and `previous` are the seqs of the steps around it."""
-    ids = dict(OutputRow.objects.filter(prompt=moment.prompt).values_list("position", "pk"))
+    ids = dict(OutputRow.objects.of(moment.prompt).values_list("position", "pk"))
     files = files_of(moment.outputs)
     return {
         "prompt": moment.prompt.pk,

@@ -79,7 +79,7 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         roots = {row.prompt_id for row in rows if row.type == "action_call" and not row.path}
         _redact_inputs(locked, [prompt for prompt in prompts if prompt.pk in roots])
         _delete_files(rows, roots, locked)
-        Draft.objects.filter(prompt__in=prompts).delete()
+        Draft.objects.of(*prompts).delete()
         for prompt in prompts:
             _fold_again(prompt)
         announce(locked.pk, locked.owner_id)
@@ -135,7 +135,7 @@ def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
     base = parent(row.path) if is_gate(row.path) and parent(row.path) else row.path
     if row.path and (row.type == "action_call" or base != row.path):
         yield base, ("action_call",)
-        for gate in _gates(row.prompt_id, base):
+        for gate in _gates(row, base):
             yield gate, ("action_call", "action_result")
     if row.actor == "model":
         answer = parent(base) if row.type == "action_call" else row.path
@@ -146,9 +146,10 @@ def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield path, ("action_result",)
 
 
-def _gates(prompt: int, call: str) -> list[str]:
+def _gates(row: Step, call: str) -> list[str]:
     """Return the paths of the call's gate and of its cards, one for each interrupted attempt."""
-    below = Step.objects.filter(prompt=prompt, type="action_call", path__startswith=join(call, ""))
+    below = Step.objects.filter(conversation=row.conversation_id, prompt=row.prompt_id, type="action_call")
+    below = below.filter(path__startswith=join(call, ""))
     return [path for path in below.values_list("path", flat=True) if is_gate(path) and parent(path) == call]
 
 
@@ -193,11 +194,11 @@ def _redact_inputs(conversation: Conversation, prompts: Iterable[Prompt]) -> Non
 
 def _fold_again(prompt: Prompt) -> None:
     """Fold the turn's steps again and update the stored outputs."""
-    for position, output in fold_outputs(read_steps(prompt.pk)).items():
+    for position, output in fold_outputs(read_steps(prompt.conversation_id, prompt.pk)).items():
         columns = output_columns(output)
         times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
         changed = {**columns, **times, "type": output.type}
-        Output.objects.filter(prompt=prompt, position=position).update(**changed)
+        Output.objects.of(prompt).filter(position=position).update(**changed)
 
 
 def _is_time(name: str) -> bool:

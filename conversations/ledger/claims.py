@@ -19,6 +19,7 @@ from conversations.models.prompt import CLAIMABLE, State
 class Claim:
     """A prompt that this worker may run until the lease ends. The worker can renew it."""
 
+    conversation: int
     prompt: int
     fence: int
     strikes: int
@@ -84,16 +85,16 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" claimed_at = {now()}, lease_until = {now()} + %s"
             f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
             f" AND {ALONE.format(now=now())}"
-            " RETURNING fence, strikes",
+            " RETURNING conversation_id, fence, strikes",
             [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
         )
         row = cursor.fetchone()
         if row is None:
             transaction.set_rollback(True)
             return None
-        drop_drafts(cursor, prompt, None)
-        fence, strikes = row
-        return Claim(prompt, fence, strikes, at)
+        conversation, fence, strikes = row
+        drop_drafts(cursor, conversation, prompt, None)
+        return Claim(conversation, prompt, fence, strikes, at)
 
 
 def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:

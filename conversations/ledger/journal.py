@@ -96,7 +96,7 @@ def append(
         if usage := [_usage_row(place, step, used) for step in steps if (used := answer_usage(step)) is not None]:
             cursor.executemany(_INSERT_USAGE, usage)
         if drafted or standing.ended:
-            drop_drafts(cursor, place.prompt, None if standing.ended else drafted)
+            drop_drafts(cursor, place.conversation, place.prompt, None if standing.ended else drafted)
         if record.outputs:
             cursor.executemany(_UPSERT_OUTPUT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:
@@ -132,7 +132,7 @@ def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
     found = cursor.fetchone()
     if found is None:
         raise Fenced(f"conversation {place.conversation} was erased")
-    missed = read_steps(place.prompt, after=place.seq)
+    missed = read_steps(place.conversation, place.prompt, after=place.seq)
     place.seq, place.head = found
     raise Behind(missed, place.seq)
 
@@ -234,13 +234,14 @@ _INSERT_USAGE = (
 )
 _UPSERT_OUTPUT = (
     f"INSERT INTO conversations_output ({', '.join(PLACED + CHANGING)}) VALUES ({placeholders(len(PLACED + CHANGING))})"
-    f" ON CONFLICT (prompt_id, position) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in CHANGING)}"
+    " ON CONFLICT (conversation_id, prompt_id, position)"
+    f" DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in CHANGING)}"
 )
 
 
-def read_steps(prompt: int, after: int = 0) -> list[Step]:
+def read_steps(conversation: int, prompt: int, after: int = 0) -> list[Step]:
     """Return the steps of a prompt with a seq above `after`, as engine steps."""
-    rows = StepRow.objects.filter(prompt_id=prompt, seq__gt=after).order_by("seq")
+    rows = StepRow.objects.filter(conversation_id=conversation, prompt_id=prompt, seq__gt=after).order_by("seq")
     fields = rows.values_list("actor", "type", "payload", "path", "seq", "time")
     return [
         Step(actor, type, json.loads(text), path, seq, at.isoformat()) for actor, type, text, path, seq, at in fields

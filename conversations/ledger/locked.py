@@ -52,4 +52,4 @@ def locked_turn(prompt_id: int) -> Iterator[LockedTurn]:
             raise Prompt.DoesNotExist(f"prompt {prompt_id} does not exist, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
         place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
-        yield LockedTurn(prompt, place, View(read_steps(prompt.pk)))
+        yield LockedTurn(prompt, place, View(read_steps(conversation.pk, prompt.pk)))

@@ -248,6 +248,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="outputs",
                         to="conversations.conversation",
@@ -403,7 +404,6 @@ class Migration(migrations.Migration):
             model_name="output",
             name="prompt",
             field=models.ForeignKey(
-                db_index=False,
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="outputs",
                 to="conversations.prompt",
@@ -487,6 +487,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="drafts",
                         to="conversations.conversation",
@@ -583,6 +584,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="steps",
                         to="conversations.conversation",
@@ -591,7 +593,6 @@ class Migration(migrations.Migration):
                 (
                     "prompt",
                     models.ForeignKey(
-                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="steps",
                         to="conversations.prompt",
@@ -659,7 +660,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="output",
-            constraint=models.UniqueConstraint(fields=("prompt", "position"), name="one_output_per_position"),
+            constraint=models.UniqueConstraint(
+                fields=("conversation", "prompt", "position"), name="one_output_per_position"
+            ),
         ),
         migrations.AddConstraint(
             model_name="notice",
@@ -667,7 +670,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="draft",
-            constraint=models.UniqueConstraint(fields=("prompt", "path"), name="one_draft_per_path"),
+            constraint=models.UniqueConstraint(fields=("conversation", "prompt", "path"), name="one_draft_per_path"),
         ),
         migrations.AddIndex(
             model_name="conversation",
@@ -679,7 +682,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="step",
-            index=models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
+            index=models.Index(fields=["conversation", "prompt", "seq"], name="step_by_prompt"),
         ),
         migrations.AddIndex(
             model_name="step",
@@ -697,7 +700,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="step",
-            index=models.Index(condition=models.Q(("type", "cancel")), fields=["prompt"], name="step_cancel"),
+            index=models.Index(
+                condition=models.Q(("type", "cancel")), fields=["conversation", "prompt"], name="step_cancel"
+            ),
         ),
         migrations.AddConstraint(
             model_name="step",
@@ -706,20 +711,22 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="step",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("type", "action_call")), fields=("prompt", "path"), name="one_call"
+                condition=models.Q(("type", "action_call")), fields=("conversation", "prompt", "path"), name="one_call"
             ),
         ),
         migrations.AddConstraint(
             model_name="step",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("type", "action_result")), fields=("prompt", "path"), name="one_result"
+                condition=models.Q(("type", "action_result")),
+                fields=("conversation", "prompt", "path"),
+                name="one_result",
             ),
         ),
         migrations.AddConstraint(
             model_name="step",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("type", "action_start")),
-                fields=("prompt", "path", "attempt"),
+                fields=("conversation", "prompt", "path", "attempt"),
                 name="one_start_per_attempt",
             ),
         ),
@@ -727,12 +734,10 @@ class Migration(migrations.Migration):
             model_name="usage",
             index=models.Index(fields=["user", "time"], name="usage_of_user"),
         ),
-        migrations.AddIndex(
-            model_name="usage",
-            index=models.Index(fields=["conversation_id"], name="usage_of_conversation"),
-        ),
         migrations.AddConstraint(
             model_name="usage",
-            constraint=models.UniqueConstraint(fields=("prompt_id", "path"), name="one_usage_per_answer"),
+            constraint=models.UniqueConstraint(
+                fields=("conversation_id", "prompt_id", "path"), name="one_usage_per_answer"
+            ),
         ),
     ]

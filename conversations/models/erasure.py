@@ -46,4 +46,7 @@ class Redaction(models.Model):
 def message_redacted() -> Exists:
     """Return a condition on prompts: their message was redacted, so there is nothing left that could be asked again."""
     taken_out = Redaction.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("seq"))
-    return Exists(Step.objects.filter(Exists(taken_out), prompt=OuterRef("pk"), path="", type="action_call"))
+    opening = Step.objects.filter(
+        conversation=OuterRef("conversation"), prompt=OuterRef("pk"), path="", type="action_call"
+    )
+    return Exists(opening.filter(Exists(taken_out)))

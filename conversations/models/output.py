@@ -11,7 +11,7 @@ from django.db.models import Q
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import load_output
 from conversations.models.conversation import Conversation
-from conversations.models.prompt import Prompt
+from conversations.models.prompt import OfPromptsQuerySet, Prompt
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -28,7 +28,7 @@ class GateState(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
-class OutputQuerySet(models.QuerySet["Output"]):
+class OutputQuerySet(OfPromptsQuerySet["Output"]):
     """Outputs, filtered by who may see them. Approvals are outputs with a pending gate, not a second list (R25)."""
 
     def visible_to(self, user: User | AnonymousUser) -> OutputQuerySet:
@@ -47,8 +47,8 @@ class OutputQuerySet(models.QuerySet["Output"]):
 class Output(models.Model):
     """An output after its last step. `data` holds all of it; the other columns exist for queries."""
 
-    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="outputs")
-    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="outputs", db_index=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="outputs", db_index=False)
+    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="outputs")
     position = models.BigIntegerField(help_text="The seq of the step that opened it.")
     path = models.CharField(max_length=200, blank=True)
     parent = models.CharField(max_length=200, blank=True)
@@ -75,7 +75,9 @@ class Output(models.Model):
 
     class Meta:
         ordering = ["prompt_id", "position"]
-        constraints = [models.UniqueConstraint(fields=["prompt", "position"], name="one_output_per_position")]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "prompt", "position"], name="one_output_per_position")
+        ]
         indexes = [
             models.Index(fields=["asked_at"], name="output_pending", condition=Q(gate="pending")),
             models.Index(fields=["gate", "asked_at"], name="output_gates", condition=~Q(gate="")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -39,6 +39,17 @@ class Origin(models.TextChoices):
     TRIGGER = "trigger", "A trigger"  # nobody is present to answer a card
     WORKFLOW = "workflow", "A workflow"
     API = "api", "The API"
+
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class OfPromptsQuerySet(models.QuerySet[Row]):
+    """Rows of a conversation and a prompt. Keys and queries name the conversation first: tables can be split by it."""
+
+    def of(self, *prompts: Prompt) -> Self:
+        """Return the rows of these prompts."""
+        return self.filter(conversation__in={prompt.conversation_id for prompt in prompts}, prompt__in=prompts)
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):

@@ -25,10 +25,11 @@ class Usage(models.Model):
     cost_nano_usd = models.BigIntegerField(null=True, help_text="Billionths of a US dollar; empty: no price is known.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["prompt_id", "path"], name="one_usage_per_answer")]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation_id", "prompt_id", "path"], name="one_usage_per_answer")
+        ]
         indexes = [
             models.Index(fields=["user", "time"], name="usage_of_user"),
-            models.Index(fields=["conversation_id"], name="usage_of_conversation"),
         ]
 
     def __str__(self) -> str:

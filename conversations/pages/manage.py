@@ -88,7 +88,7 @@ def usage(request: PersonRequest, pk: int) -> HttpResponse:
     found = _mine(request, pk)
     prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
     newest = list(prompts[:TURNS_MOST])
-    spent = of_prompts([prompt.pk for prompt in newest])
+    spent = of_prompts({prompt.conversation_id for prompt in newest}, [prompt.pk for prompt in newest])
     context = {
         "conversation": found,
         "spent": of_conversations([pk]).get(pk, NOTHING),

@@ -161,7 +161,7 @@ def _filter(query: str, found: Collection[int], *, archived: bool) -> Q:
 def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySet[Conversation]:
     """Return these, newest first, with the state of the last visible turn and the seq of that turn's last step."""
     last = Prompt.objects.filter(conversation=OuterRef("pk"), visible=True).order_by("-number")
-    steps = Step.objects.filter(prompt=OuterRef("last_prompt")).order_by("-seq")
+    steps = Step.objects.filter(conversation=OuterRef("pk"), prompt=OuterRef("last_prompt")).order_by("-seq")
     found = conversations.filter(wanted).select_related("active_prompt").order_by("-updated_at")
     found = found.annotate(last_prompt=Subquery(last.values("pk")[:1]), last_state=Subquery(last.values("state")[:1]))
     return found.annotate(last_seq=Subquery(steps.values("seq")[:1]))

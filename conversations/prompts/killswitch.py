@@ -91,7 +91,7 @@ def enforce() -> int:
     switch = active_switch()
     if switch is None:
         return 0
-    stopped = Step.objects.filter(prompt=OuterRef("pk"), type="cancel")
+    stopped = Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), type="cancel")
     running = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=0)
     left = running.exclude(Exists(stopped), lease_until__gt=database_time()).values_list("pk", flat=True)
     return sum(end(prompt, switch) for prompt in list(left))

@@ -63,13 +63,15 @@ class EventReader:
 
     def _read_events(self, steps: Sequence[Numbered]) -> list[SentEvent]:
         by_step = [self._events(prompt, step) for prompt, step in steps]
-        details = _Details([event for events in by_step for event in events])
+        details = _Details(self.conversation, [event for events in by_step for event in events])
         return [sent for events in by_step for sent in details.tell(events)]
 
     def _events(self, prompt: int, step: Step) -> list[Event]:
         if prompt not in self._folds:
             opening = step.type == "action_call" and not step.path
-            rows = StepRow.objects.filter(prompt=prompt, seq__lt=step.id).order_by("seq")
+            rows = StepRow.objects.filter(conversation=self.conversation, prompt=prompt, seq__lt=step.id).order_by(
+                "seq"
+            )
             earlier = _steps(rows.none() if opening else rows)
             self._folds[prompt] = EventFold(self.conversation, prompt, (step for _, step, _ in earlier))
         events = self._folds[prompt].add(step)
@@ -104,12 +106,14 @@ def _steps(rows: QuerySet[StepRow]) -> Iterator[tuple[int, Step, int]]:
 class _Details:
     """What events say beyond their steps: ids and files of outputs, usage of a turn. Read once for many events."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, conversation: int, events: Sequence[Event]) -> None:
         entries = {id(event): load_output(event.output) for event in events if hasattr(event, "output")}
         self._entries = entries
-        self._ids = _ids({(event.prompt, entries[id(event)].position) for event in events if id(event) in entries})
+        self._ids = _ids(
+            conversation, {(event.prompt, entries[id(event)].position) for event in events if id(event) in entries}
+        )
         self._files = files_of(entries.values())
-        self._spent = of_prompts({event.prompt for event in events if event.type in TERMINAL})
+        self._spent = of_prompts([conversation], {event.prompt for event in events if event.type in TERMINAL})
 
     def tell(self, events: Sequence[Event]) -> list[SentEvent]:
         """Return the events of one step, ready to be sent."""
@@ -132,8 +136,8 @@ class _Details:
         return public
 
 
-def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """Return the ids of the outputs at these places (prompt, position)."""
+def _ids(conversation: int, places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """Return the ids of a conversation's outputs at these places (prompt, position)."""
     positions: dict[int, set[int]] = {}
     for prompt, position in places:
         positions.setdefault(prompt, set()).add(position)
@@ -142,7 +146,7 @@ def _ids(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     wanted = Q()
     for prompt, of_prompt in positions.items():
         wanted |= Q(prompt=prompt, position__in=of_prompt)
-    rows = OutputRow.objects.filter(wanted).values_list("prompt_id", "position", "pk")
+    rows = OutputRow.objects.filter(wanted, conversation=conversation).values_list("prompt_id", "position", "pk")
     return {(prompt, position): pk for prompt, position, pk in rows}
 
 

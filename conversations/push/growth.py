@@ -106,8 +106,8 @@ class Growth:
             default=Value(1),
             output_field=IntegerField(),
         )
-        rows = Draft.objects.filter(conversation__in=conversations).order_by("pk")
-        rows = rows.annotate(new=Substr("text", begins), seq=F("conversation__seq"))
+        drafts = Draft.objects.filter(conversation__in=conversations).order_by("pk")
+        rows = drafts.annotate(new=Substr("text", begins), seq=F("conversation__seq"))
         return rows.values("pk", "conversation", "prompt", "path", "fence", "attempt", "new", "seq")
 
     def keep(self, conversations: Collection[int]) -> None:

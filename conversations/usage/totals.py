@@ -68,9 +68,10 @@ def dollars(nano: int) -> str:
     return f"${usd:,.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
 
 
-def of_prompts(prompts: Collection[int]) -> dict[int, Spent]:
-    """Return what each of these prompts used. Prompts that asked no model are left out."""
-    return _by("prompt_id", Usage.objects.filter(prompt_id__in=prompts)) if prompts else {}
+def of_prompts(conversations: Collection[int], prompts: Collection[int]) -> dict[int, Spent]:
+    """Return what each of these prompts of these conversations used. Prompts that asked no model are left out."""
+    used = Usage.objects.filter(conversation_id__in=conversations, prompt_id__in=prompts)
+    return _by("prompt_id", used) if prompts else {}
 
 
 def of_conversations(conversations: Collection[int]) -> dict[int, Spent]:

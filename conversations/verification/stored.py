@@ -125,10 +125,10 @@ def _check_turn(conversation_id: int, pk: int, problems: list[LedgerProblem], al
             prompt = Prompt.objects.get(pk=pk)
         except (Conversation.DoesNotExist, Prompt.DoesNotExist):
             return
-        rows = StepRow.objects.filter(conversation=conversation, prompt=prompt).order_by("seq")
+        rows = StepRow.objects.of(prompt).order_by("seq")
         steps = [KeptStep.of(row).step() for row in rows]
-        outputs = {row.position: row for row in Output.objects.filter(prompt=prompt)}
-        usage = {row.path: row for row in Usage.objects.filter(prompt_id=pk)}
+        outputs = {row.position: row for row in Output.objects.of(prompt)}
+        usage = {row.path: row for row in Usage.objects.filter(conversation_id=conversation_id, prompt_id=pk)}
     problems += problems_of(steps)
     last = steps[-1].id if steps else 0
     for found in (

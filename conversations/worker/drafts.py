@@ -199,7 +199,8 @@ def _sql(values: str) -> str:
         " SELECT p.conversation_id, p.id, piece.path, piece.attempt, piece.fence, piece.text, piece.size"
         " FROM piece JOIN conversations_prompt p ON p.id = piece.prompt AND p.fence = piece.fence"
         f" WHERE p.lease_until > {now()}"
-        " ON CONFLICT (prompt_id, path) DO UPDATE SET attempt = excluded.attempt, fence = excluded.fence,"
+        " ON CONFLICT (conversation_id, prompt_id, path)"
+        " DO UPDATE SET attempt = excluded.attempt, fence = excluded.fence,"
         " text = substr(conversations_draft.text, 1, excluded.size - length(excluded.text)) || excluded.text,"
         " size = excluded.size RETURNING conversation_id"
     )

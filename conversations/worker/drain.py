@@ -116,7 +116,7 @@ class DrainLoop:
     async def _obey_stops(self) -> None:
         """Stop the turns that were stopped: in memory first, which no failing or slow write can delay."""
         self._stops_read_at = time.monotonic()
-        seen = await self.write(hosts.stop_requests, self.host, [held.prompt for held in self.runners])
+        seen = await self.write(hosts.stop_requests, self.host, list(self.runners))
         self.stopping = self.stopping or seen.stopping
         for held, runner in self.runners.items():
             if seen.switch:

@@ -55,7 +55,11 @@ def queue() -> list[int]:
 
 def waiting_since(prompts: list[int]) -> datetime | None:
     """Return the time of the last step of the turn that has been idle for longest; None if there is none."""
-    last = Step.objects.filter(prompt=OuterRef("pk")).order_by("-seq").values("time")[:1]
+    last = (
+        Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"))
+        .order_by("-seq")
+        .values("time")[:1]
+    )
     times = Prompt.objects.filter(pk__in=prompts).annotate(since=Subquery(last)).values_list("since", flat=True)
     return min(filter(None, times), default=None)
 

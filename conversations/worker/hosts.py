@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from django.db import connection
 from django.db.models import Q
 
 from conversations.database.sql import database_time, now
+from conversations.ledger.claims import Claim
 from conversations.models import Drain, KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
 
@@ -58,12 +60,13 @@ def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
         return bool(cursor.rowcount == 1)
 
 
-def stop_requests(host: str, held: list[int]) -> StopRequests:
-    """Read the stop mark, the cancellations of the `held` prompts, and the kill switch."""
+def stop_requests(host: str, held: Collection[Claim]) -> StopRequests:
+    """Read the stop mark, the cancellations of the prompts that are `held`, and the kill switch."""
     stopping = Worker.objects.filter(_tells_to_stop(), host=host).exists()
     if not held:
         return StopRequests(stopping)
-    cancels = Step.objects.filter(prompt_id__in=held, type="cancel").order_by()
+    conversations, prompts = {claim.conversation for claim in held}, {claim.prompt for claim in held}
+    cancels = Step.objects.filter(conversation__in=conversations, prompt__in=prompts, type="cancel").order_by()
     return StopRequests(stopping, set(cancels.values_list("prompt_id", flat=True)), active_switch())
 
 

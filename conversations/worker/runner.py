@@ -45,7 +45,7 @@ def load(prompt_id: int) -> Loaded:
     """Read a prompt's ledger, and the state that plugins stored in earlier prompts."""
     prompt = Prompt.objects.select_related("conversation").get(pk=prompt_id)
     conversation = prompt.conversation
-    steps = read_steps(prompt_id)
+    steps = read_steps(conversation.pk, prompt_id)
     # By steps, not by number: a queued prompt may have been created before turns that ended before it started.
     earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
     contents = map(json.loads, earlier.values_list("payload", flat=True))

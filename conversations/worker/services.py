@@ -142,7 +142,7 @@ class PromptServices:
         ran = Prompt.objects.filter(conversation_id=self.conversation, fence__gt=0).exclude(pk=self.prompt)
         prompts = list(ran.ended().order_by("ended_at", "pk"))
         outputs: dict[int, list[Any]] = {}
-        for row in Output.objects.filter(prompt__in=prompts).order_by("prompt_id", "position"):
+        for row in Output.objects.of(*prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())
         given = attached(prompts)
         messages = {prompt.pk: GO_ON if prompt.continues_id else prompt.input for prompt in prompts}

@@ -115,7 +115,7 @@ def record(prompt: Prompt, at: LedgerPlace, *steps: Step) -> Record:
     """Make a record of these steps, numbered from the writer's position, with the outputs they change."""
     time = datetime.now(UTC).isoformat()
     placed = [Step(s.actor, s.type, s.payload, s.path, at.seq + n, time) for n, s in enumerate(steps, 1)]
-    outputs = Outputs(read_steps(prompt.pk))
+    outputs = Outputs(read_steps(prompt.conversation_id, prompt.pk))
     changed = {output.position: output for step in placed if (output := outputs.add(step))}
     return Record(tuple(placed), tuple(changed.values()))
 

@@ -66,7 +66,8 @@ def record(name: str, turn: object) -> None:
         file.write_text("".join(exported_ledger(conversation.pk)), encoding="ascii")
         prompts = conversation.prompts.order_by("pk").values_list("pk", flat=True)
         folded = {
-            pk: [output.model_dump(mode="json") for output in Outputs(read_steps(pk)).in_order()] for pk in prompts
+            pk: [output.model_dump(mode="json") for output in Outputs(read_steps(conversation.pk, pk)).in_order()]
+            for pk in prompts
         }
         expected.write_text(json.dumps(folded, indent=1, sort_keys=True) + "\n", encoding="ascii")
         transaction.set_rollback(True)

@@ -77,8 +77,8 @@ MUTATIONS = (
     Mutation(
         "one result for each call, in the database",
         "conversations/migrations/0001_initial.py",
-        'fields=("prompt", "path"), name="one_result"',
-        'fields=("prompt", "path", "seq"), name="one_result"',
+        'fields=("conversation", "prompt", "path"),\n                name="one_result"',
+        'fields=("conversation", "prompt", "path", "seq"),\n                name="one_result"',
         (
             f"{_RECORD}/ledger/test_append.py",
             f"{_RECORD}/database/test_guard.py",

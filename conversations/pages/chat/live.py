@@ -134,9 +134,9 @@ class LivePage:
         self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
     ) -> TimelineTurn:
         kept = self._cache.get(prompt.pk)
-        rows, seq = Output.objects.filter(prompt=prompt).select_related("conversation__owner"), conversation.seq
+        rows, seq = Output.objects.of(prompt).select_related("conversation__owner"), conversation.seq
         if kept is not None:
-            steps = list(Step.objects.filter(prompt=prompt, seq__gt=kept.seq).values_list("seq", "path"))
+            steps = list(Step.objects.of(prompt).filter(seq__gt=kept.seq).values_list("seq", "path"))
             seq = max([kept.seq, *(seq for seq, _ in steps)])
             paths = {path for _, path in steps} | {parent(path) for _, path in steps if path}
             rows = rows.filter(path__in=paths) if len(paths) <= PATHS_MOST else rows

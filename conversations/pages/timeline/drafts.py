@@ -25,7 +25,7 @@ def slug(path: str) -> str:
 def drafts_of(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
     """Return the drafts of these prompts, by prompt and path."""
     found: dict[int, dict[str, Draft]] = {}
-    for draft in Draft.objects.filter(prompt__in=[prompt.pk for prompt in prompts]).order_by("pk"):
+    for draft in Draft.objects.of(*prompts).order_by("pk"):
         found.setdefault(draft.prompt_id, {})[draft.path] = draft
     return found
 

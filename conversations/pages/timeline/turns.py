@@ -150,7 +150,7 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     Each is annotated with `before`, when the previous one started; `repeated`, whether its message was asked again; and
     `gone`, whether its message was redacted and cannot be asked again.
     """
-    asked = Output.objects.gates().filter(prompt=OuterRef("pk"))
+    asked = Output.objects.gates().filter(conversation=conversation, prompt=OuterRef("pk"))
     shown = conversation.prompts.filter(Q(visible=True) | Exists(asked))
     earlier = Prompt.objects.filter(conversation=OuterRef("conversation"), visible=True, number__lt=OuterRef("number"))
     before = Subquery(earlier.order_by("-number").values("created_at")[:1])
@@ -161,7 +161,7 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
 
 def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """Return these prompts as turns, with their blocks."""
-    rows = Output.objects.visible_to(reader).filter(prompt__in=prompts).select_related("conversation__owner")
+    rows = Output.objects.visible_to(reader).of(*prompts).select_related("conversation__owner")
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
@@ -174,7 +174,8 @@ def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list
 
 def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
     """Return the usage of those of these prompts that have ended."""
-    return of_prompts([prompt.pk for prompt in prompts if prompt.ended and prompt.rounds])
+    asked = [prompt for prompt in prompts if prompt.ended and prompt.rounds]
+    return of_prompts({prompt.conversation_id for prompt in asked}, [prompt.pk for prompt in asked])
 
 
 def read_outputs(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:

@@ -240,7 +240,7 @@ def test_the_diff_stands_wherever_it_is_decided_or_was(desk: Site, ann: User, pa
 
 def test_programs_are_told_what_they_approve(desk: Site, ann: User) -> None:
     prompt, _, _ = waits(desk, ann, WRITE)
-    told: Any = next(each for each in outputs_json(prompt.pk) if each["type"] == "tool")
+    told: Any = next(each for each in outputs_json(prompt) if each["type"] == "tool")
     assert told["approval"]["change"] == {"path": "new/plan", "before": None, "after": "all\nof it\n"}
 
 

@@ -40,9 +40,11 @@ def test_a_gate_that_is_due_is_expired_and_the_turn_goes_on(site: Site, ann: Use
 
     assert prompt.state == State.COMPLETED
     assert not site.world.done
-    results = [step.payload for step in read_steps(prompt.pk) if step.payload.get("code") == "expired"]
+    results = [
+        step.payload for step in read_steps(prompt.conversation_id, prompt.pk) if step.payload.get("code") == "expired"
+    ]
     assert [result["message"] for result in results] == ["Nobody answered in time, so this was not done."] * 2
-    assert not problems_of(read_steps(prompt.pk))
+    assert not problems_of(read_steps(prompt.conversation_id, prompt.pk))
 
 
 def test_a_gate_that_is_not_due_stays_open(site: Site, ann: User) -> None:

@@ -37,15 +37,15 @@ def at(client: Client, prompt: Prompt, seq: int | None = None) -> dict[str, Any]
 
 def test_every_moment_is_the_fold_of_its_steps(client: Client, prompt: Prompt) -> None:
     """The same entries as the engine folds, and the last one is what the site stores."""
-    steps = read_steps(prompt.pk)
+    steps = read_steps(prompt.conversation_id, prompt.pk)
     for count, step in enumerate(steps, 1):
         then, outputs = at(client, prompt, step.id), Outputs(steps[:count]).in_order()
         assert [(one["position"], one["type"]) for one in then["outputs"]] == [(o.position, o.type) for o in outputs]
         assert (then["at"], then["previous"]) == (step.id, steps[count - 2].id if count > 1 else None)
         assert then["next"] == (steps[count].id if count < len(steps) else None)
     now = at(client, prompt)
-    assert now["outputs"] == outputs_json(prompt.pk)
-    assert now["usage"] == usage_json(prompt.pk)
+    assert now["outputs"] == outputs_json(prompt)
+    assert now["usage"] == usage_json(prompt)
     assert (now["state"], now["stop_reason"], now["rounds"]) == ("completed", "text", 2)
     assert at(client, prompt, 10**9) == now
 
@@ -76,7 +76,7 @@ def test_nobody_sees_anothers_and_nonsense_is_told(client: Client, bob: User, pr
 
 def test_the_page_steps_through_it(client: Client, prompt: Prompt) -> None:
     """Each step can be looked at, with what stood there; nothing can be decided on it."""
-    seqs = [step.id for step in read_steps(prompt.pk)]
+    seqs = [step.id for step in read_steps(prompt.conversation_id, prompt.pk)]
     page, walked = client.get(f"/prompts/{prompt.pk}/", {"at": seqs[0]}).text, [seqs[0]]
     assert "Nothing had happened yet." in page
     while found := re.search(r'rel="next" href="\?at=(\d+)"', page):

@@ -77,7 +77,11 @@ def test_a_writer_that_has_not_seen_the_last_step_is_told_what_it_missed(prompt:
     assert caught.value.last_id == 3
     assert stale == at
     append(stale, record(prompt, stale, said("Late.")))
-    assert [step.payload.get("text") for step in read_steps(prompt.pk)][1:] == ["First.", "Second.", "Late."]
+    assert [step.payload.get("text") for step in read_steps(prompt.conversation_id, prompt.pk)][1:] == [
+        "First.",
+        "Second.",
+        "Late.",
+    ]
 
 
 def test_it_is_told_the_steps_of_its_own_turn_alone(ann: User, prompt: Prompt) -> None:
@@ -149,7 +153,10 @@ def test_what_people_append_needs_no_lease(prompt: Prompt) -> None:
     with locked_turn(prompt.pk) as turn:
         turn.append([said("From a person.")])
         turn.append([said("And again.")])
-    assert [step.payload.get("text") for step in read_steps(prompt.pk)][1:] == ["From a person.", "And again."]
+    assert [step.payload.get("text") for step in read_steps(prompt.conversation_id, prompt.pk)][1:] == [
+        "From a person.",
+        "And again.",
+    ]
     assert verify(prompt.conversation_id).problems == []
 
 

@@ -138,7 +138,7 @@ def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:
 def test_leases_of_thousands_are_renewed_by_one_statement(prompt: Prompt) -> None:
     """SQLite refuses an expression of more than a thousand terms."""
     held = taken(prompt)
-    others = [type(held)(10**6 + n, 1, 0) for n in range(3000)]
+    others = [type(held)(1, 10**6 + n, 1, 0) for n in range(3000)]
     assert renew([*others, held], LEASE) == {prompt.pk}
 
 

@@ -39,7 +39,7 @@ def test_what_went_in_comes_out(ann: User, value: object, text: str) -> None:
     append(at, record(prompt, at, Step("tool:x", "state", {"plugin": "x", "value": value})))
     row = Row.objects.get(seq=2)
     assert row.payload == f'{{"plugin":"x","value":{text}}}'
-    read = read_steps(prompt.pk)[1]
+    read = read_steps(prompt.conversation_id, prompt.pk)[1]
     assert read.payload == {"plugin": "x", "value": value}
     assert canonical(read.payload) == row.payload
     assert row.digest == chain_digest(at.head, read, prompt.pk, row.payload)
@@ -75,4 +75,4 @@ def test_a_time_without_microseconds_comes_back_as_it_was(ann: User) -> None:
     at, noon = place(prompt), datetime(2026, 1, 5, 12, tzinfo=UTC).isoformat()
     new = record(prompt, at, said())
     append(at, Record(tuple(Step(s.actor, s.type, s.payload, s.path, s.id, noon) for s in new.steps)))
-    assert read_steps(prompt.pk)[1].time == noon
+    assert read_steps(prompt.conversation_id, prompt.pk)[1].time == noon

@@ -495,7 +495,7 @@ def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: 
         assert hidden[0] not in html or hidden[0] in " \n"
         assert " " * 1_000 not in html
         assert "\n" * 100 not in html
-    shown: Any = next(each for each in outputs_json(story.prompt.pk) if each["id"] == output.pk)
+    shown: Any = next(each for each in outputs_json(story.prompt) if each["id"] == output.pk)
     told = {
         "command": shown["input"].get("command"),
         "path": shown["input"].get("path"),

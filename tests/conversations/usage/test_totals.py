@@ -39,7 +39,9 @@ def answered(owner: User, tokens: int = 600, price: int | None = 1_500_000, roun
 def test_sums_are_of_the_rows(owner: User) -> None:
     """S100, C19: each answer counts once, with its price where one is known."""
     story, other = answered(owner, rounds=2), answered(owner, price=None)
-    assert of_prompts([story.prompt.pk]) == {story.prompt.pk: Spent(2, 1200, 0, 1200, 0, 3_000_000, 0, ("demo",))}
+    assert of_prompts([story.conversation.pk], [story.prompt.pk]) == {
+        story.prompt.pk: Spent(2, 1200, 0, 1200, 0, 3_000_000, 0, ("demo",))
+    }
     assert of_conversations([story.conversation.pk, other.conversation.pk])[other.conversation.pk].cost_usd is None
     both = of_person(owner.pk, DAY)
     assert (both.answers, both.total_tokens, both.unpriced, both.cost) == (3, 3600, 1, "at least $0.0030")

@@ -72,9 +72,9 @@ def test_it_is_clean_on_whatever_was_recorded(ann: User, site: Site, prompt: Pro
     count = Row.objects.count()
     assert ran("--all") == (f"5 conversations, {count} steps: clean\n", "")
     assert ran(prompt.conversation_id)[0].startswith("1 conversation, ")
-    assert {output.position: output for output in Outputs(read_steps(prompt.pk)).in_order()} == {
-        row.position: row.entry() for row in Output.objects.filter(prompt=prompt)
-    }
+    assert {
+        output.position: output for output in Outputs(read_steps(prompt.conversation_id, prompt.pk)).in_order()
+    } == {row.position: row.entry() for row in Output.objects.filter(prompt=prompt)}
 
 
 def test_it_says_what_is_wrong_where_and_exits_with_1(ann: User, prompt: Prompt, unguarded: None) -> None:

@@ -593,7 +593,7 @@ async def test_writing_goes_on_whatever_goes_wrong(
         written.set()
 
     drafts = Drafts(fails_once)
-    growing = drafts.of(Claim(1, 1, 0))
+    growing = drafts.of(Claim(1, 1, 1, 0))
     growing.add("1", "One.", 1)
     writing = asyncio.create_task(drafts.keep_writing())
     async with asyncio.timeout(10):

@@ -172,7 +172,10 @@ def test_results_of_other_conversations_are_not_there(ann: User, bob: User, site
 def test_a_call_that_waits_has_no_result_yet(ann: User, site: Site) -> None:
     waiting = site.runs(ann, says("", call("shell.run", command="ls")))
     services = PromptServices.of(
-        waiting, in_this_thread, Drafts(in_this_thread).of(Claim(waiting.pk, 1, 0)), lambda: True
+        waiting,
+        in_this_thread,
+        Drafts(in_this_thread).of(Claim(waiting.conversation_id, waiting.pk, 1, 0)),
+        lambda: True,
     )
     with pytest.raises(ToolError):
         async_to_sync(services.result_of)(waiting.pk, "1/0")
