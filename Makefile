@@ -27,9 +27,9 @@ test-browser: $(DEV) ## Run the tests in a real Chromium.
 test-crash: $(DEV) ## Run the tests that kill real processes, on SQLite and PostgreSQL.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m crash $(ARGS)
 
-test-postgres: $(DEV) ## Run on PostgreSQL what `make test` runs on SQLite, and what needs PostgreSQL.
+test-postgres: $(DEV) ## Run on PostgreSQL the tests that use the database, and those that need PostgreSQL.
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
-		$(BIN)/python -m pytest -q -n auto -m "not (browser or crash)" $(ARGS)
+		$(BIN)/python -m pytest -q -n auto -m "(database or postgres) and not (browser or crash)" $(ARGS)
 
 nightly: $(DEV) ## Run everything there is, for hours. Interrupted, it goes on where it stopped.
 	@POSTGRES=$(POSTGRES) .ci/nightly

@@ -1,4 +1,4 @@
-"""How much chance a property test gets: the same examples each time for a commit, more and other ones at night."""
+"""How much is tried: the same few examples each time for a commit, more and other ones at night."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from hypothesis import settings
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+NIGHTLY = os.environ.get("TEST_BUDGET") == "nightly"
 """Whether the larger budget is asked for, as `make nightly` does."""
 TIMES = 10
 """How many times as many examples are tried at night."""

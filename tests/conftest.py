@@ -13,6 +13,7 @@ from django.db import connection
 from tests.budget import set_budget
 
 SERVICES = ("postgres", "browser", "crash")  # markers; pyproject.toml says what each needs
+DATABASE = {"db", "transactional_db"}
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -31,7 +32,11 @@ def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["tests.hashing.Quick"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("django_db") or DATABASE.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("database")
     left_out = [] if config.getoption("services") else [item for item in items if _needs(item)]
     config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in left_out)
     items[:] = [item for item in items if item not in left_out]

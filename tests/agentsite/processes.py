@@ -1,12 +1,16 @@
 """Real processes of the site, each with a data folder and a port of its own."""
 
+import atexit
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,10 +37,27 @@ def free_port() -> int:
     return port
 
 
-def variables(folder: Path, **more: str) -> dict[str, str]:
-    """An environment with SQLite in `folder`, and `more`."""
+def variables(folder: Path, *, fresh: bool = False, **more: str) -> dict[str, str]:
+    """An environment with SQLite in `folder`, and `more`.
+
+    The database has its tables already, which takes a site two seconds, but no rows; `fresh` leaves the folder empty.
+    """
     inherited = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    database = folder / "data" / "agentsite.sqlite3"
+    if not (fresh or database.exists() or "DATABASE_URL" in more):
+        database.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(_template(), database)
     return {**inherited, "AGENTSITE_DATA": str(folder), **more}
+
+
+@cache
+def _template() -> Path:
+    """Return a migrated database, made once in each process that runs tests."""
+    folder = Path(tempfile.mkdtemp(prefix="agentsite-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    migrated = run("manage.py", "migrate", environment=variables(folder, fresh=True))
+    assert migrated.returncode == 0, migrated.stderr
+    return folder / "data" / "agentsite.sqlite3"
 
 
 def run(*command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

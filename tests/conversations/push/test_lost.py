@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 
 from conversations.prompts.start import start_conversation
 from conversations.push import hub, listener
@@ -22,6 +23,7 @@ from conversations.push.feed import Feed
 from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
 from conversations.push.topics import Look, Topic
+from tests.budget import NIGHTLY
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     Transcript,
@@ -36,7 +38,7 @@ from tests.conversations.recording import record_turn, recording
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CUTS = 1000
+CUTS = 1000 if NIGHTLY or connection.vendor == "sqlite" else 250
 
 
 def all_told(conversation: int) -> list[tuple[int, str]]:

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from agents.engine.ledger import Step
+from conversations.database import hints
 from conversations.erasure.conversations import erase
 from conversations.ledger.claims import Claim
 from conversations.ledger.locked import locked_turn
@@ -33,7 +34,8 @@ MOMENT = 0.1
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """A watch that has reported `everything`."""
+    """A watch that has reported `everything`. What other fixtures did is reported to nobody any more."""
+    hints.flush()
     opened = open_watch()
     assert opened.wait(SOON) == ChangeNotice(everything=True)
     yield opened
