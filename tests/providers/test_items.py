@@ -19,10 +19,10 @@ from agents.engine.interfaces.messages import (
 )
 from agents.engine.ledger import JSON
 from agents.providers.chat import items as chat_items
-from agents.providers.demo import chat_history, history
-from agents.providers.demo.refusals import RequestError
 from agents.providers.json import items as json_items
 from agents.providers.responses.items import encode
+from tests.wire import chat_history, history
+from tests.wire.refusals import RequestError
 
 unhurried = settings(suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 

@@ -17,8 +17,8 @@ from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Success, ToolOutput
 from agents.providers.demo import chat, wire
 from agents.providers.demo.guide import INTRODUCTION
+from agents.providers.demo.reply import Reply
 from agents.providers.demo.rules import answer
-from agents.providers.demo.script import Reply
 from agents.providers.demo.sentences import SENTENCES
 
 Item = dict[str, Any]
