@@ -20,10 +20,9 @@ def response(reply: Reply, body: Item, body_bytes: int) -> Item:
     whole = wire.response(reply, body, body_bytes)
     called = (item for item in whole["output"] if item["type"] == "function_call")
     for item, call in zip(called, reply.calls, strict=True):
-        if isinstance(call.arguments, str):
-            item["arguments"] = call.arguments
-        if isinstance(call, Call) and call.call_id:
-            item["call_id"] = call.call_id
+        if isinstance(call, Call):
+            item["arguments"] = call.arguments if isinstance(call.arguments, str) else item["arguments"]
+            item["call_id"] = call.call_id or item["call_id"]
     whole["output"] = [*_reasoning_items(reply, body), *whole["output"]]
     if reply.incomplete:
         whole |= {"status": "incomplete", "incomplete_details": {"reason": reply.incomplete}}

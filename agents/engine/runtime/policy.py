@@ -108,12 +108,12 @@ class Runtime(Protocol):
     @property
     def view(self) -> View:
         """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
-        ...
+        return self.recorder.view
 
     @property
     def outputs(self) -> Outputs:
         """The outputs so far."""
-        ...
+        return self.recorder.outputs
 
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
@@ -121,7 +121,7 @@ class Runtime(Protocol):
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
         """Add steps to the turn; the next flush records them."""
-        ...
+        self.recorder.stage(*steps, snapshots=snapshots)
 
     async def flush(self) -> None:
         """Record the staged steps in one transaction. Raises the Halt that stopped the turn, if it was stopped."""

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 from agents.providers.common.client import is_loopback
 
@@ -61,13 +63,9 @@ class Prices:
 
 
 @cache
-def _loading() -> Future[None]:
-    """Return the future of the data, which a thread loads."""
-    return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(_load)
-
-
-def _load() -> None:
-    from genai_prices import data  # noqa: F401 - takes half a second, and is needed only for servers with prices
+def _loading() -> Future[ModuleType]:
+    """Return the future of the data, which a thread loads: it takes half a second."""
+    return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(import_module, "genai_prices.data")
 
 
 def _find_price(name: str, address: str) -> Priced | None:

@@ -26,7 +26,7 @@ def completion(response: dict[str, JSON]) -> dict[str, JSON]:
     """Return the response as a chat completion. Items other than messages and calls are left out."""
     calls = [_call(item) for item in response["output"] if item["type"] == "function_call"]
     said = [part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"]]
-    message = {"role": "assistant", "content": "".join(said) or None, "refusal": None, "annotations": []}
+    message: Chunk = {"role": "assistant", "content": "".join(said) or None, "refusal": None, "annotations": []}
     if calls:
         message["tool_calls"] = calls
     finished = "tool_calls" if calls else "stop"
@@ -37,8 +37,6 @@ def completion(response: dict[str, JSON]) -> dict[str, JSON]:
         "model": response["model"],
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finished}],
         "usage": _usage(response["usage"]),
-        "service_tier": "default",
-        "system_fingerprint": None,
     }
 
 
@@ -90,16 +88,10 @@ def _deltas(message: dict[str, JSON]) -> Iterator[Chunk]:
 
 
 def _usage(counts: dict[str, JSON]) -> dict[str, JSON]:
-    cached = counts["input_tokens_details"]["cached_tokens"]
     return {
         "prompt_tokens": counts["input_tokens"],
         "completion_tokens": counts["output_tokens"],
         "total_tokens": counts["total_tokens"],
-        "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": counts["output_tokens_details"]["reasoning_tokens"],
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
+        "prompt_tokens_details": counts["input_tokens_details"],
+        "completion_tokens_details": counts["output_tokens_details"],
     }

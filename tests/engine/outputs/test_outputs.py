@@ -3,7 +3,7 @@
 import pytest
 
 from agents.engine.agent.projection import NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
-from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage, problems
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Step, action_call, action_error, action_result, text
 from agents.engine.limits import Limits
@@ -11,6 +11,7 @@ from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.outputs.registry import load_output
 from agents.engine.outputs.timeline import Outputs
 from tests.engine.journals import numbered
+from tests.engine.sound import problems
 
 
 def folded(*steps: Step) -> Outputs:

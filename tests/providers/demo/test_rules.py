@@ -6,7 +6,7 @@ import html
 import json
 import re
 import time
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -52,7 +52,7 @@ def ask(*items: Item | str, tools: list[Item] | None = None) -> Reply:
 
 
 def calls(reply: Reply) -> Calls:
-    return [(call.name, cast("dict[str, JSON]", call.arguments)) for call in reply.calls]
+    return [(call.name, call.arguments) for call in reply.calls]
 
 
 def done(reply: Reply, *outputs: str) -> list[Item]:
