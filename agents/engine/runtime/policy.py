@@ -208,18 +208,11 @@ class Context:
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
-        tasks = [asyncio.ensure_future(call) for call in calls]
-        try:
-            if tasks:
-                await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            raise
-        errors = [error for task in tasks if (error := task.exception())]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        errors = [error for error in ended if isinstance(error, BaseException)]
         for error in sorted(errors, key=lambda e: isinstance(e, Suspended)):
             raise error
-        return [task.result() for task in tasks]
+        return [result for result in ended if not isinstance(result, BaseException)]
 
     def get_ledger(self) -> Ledger:
         """Return this policy's own steps: what it said, its calls, and the calls its rounds asked for."""
