@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
 
 _MODULES = {
-    "Output": ("agents.engine.outputs.kinds", "Output"),
-    "Plugin": ("agents.engine.tools.plugin", "Plugin"),
-    "Risk": ("agents.engine.tools.tool", "Risk"),
-    "Round": ("agents.engine.tools.plugin", "Round"),
-    "ToolCall": ("agents.engine.tools.tool", "ToolCall"),
-    "ToolError": ("agents.engine.errors", "ToolError"),
-    "register_output": ("agents.engine.outputs.registry", "register_output"),
-    "tool": ("agents.engine.tools.tool", "tool"),
+    "Output": "agents.engine.outputs.kinds",
+    "Plugin": "agents.engine.tools.plugin",
+    "Risk": "agents.engine.tools.tool",
+    "Round": "agents.engine.tools.plugin",
+    "ToolCall": "agents.engine.tools.tool",
+    "ToolError": "agents.engine.errors",
+    "register_output": "agents.engine.outputs.registry",
+    "tool": "agents.engine.tools.tool",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _MODULES[name]
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(_MODULES[name]), name)

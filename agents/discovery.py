@@ -54,12 +54,12 @@ def shipped_packages() -> list[str]:
     return [found.name for found in pkgutil.iter_modules(shipped.__path__, f"{shipped.__name__}.") if found.ispkg]
 
 
-def modules_of(packages: Iterable[str], names: Iterable[str] = NAMES) -> Iterator[ModuleType]:
-    """Yield the modules with these names, from each package that has them. Raises RegistryError naming a broken one."""
+def modules_of(packages: Iterable[str]) -> Iterator[ModuleType]:
+    """Yield the modules named NAMES, from each package that has them. Raises RegistryError naming a broken one."""
     for package in packages:
         if not hasattr(_import(package), "__path__"):
             continue
-        for name in names:
+        for name in NAMES:
             if find_spec(f"{package}.{name}"):
                 yield _import(f"{package}.{name}")
 

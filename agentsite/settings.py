@@ -60,10 +60,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0  # a year, as hstspreload.org requires
 # HSTS for subdomains and the preload list of browsers are decisions of the domain's owner.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
-SESSION_COOKIE_HTTPONLY = True
-X_FRAME_OPTIONS = "DENY"
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
+# Django's defaults do the rest: HttpOnly, X-Frame-Options DENY, nosniff, and the referrer for the site itself only.
 
 # --- What the site is made of --------------------------------------------------------------------------------------
 
@@ -132,7 +129,6 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LANGUAGE_CODE = "en"
-USE_TZ = True
 TIME_ZONE = "UTC"
 UNFOLD = {
     "SITE_TITLE": "Agentsite",
@@ -282,7 +278,6 @@ Q_CLUSTER = {
     "save_limit": 50,
     # The queue is in the database: another service could be down while the database works.
     "orm": "default",
-    "poll": 0.2,
 }
 
 # --- What nobody may read --------------------------------------------------------------------------------------------

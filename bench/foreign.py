@@ -123,9 +123,9 @@ def _litellm(program: Path, folder: Path, demo: str) -> Iterator[tuple[str, str]
 
 @contextmanager
 def _demo(folder: Path) -> Iterator[str]:
-    """The demo model; its address."""
+    """The demo model, behind the wire server's strict checks; its address."""
     port = folder / "port"
-    command = [sys.executable, "-m", "agents.providers.demo", "--port", "0", "--port-file", str(port)]
+    command = [sys.executable, "-m", "tests.wire", "--port", "0", "--port-file", str(port)]
     with _process(command, folder / "demo.log", {}):
         until(port.exists)
         yield f"http://127.0.0.1:{port.read_text().strip()}"

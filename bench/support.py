@@ -24,7 +24,7 @@ def server(rounds: list[Any]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         script, port = Path(folder) / "script.json", Path(folder) / "port"
         script.write_text(json.dumps(rounds))
-        command = [sys.executable, "-m", "agents.providers.demo", "--port", "0", "--port-file", str(port)]
+        command = [sys.executable, "-m", "tests.wire", "--port", "0", "--port-file", str(port)]
         process = subprocess.Popen([*command, "--script", str(script)], cwd=ROOT)
         try:
             while not port.exists():

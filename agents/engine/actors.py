@@ -34,10 +34,12 @@ class Actor:
     kind: str
     id: str = ""
 
-    @classmethod
-    def parse(cls, text: str) -> Actor:
+    @staticmethod
+    @lru_cache(maxsize=1024)  # a few actors account for all steps, and the actor of every step is looked up
+    def parse(text: str) -> Actor:
         """Return the actor named by this text from a ledger. Never raises."""
-        return _parsed(text)
+        kind, _, id = text.partition(":")
+        return Actor(kind, id)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}" if self.id else str(self.kind)
@@ -46,13 +48,6 @@ class Actor:
     def pk(self) -> int | None:
         """Return the id as a primary key, or None if it is not a number."""
         return int(self.id) if self.id.isascii() and self.id.isdigit() else None
-
-
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> Actor:
-    """Parse once per text: a few actors account for all steps, and the actor of every step is looked up."""
-    kind, _, id = text.partition(":")
-    return Actor(kind, id)
 
 
 def user(pk: int) -> str:

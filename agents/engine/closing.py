@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agents.engine.decisions import Decision
-from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.view import View, opens_gate
 
 USAGE = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
@@ -33,8 +33,13 @@ def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[S
             why = f"{message} {HAD_BEGUN}" if began else message
             steps.append(replace(action_error("runtime", code, why), path=call.path))
     if state == "failed":
-        steps.append(Step("system", "text", {"text": message, "role_hint": "system"}))
+        steps.append(notice(message))
     return [*steps, turn_result(view, state, stop_reason)]
+
+
+def notice(message: str) -> Step:
+    """Return a text of the system about the turn, which people are shown at its end."""
+    return text("system", message, role_hint="system")
 
 
 def turn_result(view: View, state: str, stop_reason: str) -> Step:

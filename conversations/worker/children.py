@@ -4,27 +4,24 @@ Each child leads a process group of its own: Ctrl-C in a terminal reaches only t
 in order. On Linux a child gets SIGTERM when its parent dies, whatever the cause.
 """
 
-import ctypes
 import logging
 import os
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from agents.plugins.shell.tree import die_with_parent
 
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.5  # before a dead child starts again; doubled each time ...
 LONGEST_PAUSE_SECONDS = 30.0  # ... up to this
 STEADY_SECONDS = 60.0  # after a child ran this long, its next pause is the first one again
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Child:
@@ -165,18 +162,12 @@ class Family:
         self.signals += 1
 
 
-def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to send this signal when the process that started this one dies. Linux only."""
-    if _libc is not None:
-        _libc.prctl(_PR_SET_PDEATHSIG, number)
-
-
 def _die_with(parent: int) -> Callable[[], None]:
     """Return what a new child runs before its program starts."""
 
     def ask() -> None:
         die_with_parent(signal.SIGTERM)
-        if _libc is not None and os.getppid() != parent:  # the parent died before this could be set up
+        if os.getppid() != parent:  # the parent died before this could be set up
             os._exit(1)
 
     return ask

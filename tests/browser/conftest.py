@@ -62,7 +62,7 @@ def _scripted(folder: Path, turns: dict[str, Any]) -> Iterator[dict[str, str]]:
     """A model server that says `turns`, as the settings that name it."""
     script, port_file = folder / "script.json", folder / "port"
     script.write_text(json.dumps(turns))
-    model = ("-m", "agents.providers.demo", "--port", "0", "--port-file", str(port_file), "--script", str(script))
+    model = ("-m", "tests.wire", "--port", "0", "--port-file", str(port_file), "--script", str(script))
     with started(*model, environment=variables(folder / "model"), log=folder / "model.log"):
         wait_for(port_file.exists)
         address = f"http://127.0.0.1:{port_file.read_text().strip()}/v1"

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agents.providers.demo import request
-from agents.providers.demo.refusals import RequestError
-from agents.providers.demo.script import finished_rounds
 from conversations.models import Prompt, Step
 from conversations.verification.stored import verify
 from tests.crash.scenarios import USAGE, Scenario
 from tests.crash.site import Site
+from tests.wire import request
+from tests.wire.refusals import RequestError
+from tests.wire.script import finished_rounds
 
 Line = tuple[str, str, str, str]
 

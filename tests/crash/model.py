@@ -29,7 +29,7 @@ def serving(script: JSON, folder: Path, name: str) -> Iterator[Model]:
     files["script"].write_text(json.dumps(script))
     files["log"].touch()
     options = [f"--{kind}={file}" for kind, file in files.items() if kind != "port"]
-    command = [sys.executable, "-m", "agents.providers.demo", *options, f"--port-file={files['port']}"]
+    command = [sys.executable, "-m", "tests.wire", *options, f"--port-file={files['port']}"]
     process = subprocess.Popen(command)
     try:
         while not files["port"].exists():

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.engine.agent.projection import CallIds, ledger_messages, turn_messages
-from agents.engine.interfaces.messages import problems
 from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step
@@ -18,6 +17,7 @@ from agents.engine.view import View
 from tests.budget import examples
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint, kept_outputs
+from tests.engine.sound import problems
 from tests.engine.support import call, carry_on, decide, end_of, garbled, last, open_gates, says, seen
 
 CALLS = st.sampled_from(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.engine.agent.projection import CallIds, turn_messages
 from agents.engine.errors import ProviderError
-from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, problems
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Ledger
@@ -21,6 +21,7 @@ from agents.engine.view import View
 from tests.budget import examples
 from tests.engine.cast import Command, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
+from tests.engine.sound import problems
 from tests.engine.support import (
     ScriptedProvider,
     Site,

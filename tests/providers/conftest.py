@@ -8,9 +8,9 @@ import pytest
 
 from agents.engine.interfaces.provider import Provider
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import KEY, MODELS, PROTOCOLS
+from tests.wire.server import WireServer
 
 
 @pytest.fixture(scope="session")

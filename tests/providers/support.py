@@ -13,10 +13,10 @@ from agents.engine.interfaces.messages import Message, UserMessage
 from agents.engine.interfaces.provider import Answer, Provider, Request, TextDelta, ToolDefinition
 from agents.providers.chat.protocol import Chat
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Call, Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.json.protocol import JsonProtocol
 from agents.providers.responses.protocol import Responses
+from tests.wire.script import Call, Reply
+from tests.wire.server import WireServer
 
 KEY = "sk-test-0123456789abcdef"
 MODELS = {"normal": "small-model", "high": "o9-large"}

@@ -6,10 +6,10 @@ import pytest
 
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, ResultMessage
 from agents.engine.interfaces.provider import ToolRequest
-from agents.providers.demo.script import Call, Refusal, Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import HELLO, ask, collect, refusal, request
+from tests.wire.script import Call, Refusal, Reply
+from tests.wire.server import WireServer
 
 LONG = "Twenty-six letters and some more, in several pieces: äöü 漢字 🙂."
 

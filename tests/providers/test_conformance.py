@@ -16,11 +16,11 @@ from agents.engine.ledger import EMPTY, Ledger
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
-from agents.providers.demo.script import Call, Refusal, Reply
-from agents.providers.demo.server import WireServer
 from tests.engine.cast import World
 from tests.engine.support import Site, carry_on, decide, end_of, lines
 from tests.providers.support import KEY, asks
+from tests.wire.script import Call, Refusal, Reply
+from tests.wire.server import WireServer
 
 READ = Call("fx_read", {"a": 1})
 DONE = {"state": "completed", "stop_reason": "text"}

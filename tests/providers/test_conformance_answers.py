@@ -11,9 +11,9 @@ from agents.engine.errors import ProviderError
 from agents.engine.interfaces.messages import AssistantMessage
 from agents.engine.interfaces.provider import Answer, Provider, TextDelta
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Call, Refusal, Reply
-from agents.providers.demo.server import WireServer
 from tests.providers.support import HELLO, KEY, MODELS, PROTOCOLS, asks, collect, refusal, request
+from tests.wire.script import Call, Refusal, Reply
+from tests.wire.server import WireServer
 
 LONG = "Twenty-six letters and some more, in several pieces: äöü 漢字 🙂."
 ARGUMENTS = {"text": "arguments long enough for more than one piece of them"}

@@ -15,14 +15,14 @@ from agents.engine.interfaces.messages import (
     Message,
     ResultMessage,
     UserMessage,
-    problems,
 )
 from agents.engine.ledger import JSON
 from agents.providers.chat import items as chat_items
-from agents.providers.demo import chat_history, history
-from agents.providers.demo.refusals import RequestError
 from agents.providers.json import items as json_items
 from agents.providers.responses.items import encode
+from tests.engine.sound import problems
+from tests.wire import chat_history, history
+from tests.wire.refusals import RequestError
 
 unhurried = settings(suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 

@@ -10,10 +10,10 @@ import pytest
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Request
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import REASONING_MODELS, Responses
 from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, collect, request
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 ROUND = (
     AssistantMessage("I look.", (CallRequest("c1", "echo", {"b": 1, "a": "ä"}),)),

@@ -8,10 +8,10 @@ import pytest
 
 from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import HELLO, ask, collect, refusal, request
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 Event = dict[str, Any]
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
 from agents.engine.agent.model import model
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Call, Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
+from tests.wire.script import Call, Reply
+from tests.wire.server import WireServer
 
 
 class Query(BaseModel):

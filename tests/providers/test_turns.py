@@ -23,12 +23,12 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.view import View
 from agents.providers.chat.role_alternation import WENT_ON, alternate_roles
-from agents.providers.demo.script import Call, Reply
-from agents.providers.demo.server import WireServer
 from tests.engine.cast import World
 from tests.engine.journals import numbered
 from tests.engine.support import Site, carry_on, end_of
 from tests.providers.support import asks
+from tests.wire.script import Call, Reply
+from tests.wire.server import WireServer
 
 READ = Call("fx_read", {"a": 1})
 FILED = Call("report_write", {"name": "q"})

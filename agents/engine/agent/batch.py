@@ -9,7 +9,7 @@ from agents.engine import paths
 from agents.engine.decisions import Decision
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, new_call, open_gate, unrunnable
-from agents.engine.execution.gates import GateDecision, approval_reason, decision_at
+from agents.engine.execution.gates import approval_reason, decision_at
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
@@ -81,7 +81,7 @@ async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[st
     for call in todo:
         if not _invalid(ctx, call, tools) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
-            waits = ctx.run.view.call(_gate(call)) or await approval_reason(
+            waits = ctx.run.view.call(paths.gate(call.path)) or await approval_reason(
                 tool, new_call(tool, call.payload["payload"], call.path, ctx.run)
             )
             if waits:
@@ -116,7 +116,7 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
             continue  # only its owner knows what became of it, whatever the tool has become
         if why := _invalid(ctx, call, tools):
             steps += [*_close_gate(ctx, call), replace(why, path=call.path)]
-        elif not ctx.run.view.call(_gate(call)) and not _began(ctx, call):
+        elif not ctx.run.view.call(paths.gate(call.path)) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
             try:
                 opened = await open_gate(tool, call.payload["payload"], call.path, ctx, changing)
@@ -134,32 +134,25 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
 def _changing_paths(ctx: Context, todo: list[Step]) -> set[str]:
     """Return the paths that calls with a gate or card may still change."""
     view = ctx.run.view
-    asked = [view.call(place) for call in todo for place in (_gate(call), _card(ctx, call))]
-    may = [step for step in asked if step and _may_run(decision_at(view, step.path))]
+    asked = [view.call(place) for call in todo for place in (paths.gate(call.path), _card(ctx, call))]
+    decided = [(step, decision_at(view, step.path)) for step in asked if step]
+    may = [step for step, decision in decided if decision is None or decision.runs]
     return {change["path"] for step in may if (change := step.payload["payload"].get("change"))}
-
-
-def _may_run(decision: GateDecision | None) -> bool:
-    return decision is None or decision.runs
 
 
 def _close_gate(ctx: Context, call: Step) -> list[Step]:
     """Return the step that closes the open gate of a call that can no longer run."""
     decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
-    gate = _gate(call)
+    gate = paths.gate(call.path)
     return [Step("system", "action_result", decided, path=gate)] if _is_open(ctx, gate) else []
 
 
 def _waits(ctx: Context, call: Step) -> bool:
-    return _is_open(ctx, _gate(call)) or _is_open(ctx, _card(ctx, call))
+    return _is_open(ctx, paths.gate(call.path)) or _is_open(ctx, _card(ctx, call))
 
 
 def _is_open(ctx: Context, gate: str) -> bool:
     return ctx.run.view.call(gate) is not None and decision_at(ctx.run.view, gate) is None
-
-
-def _gate(call: Step) -> str:
-    return paths.gate(call.path)
 
 
 def _card(ctx: Context, call: Step) -> str:

@@ -36,6 +36,8 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
+        if refused := await _refusal(ctx):
+            return [refused]
         if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
             return await _ask_with_ledger(provider, action, ctx)
         return await _ask_round(provider_for(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
@@ -44,8 +46,6 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
 
 async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Context) -> list[Step]:
-    if refused := await _refusal(ctx):
-        return [refused]
     round = await turn.prepare_round(number)
     snapshot = round.snapshot()
     name = hashlib.sha256(snapshot.encode()).hexdigest()
@@ -65,8 +65,6 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
 
 
 async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> list[Step]:
-    if refused := await _refusal(ctx):
-        return [refused]
     ledger = action.payload.get("ledger", Ledger())
     offered = [r for name in sorted(action.actions) if (r := ctx.run.registered(name))]
     tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
@@ -75,12 +73,10 @@ async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> 
     answer = await ask_until_answered(provider, request, ctx, start={}, snapshots={})
     if not isinstance(answer, Answer):
         return answer
+    if answer.unreadable:
+        return [unreadable_result(answer)]
     names = {wire_name(r.name): r.name for r in offered}
-    return (
-        [unreadable_result(answer)]
-        if answer.unreadable
-        else [*answer_steps(answer, lambda n: names.get(n, n)), round_result(answer)]
-    )
+    return [*answer_steps(answer, lambda name: names.get(name, name)), round_result(answer)]
 
 
 async def _refusal(ctx: Context) -> Step | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from agents.engine.agent.batch import run_batch, without_result
 from agents.engine.agent.history import History
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
-from agents.engine.closing import turn_result
+from agents.engine.closing import notice, turn_result
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.interfaces.provider import CUT_BY, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
@@ -89,7 +89,8 @@ def agent(
                 await run_batch(ctx, todo, await turn.tools_of(number))
             if last := _terminating_result(ctx, asked):
                 return [finish(ctx, "terminate", last.payload.get("output"))]
-        return failed(ctx, _limit_error("max_rounds", f"Stopped after {limits.rounds} rounds, the limit of one turn."))
+        told = f"Stopped after {limits.rounds} rounds, the limit of one turn."
+        return failed(ctx, action_error("runtime", "max_rounds", told))
 
     return policy
 
@@ -161,9 +162,8 @@ class AgentTurn:
         if self.unreadable < self.limits.parse_failures:
             return None
         # Only the model is told what was wrong, in words that quote the answer: people are not shown raw calls.
-        return _limit_error(
-            "parse_failures", f"Stopped because {self.unreadable} answers of the model in a row could not be read."
-        )
+        told = f"Stopped because {self.unreadable} answers of the model in a row could not be read."
+        return action_error("runtime", "parse_failures", told)
 
 
 def _terminating_result(ctx: Context, asked: list[Step]) -> Step | None:
@@ -186,11 +186,7 @@ def _completed(ctx: Context, words: str, cut: str | None) -> list[Step]:
     told = f"The answer was {cut}."
     if ctx.path:
         return [finish(ctx, "text", f"{words}\n[{told}]")]
-    return [_notice(told), finish(ctx, "text", words)]
-
-
-def _notice(told: str) -> Step:
-    return Step("system", "text", {"text": told, "role_hint": "system"})
+    return [notice(told), finish(ctx, "text", words)]
 
 
 def finish(ctx: Context, stop_reason: str, output: JSON) -> Step:
@@ -198,10 +194,6 @@ def finish(ctx: Context, stop_reason: str, output: JSON) -> Step:
     if not ctx.path:
         return turn_result(ctx.run.view, "completed", stop_reason)
     return Step("runtime", "action_result", {"output": output, "stop_reason": stop_reason})
-
-
-def _limit_error(code: str, message: str) -> Step:
-    return action_error("runtime", code, message)
 
 
 def failed(ctx: Context, why: Step) -> list[Step]:
@@ -215,7 +207,7 @@ def failed(ctx: Context, why: Step) -> list[Step]:
         return [action_error("runtime", code, message)]
     limit = why.actor == "runtime" and code in LIMITS
     told = f"{NO_ANSWER[code]} ({code}): {message}" if code in NO_ANSWER else message
-    return [_notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
+    return [notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
 
 
 def _by_order(plugins: Iterable[Plugin]) -> list[Plugin]:

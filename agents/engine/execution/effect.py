@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from agents.engine import actors, paths
 from agents.engine.actors import Actor
-from agents.engine.decisions import DECISIONS, Decision, rule_of
+from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
 from agents.engine.errors import Abandoned, Fenced, Suspended, ToolError
 from agents.engine.execution import threads
 from agents.engine.execution.gates import (
@@ -23,9 +23,8 @@ from agents.engine.execution.gates import (
     approved_details,
     decision_at,
     describe_call,
-    expiry_time,
     gate_call,
-    gate_payload,
+    question,
     shown_digest,
 )
 from agents.engine.execution.starting import (
@@ -114,8 +113,10 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
     if shown.change and shown.change.path in changing:
         what = shown.change.path
         raise ToolError(f"A call before this one changes {what!r} too: ask for this when that is done.", "one_by_one")
-    until = expiry_time(run.services, tool.approval_hours or run.limits.approval_hours)
-    asked = gate_call(paths.gate(path), gate_payload(tool, payload, shown, reason, until))
+    asked = gate_call(
+        paths.gate(path),
+        question(Ask.APPROVE, tool, payload, run, reason=reason, named=shown.digest, shown=shown.recorded),
+    )
     verdict = await run.gatekeeper.decide(tool, call)
     if shown.change and verdict.verdict != "deny":
         changing.add(shown.change.path)

@@ -10,9 +10,9 @@ from typing import Any
 from agents.engine import paths
 from agents.engine.decisions import RUNS, Ask
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs.change import Change
+from agents.engine.runtime.policy import Runtime
 from agents.engine.schema import schema_digest
 from agents.engine.secrets import hide, hide_in
 from agents.engine.tools.tool import Tool, ToolCall
@@ -148,21 +148,25 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
     return NO_REASON
 
 
-def gate_payload(
-    tool: Tool, payload: dict[str, JSON], shown: ShownCall, reason: str, expires_at: str
+def question(
+    ask: Ask, tool: Tool, payload: dict[str, JSON], run: Runtime, *, reason: str, named: str, shown: dict[str, JSON]
 ) -> dict[str, JSON]:
-    """Return what a person is asked: the payload of the `human` call."""
+    """Return what a person is asked about a call now: the payload of the `human` call of its gate or card.
+
+    `named` is the digest of the question; `shown` are the facts and the change, as far as they are shown.
+    """
+    expires_at = run.services.now() + timedelta(hours=tool.approval_hours or run.limits.approval_hours)
     return {
-        "ask": Ask.APPROVE.value,
+        "ask": ask.value,
         "tool": tool.name,
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,
-        "digest": shown.digest,
+        "digest": named,
         "schema": schema_digest(tool.input),
-        **shown.recorded,
+        **shown,
         **({"who": ANOTHER} if tool.four_eyes else {}),
-        "expires_at": expires_at,
+        "expires_at": expires_at.isoformat(),
     }
 
 
@@ -187,30 +191,6 @@ def card_digest(started: str, attempt: int) -> str:
     It differs for each attempt, so that an answer to an earlier card of the call does not answer this one.
     """
     return digest([started, paths.card("", attempt)])
-
-
-def card_payload(tool: Tool, payload: dict[str, JSON], named: str, change: JSON, expires_at: str) -> dict[str, JSON]:
-    """Return the card of a call that began and has no recorded end: *it ran*, *it did not*, *run again*.
-
-    `named` is the card's digest; `change` is the change that was approved.
-    """
-    return {
-        "ask": Ask.INTERRUPTED.value,
-        "tool": tool.name,
-        "input": payload,
-        "reason": "This was started, and the worker stopped before its result was recorded. Did it run?",
-        "risk": tool.risk.value,
-        "digest": named,
-        "schema": schema_digest(tool.input),
-        **({"change": change} if change else {}),
-        **({"who": ANOTHER} if tool.four_eyes else {}),
-        "expires_at": expires_at,
-    }
-
-
-def expiry_time(services: Services, hours: float) -> str:
-    """Return when a gate expires that opens now for this many hours (ISO 8601)."""
-    return (services.now() + timedelta(hours=hours)).isoformat()
 
 
 def gate_call(gate: str, payload: dict[str, JSON]) -> Step:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from agents.engine import paths
 from agents.engine.closing import HAD_BEGUN
-from agents.engine.decisions import rule_of
+from agents.engine.decisions import Ask, rule_of
 from agents.engine.errors import Suspended
 from agents.engine.execution.gates import (
     GateDecision,
     approved_details,
     card_digest,
-    card_payload,
     decision_at,
-    expiry_time,
     gate_call,
+    question,
 )
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Tool
 from agents.engine.view import View
+
+WAS_CUT_OFF = "This was started, and the worker stopped before its result was recorded."
+"""Why a card asks what became of a call."""
 
 LEFT_ALONE = "left_alone"
 """The code of the note about a call that keeps running after its time limit."""
@@ -44,13 +46,10 @@ async def interrupted_result(tool: Tool, payload: dict[str, JSON], ctx: Context)
         if not run.view.call(card):
             if answered := await start_error(tool, ctx.path, "", ctx):
                 return answered
-            change = approved_details(run.view, paths.gate(ctx.path)).get("change")
-            until = expiry_time(run.services, tool.approval_hours or run.limits.approval_hours)
-            asked = card_payload(tool, payload, named, change, until)
-            if why := starts[-1].payload.get("reason"):  # it may not even have begun: the site was restored since
-                asked["reason"] = why
-            elif late:
-                asked["reason"] = f"{late} Did it run?"
+            # A start has a reason if the call may not even have begun: the site was restored since.
+            reason = starts[-1].payload.get("reason") or f"{late or WAS_CUT_OFF} Did it run?"
+            shown = {k: v for k, v in approved_details(run.view, paths.gate(ctx.path)).items() if k == "change"}
+            asked = question(Ask.INTERRUPTED, tool, payload, run, reason=reason, named=named, shown=shown)
             run.stage(gate_call(card, asked))
         raise Suspended
     if decision.runs and decision.digest == named:

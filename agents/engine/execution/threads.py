@@ -6,8 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import Future
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -30,23 +29,16 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
 
     If the caller stops waiting, the thread continues and its result is discarded.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, whoever stops waiting
 
     def work() -> None:
         try:
-            tell = partial(done.set_result, function(*args))
-        except StopIteration:  # a future rejects it, and would never be done
-            tell = partial(done.set_exception, RuntimeError("StopIteration"))
+            done.set_result(function(*args))
+        except StopIteration:  # asyncio's futures reject it, and would never be done
+            done.set_exception(RuntimeError("StopIteration"))
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it, whatever it is
-            tell = partial(done.set_exception, error)
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(_unless_done, done, tell)
+            done.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=[work], name="tool", daemon=True).start()
-    return await done
-
-
-def _unless_done(done: asyncio.Future[T], tell: Callable[[], object]) -> None:
-    if not done.done():
-        tell()
+    return await asyncio.wrap_future(done)

@@ -28,7 +28,10 @@ class PastTurn:
 
 
 class Services(Protocol):
-    """The services of a turn; the runner implements them. Policies get `ctx.services`, tools get `call.services`."""
+    """The services of a turn; the runner implements them. Policies get `ctx.services`, tools get `call.services`.
+
+    What the methods do here is what PlainServices do: there is no site, so there is nothing to store, show or measure.
+    """
 
     user: int
     """The id of the conversation's owner: a tool acts with that person's rights, never with the worker's."""
@@ -39,18 +42,18 @@ class Services(Protocol):
 
     def now(self) -> datetime:
         """Return the time, with its zone. What depends on it is recorded, so a replay never asks again."""
-        ...
+        return datetime.now(UTC)
 
     def workspace(self) -> Path:
         """Return the conversation's workspace, created on first use. Raises ToolError if there is none."""
-        ...
+        raise ToolError("There is no workspace here.", code="unavailable")
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file's content before the step that names it, and return its id.
 
         Raises ToolError if it cannot be stored. Any other error aborts this run of the turn, which is retried later.
         """
-        ...
+        raise ToolError("Files cannot be kept here.", code="unavailable")
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
         """Show a piece of streaming text to whoever is watching. It is never the truth and may be lost.
@@ -62,7 +65,7 @@ class Services(Protocol):
 
     def running_seconds(self) -> float:
         """Return how long this turn has run so far, across all its pauses, without waiting for people."""
-        ...
+        return 0.0
 
     def may_begin(self) -> bool:
         """Whether an effect may still begin, because this worker's lease has time left.
@@ -70,74 +73,38 @@ class Services(Protocol):
         This is checked last: a process that froze after recording the start must not begin the effect while another
         worker is already asking what became of it.
         """
-        ...
+        return True
 
     async def over_quota(self) -> str | None:
         """Return why this person's quota forbids asking a model now; None if it does not (C19)."""
-        ...
+        return None
 
     async def history(self) -> Sequence[PastTurn]:
         """Return the finished prompts before this one, oldest first."""
-        ...
+        return ()
 
     async def result_of(self, prompt: int, path: str) -> str:
         """Return the full result of a call of this conversation as text; what the model read may have been shortened.
 
         The call is identified by its prompt and path. Raises ToolError if there is no such result.
         """
-        ...
+        raise ToolError("Results are not kept here.", code="unavailable")
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
         """Call a blocking function that reads the database, in the thread that owns the connection.
 
         Returns its result. It must be quick: every turn of this worker waits for it.
         """
-        ...
+        return function(*args)
 
 
 @dataclass
-class PlainServices:
+class PlainServices(Services):
     """Services without a site: one user, no workspace, no history."""
 
     user: int = 0
     prompt: int = 0
     unattended: bool = False
 
-    def now(self) -> datetime:
-        """Return this machine's time."""
-        return datetime.now(UTC)
-
-    def workspace(self) -> Path:
-        """Raise ToolError: there is no workspace."""
-        raise ToolError("There is no workspace here.", code="unavailable")
-
-    async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
-        """Raise ToolError: there is nowhere to store files."""
-        raise ToolError("Files cannot be kept here.", code="unavailable")
-
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
         """Do nothing: nobody is watching."""
-
-    def running_seconds(self) -> float:
-        """Return 0: running time is not measured."""
-        return 0.0
-
-    def may_begin(self) -> bool:
-        """Return True: there are no leases."""
-        return True
-
-    async def over_quota(self) -> str | None:
-        """Return None: there are no quotas."""
-        return None
-
-    async def history(self) -> Sequence[PastTurn]:
-        """Return no prompts."""
-        return ()
-
-    async def result_of(self, prompt: int, path: str) -> str:
-        """Raise ToolError: results are not stored."""
-        raise ToolError("Results are not kept here.", code="unavailable")
-
-    async def look_up(self, function: Callable[..., T], *args: Any) -> T:
-        """Call the function right here."""
-        return function(*args)

@@ -35,32 +35,34 @@ class PromptStarted(Event):
     type: Literal["prompt.started"] = "prompt.started"
 
 
-class OutputCreated(Event):
+class OutputEvent(Event):
+    """An event about one output, with the output as it is then."""
+
+    output: dict[str, Any]
+
+
+class OutputCreated(OutputEvent):
     """The timeline has a new output (S25)."""
 
     type: Literal["output.created"] = "output.created"
-    output: dict[str, Any]
 
 
-class OutputUpdated(Event):
+class OutputUpdated(OutputEvent):
     """An output changed: for example, its call began, waits or has its result."""
 
     type: Literal["output.updated"] = "output.updated"
-    output: dict[str, Any]
 
 
-class ApprovalRequested(Event):
+class ApprovalRequested(OutputEvent):
     """A call waits for a person (S32). `output` holds its tool, call id, input and reason."""
 
     type: Literal["approval.requested"] = "approval.requested"
-    output: dict[str, Any]
 
 
-class ApprovalDecided(Event):
+class ApprovalDecided(OutputEvent):
     """A gate was decided, by a person, by a rule, or because it expired."""
 
     type: Literal["approval.decided"] = "approval.decided"
-    output: dict[str, Any]
 
 
 class PromptPaused(Event):

@@ -64,9 +64,6 @@ class Outputs:
         """Return the outputs in reading order."""
         return reading_order(self._by_position.values())
 
-    def __len__(self) -> int:
-        return len(self._by_position)
-
     def _touched(self, step: Step) -> ToolOutput | None:
         """Return the entry that the step affects: that of its own call or, for a gate, of the call above it."""
         found = self.entry(step.path)

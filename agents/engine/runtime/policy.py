@@ -108,12 +108,12 @@ class Runtime(Protocol):
     @property
     def view(self) -> View:
         """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
-        ...
+        return self.recorder.view
 
     @property
     def outputs(self) -> Outputs:
         """The outputs so far."""
-        ...
+        return self.recorder.outputs
 
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
@@ -121,7 +121,7 @@ class Runtime(Protocol):
 
     def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
         """Add steps to the turn; the next flush records them."""
-        ...
+        self.recorder.stage(*steps, snapshots=snapshots)
 
     async def flush(self) -> None:
         """Record the staged steps in one transaction. Raises the Halt that stopped the turn, if it was stopped."""
@@ -208,18 +208,11 @@ class Context:
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
-        tasks = [asyncio.ensure_future(call) for call in calls]
-        try:
-            if tasks:
-                await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            raise
-        errors = [error for task in tasks if (error := task.exception())]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        errors = [error for error in ended if isinstance(error, BaseException)]
         for error in sorted(errors, key=lambda e: isinstance(e, Suspended)):
             raise error
-        return [task.result() for task in tasks]
+        return [result for result in ended if not isinstance(result, BaseException)]
 
     def get_ledger(self) -> Ledger:
         """Return this policy's own steps: what it said, its calls, and the calls its rounds asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from pydantic import BaseModel
 
@@ -36,9 +36,3 @@ class PolicyRegistry:
     def get(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
         return self._policies.get(name)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._policies
-
-    def __iter__(self) -> Iterator[Registered]:
-        return iter(self._policies.values())

@@ -16,14 +16,13 @@ from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
 from agents.engine.limits import Limits
-from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import HUMAN, join, parent
-from agents.engine.runtime.policy import Action, Context, Decorator, Policy, Registered, records_itself
+from agents.engine.runtime.policy import Action, Context, Decorator, Policy, Registered, Runtime, records_itself
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.secrets import hide_in
 from agents.engine.tools.gatekeeper import AskEverybody, Gatekeeper
-from agents.engine.view import View, asked_for
+from agents.engine.view import asked_for
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ switch has to end everything that runs.
 """
 
 
-class Run:
+class Run(Runtime):
     """One run of a turn: it replays the ledger, runs the calls without a result, and records as it goes.
 
     `steps`: the turn's ledger so far. `last_id`: the last id used in the conversation. `states`: each plugin's state
@@ -64,7 +63,7 @@ class Run:
     ) -> None:
         self.registry, self.fence, self.worker = registry, fence, worker
         self.limits, self.gatekeeper = limits or Limits(), gatekeeper or AskEverybody()
-        self.services: Services = services or PlainServices()
+        self.services = services or PlainServices()
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
         self.rounds_granted = self.limits.rounds  # an agent with its own budget changes it
         self.draining = False
@@ -72,23 +71,9 @@ class Run:
         self._calls_running: set[asyncio.Task[Any]] = set()
         self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
 
-    @property
-    def view(self) -> View:
-        """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
-        return self.recorder.view
-
-    @property
-    def outputs(self) -> Outputs:
-        """The outputs so far."""
-        return self.recorder.outputs
-
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
         return self.registry.get(name)
-
-    def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Add steps to the turn; the next flush records them."""
-        self.recorder.stage(*steps, snapshots=snapshots)
 
     async def flush(self) -> None:
         """Record the staged steps. Whatever stops the turn stops its effects too."""
@@ -363,7 +348,6 @@ async def run(
     ledger: Ledger = EMPTY,
     *,
     journal: MemoryJournal | None = None,
-    services: Services | None = None,
 ) -> Ledger:
     """Run a policy from an empty ledger, or that of an earlier run, until it ends or a person must decide.
 
@@ -372,5 +356,5 @@ async def run(
     """
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
-    await Run(registry, journal, services, steps=ledger).run_turn(policy_name, payload)
+    await Run(registry, journal, steps=ledger).run_turn(policy_name, payload)
     return journal.ledger

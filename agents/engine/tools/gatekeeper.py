@@ -22,7 +22,7 @@ class Gatekeeper(Protocol):
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
         """Return the verdict on this call. Anything it uses up must be used up in the record with the decision."""
-        ...
+        return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
         """Return why this call may not start now, whatever was decided; None if it may.
@@ -30,16 +30,8 @@ class Gatekeeper(Protocol):
         `by`: the actor that approved it, or "" if nobody had to. The owner of the conversation must still be active,
         and whoever approved must still be allowed to (C13).
         """
-        ...
-
-
-class AskEverybody:
-    """No rules, no grants: every gate waits for a person."""
-
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
-        """Leave it to a person."""
-        return GateVerdict()
-
-    async def holds(self, tool: Tool, by: str) -> str | None:
-        """Return None: permissions do not change here."""
         return None
+
+
+class AskEverybody(Gatekeeper):
+    """No rules, no grants: every gate waits for a person, and permissions do not change."""

@@ -129,13 +129,9 @@ class Box:
             old = status_of(name, folder)
             mode = require_regular(path, old).st_mode & 0o777 if old else 0o644
             part = _part()
-            try:
+            with _removed_on_error(part, folder):
                 _fill(os.open(part, _NEW, 0o600, dir_fd=folder), [content], mode)
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(part, dir_fd=folder)
-                raise
             os.fsync(folder)
 
     def part(self, content: Iterable[bytes]) -> Path:
@@ -146,12 +142,8 @@ class Box:
         part = _part()
         with self.folder() as folder, tool_errors(part, part, folder):
             _sweep(folder)
-            try:
+            with _removed_on_error(part, folder):
                 _fill(os.open(part, _NEW, 0o600, dir_fd=folder), content, 0o644)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(part, dir_fd=folder)
-                raise
         return self.root / part
 
     def adopt(self, path: str, part: Path) -> str:
@@ -163,12 +155,8 @@ class Box:
         with self.folder("/".join(above), make=True) as folder, tool_errors(path, name, folder):
             _sweep(folder)
             free = _reserve(name, folder)
-            try:
+            with _removed_on_error(free, folder):
                 os.rename(part, free, dst_dir_fd=folder)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(free, dir_fd=folder)
-                raise
             os.fsync(folder)
             return "/".join([*above, free])
 
@@ -210,6 +198,17 @@ def file_parts(path: str) -> tuple[str, ...]:
 def _part() -> str:
     """Return a new name for a file that is being written."""
     return f".{secrets.token_hex(8)}.part"
+
+
+@contextmanager
+def _removed_on_error(name: str, folder: int) -> Iterator[None]:
+    """Remove this file of the folder if the block fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
 
 
 def _create_folder(name: str, folder: int) -> bool:

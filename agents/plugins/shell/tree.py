@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From linux/prctl.h."""
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FREEZES = 20
@@ -37,9 +38,9 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent() -> None:
-    """Have this process killed when the thread that started it ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Have this process sent this signal when the thread that started it ends. Does nothing outside Linux."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 @contextlib.contextmanager
@@ -199,5 +200,5 @@ def _stat(entry: Path) -> list[bytes] | None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value)
+    if _libc is not None:
+        _libc.prctl(option, value)

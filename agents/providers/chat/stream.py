@@ -8,7 +8,7 @@ from agents.providers.chat.calls import Calls
 from agents.providers.chat.items import REASONING
 from agents.providers.common import failures
 from agents.providers.common.reasoning import Thoughts, split_unopened
-from agents.providers.common.values import as_count, as_object, as_objects, as_text
+from agents.providers.common.values import as_object, as_objects, as_text, token_counts
 
 CUT = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
 """The finish reasons of cut answers, with the engine's words for them. Any other reason means a complete answer."""
@@ -74,7 +74,7 @@ class ChatReader:
         return Answer(
             text=text,
             calls=calls,
-            usage=_usage(self._usage),
+            usage=token_counts(self._usage, "prompt", "completion"),
             model=self._model,
             finish=cut or "stop",
             items=({"type": REASONING, "text": thought[REASONING]},) if REASONING in thought else (),
@@ -87,16 +87,3 @@ def _words(content: JSON) -> str:
     if isinstance(content, list):
         return "".join(as_text(part.get("text")) for part in as_objects(content) if part.get("type") == "text")
     return as_text(content)
-
-
-def _usage(usage: JSON) -> dict[str, int]:
-    """Return the API's token counts under our names; empty if the server gives none."""
-    if not isinstance(usage, dict):
-        return {}
-    given, made = as_object(usage.get("prompt_tokens_details")), as_object(usage.get("completion_tokens_details"))
-    return {
-        "input_tokens": as_count(usage.get("prompt_tokens")),
-        "cached_tokens": as_count(given.get("cached_tokens")) or as_count(usage.get("prompt_cache_hit_tokens")),
-        "output_tokens": as_count(usage.get("completion_tokens")),
-        "reasoning_tokens": as_count(made.get("reasoning_tokens")),
-    }

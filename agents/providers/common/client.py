@@ -9,20 +9,21 @@ from weakref import WeakKeyDictionary
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+CONNECT_SECONDS = 10.0
+"""The longest time to reach the server."""
+
 
 class Clients:
     """The clients by event loop. Each is created on first use.
 
     The SDK's own retries are off: the caller counts and records the attempts.
-    `connect_seconds` is the time to reach the server, `read_seconds` the longest silence in an answer.
+    `read_seconds` is the longest silence in an answer.
     """
 
-    def __init__(
-        self, api_key: str = "", base_url: str | None = None, *, connect_seconds: float = 10, read_seconds: float = 120
-    ) -> None:
+    def __init__(self, api_key: str, base_url: str | None, read_seconds: float) -> None:
         self.api_key = api_key
         self._base_url = base_url
-        self._timeout = Timeout(read_seconds, connect=connect_seconds)
+        self._timeout = Timeout(read_seconds, connect=CONNECT_SECONDS)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
 
     def get(self) -> AsyncOpenAI:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 from agents.providers.common.client import is_loopback
 
 OPENAI = "https://api.openai.com/v1"
 """The SDK's default address."""
-
-Priced = Callable[[Mapping[str, int]], int]
-"""A function from an answer's token counts to billionths of a US dollar."""
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +29,6 @@ class Prices:
     def __init__(self, base_url: str | None) -> None:
         self._address = base_url or OPENAI
         self._local = is_loopback(base_url)
-        self._known: dict[str, Priced | None] = {}
 
     def prepare(self) -> None:
         """Start loading the data in the background (more than a second of work)."""
@@ -48,43 +45,29 @@ class Prices:
         try:
             if not _loading().done():
                 await asyncio.wait([asyncio.wrap_future(_loading())])
-            priced = next(filter(None, map(self._price, names)), None)
-            return priced(usage) if priced else None
+            costs = (_cost(usage, name, self._address) for name in names)
+            return next((cost for cost in costs if cost is not None), None)
         except Exception:  # an answer must not fail because of its price
             log.warning("no price for %s", names, exc_info=True)
             return None
 
-    def _price(self, name: str) -> Priced | None:
-        if name not in self._known:
-            self._known[name] = _find_price(name, self._address)
-        return self._known[name]
-
 
 @cache
-def _loading() -> Future[None]:
-    """Return the future of the data, which a thread loads."""
-    return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(_load)
+def _loading() -> Future[ModuleType]:
+    """Return the future of the data, which a thread loads: it takes half a second."""
+    return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(import_module, "genai_prices.data")
 
 
-def _load() -> None:
-    from genai_prices import data  # noqa: F401 - takes half a second, and is needed only for servers with prices
+def _cost(usage: Mapping[str, int], name: str, address: str) -> int | None:
+    """Return the cost at this address of these counts of the model `name`, see Prices.cost."""
+    from genai_prices import Usage, calc_price
 
-
-def _find_price(name: str, address: str) -> Priced | None:
-    from genai_prices import Usage
-    from genai_prices.data_snapshot import get_snapshot
-
+    given, cached = usage.get("input_tokens", 0), usage.get("cached_tokens", 0)
+    counts = Usage(
+        input_tokens=given, cache_read_tokens=min(cached, given), output_tokens=usage.get("output_tokens", 0)
+    )
     try:
-        provider, model = get_snapshot().find_provider_model(name, None, None, address)
+        price = calc_price(counts, name, provider_api_url=address)
     except LookupError:
         return None
-
-    def priced(usage: Mapping[str, int]) -> int:
-        given, cached = usage.get("input_tokens", 0), usage.get("cached_tokens", 0)
-        counts = Usage(
-            input_tokens=given, cache_read_tokens=min(cached, given), output_tokens=usage.get("output_tokens", 0)
-        )
-        price = model.calc_price(counts, provider, genai_request_timestamp=datetime.now(UTC))
-        return round(price.total_price * 1_000_000_000)
-
-    return priced
+    return round(price.total_price * 1_000_000_000)

@@ -43,8 +43,8 @@ class Reader(Protocol):
 class ModelServer:
     """A model server: its address and key, the model of each tier, connections and prices.
 
-    Without `base_url` it is OpenAI itself. `connect_seconds` and `read_seconds` (the longest silence in an answer) end
-    an attempt with ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
+    Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
+    ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
     """
 
     def __init__(
@@ -53,11 +53,10 @@ class ModelServer:
         base_url: str | None = None,
         *,
         models: Mapping[str, str],
-        connect_seconds: float = 10,
         read_seconds: float = 120,
     ) -> None:
         self._models = models
-        self._clients = Clients(api_key, base_url, connect_seconds=connect_seconds, read_seconds=read_seconds)
+        self._clients = Clients(api_key, base_url, read_seconds)
         self._prices = Prices(base_url)
 
     def model(self, tier: str) -> str:

@@ -69,6 +69,22 @@ def as_count(value: JSON) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
+def token_counts(usage: JSON, given: str, made: str) -> dict[str, int]:
+    """Return an API's token counts under our names; empty if the server gives none.
+
+    `given` and `made` are the API's words for what the model reads and writes: `input` and `output`, for example.
+    """
+    if not isinstance(usage, dict):
+        return {}
+    read, written = as_object(usage.get(f"{given}_tokens_details")), as_object(usage.get(f"{made}_tokens_details"))
+    return {
+        "input_tokens": as_count(usage.get(f"{given}_tokens")),
+        "cached_tokens": as_count(read.get("cached_tokens")) or as_count(usage.get("prompt_cache_hit_tokens")),
+        "output_tokens": as_count(usage.get(f"{made}_tokens")),
+        "reasoning_tokens": as_count(written.get("reasoning_tokens")),
+    }
+
+
 def parse_arguments(value: JSON) -> tuple[dict[str, JSON], str | None]:
     """Return a call's arguments as (object, None), or ({}, text) if they are not a JSON object. Blank means none."""
     if isinstance(value, dict):  # some servers do not encode it as a string

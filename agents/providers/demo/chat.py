@@ -11,9 +11,6 @@ from typing import Any
 from agents.engine.ledger import JSON
 from agents.providers.demo.wire import pieces
 
-FINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"}
-"""The finish reasons of cut answers: from the Responses API's words to those of Chat Completions."""
-
 Chunk = dict[str, Any]
 
 
@@ -26,19 +23,13 @@ def as_responses(body: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def completion(response: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the response as a chat completion. Reasoning is only counted, as in the real API."""
+    """Return the response as a chat completion. Items other than messages and calls are left out."""
     calls = [_call(item) for item in response["output"] if item["type"] == "function_call"]
     said = [part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"]]
-    message: dict[str, JSON] = {
-        "role": "assistant",
-        "content": "".join(said) or None,
-        "refusal": None,
-        "annotations": [],
-    }
+    message: Chunk = {"role": "assistant", "content": "".join(said) or None, "refusal": None, "annotations": []}
     if calls:
         message["tool_calls"] = calls
-    cut = response["incomplete_details"]
-    finished = FINISHED.get(cut["reason"], "length") if cut else "tool_calls" if calls else "stop"
+    finished = "tool_calls" if calls else "stop"
     return {
         "id": response["id"].replace("resp_", "chatcmpl-"),
         "object": "chat.completion",
@@ -46,8 +37,6 @@ def completion(response: dict[str, JSON]) -> dict[str, JSON]:
         "model": response["model"],
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finished}],
         "usage": _usage(response["usage"]),
-        "service_tier": "default",
-        "system_fingerprint": None,
     }
 
 
@@ -59,7 +48,7 @@ def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
     choice = whole["choices"][0]
     for delta in _deltas(choice["message"]):
         yield {**common, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
-    yield {**common, "choices": [{**_without(choice, "message"), "delta": {}}]}
+    yield {**common, "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": choice["finish_reason"]}]}
     if counted:
         yield {**common, "choices": [], "usage": whole["usage"]}
 
@@ -67,7 +56,7 @@ def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
 def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
     """Yield one message as input items: its text, and each of its calls."""
     if message["role"] == "tool":
-        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": _text(message)}
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": "".join(_texts(message))}
         return
     if message.get("content"):
         kind = "output_text" if message["role"] == "assistant" else "input_text"
@@ -80,10 +69,6 @@ def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
 def _texts(message: dict[str, JSON]) -> list[str]:
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
-
-
-def _text(message: dict[str, JSON]) -> str:
-    return "".join(_texts(message))
 
 
 def _call(item: dict[str, JSON]) -> dict[str, JSON]:
@@ -103,20 +88,10 @@ def _deltas(message: dict[str, JSON]) -> Iterator[Chunk]:
 
 
 def _usage(counts: dict[str, JSON]) -> dict[str, JSON]:
-    cached = counts["input_tokens_details"]["cached_tokens"]
     return {
         "prompt_tokens": counts["input_tokens"],
         "completion_tokens": counts["output_tokens"],
         "total_tokens": counts["total_tokens"],
-        "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": counts["output_tokens_details"]["reasoning_tokens"],
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
+        "prompt_tokens_details": counts["input_tokens_details"],
+        "completion_tokens_details": counts["output_tokens_details"],
     }
-
-
-def _without(value: dict[str, JSON], name: str) -> dict[str, JSON]:
-    return {key: each for key, each in value.items() if key != name}

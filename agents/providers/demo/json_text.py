@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import Reply, items, text_of
+from agents.providers.demo.reply import Reply
+from agents.providers.demo.situation import items, text_of
 from agents.providers.json.answer import read
 
 ASKED_FOR = '{"tool": "NAME"'

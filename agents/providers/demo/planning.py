@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from agents.engine.closing import HAD_BEGUN
+from agents.providers.demo.reply import Call
 from agents.providers.demo.samples import sample
-from agents.providers.demo.script import Call
 from agents.providers.demo.sentences import Sentence
 from agents.providers.demo.situation import Result, Situation
 from agents.providers.demo.understanding import Task, is_pronoun, task

@@ -12,7 +12,7 @@ from agents.engine.ledger import JSON
 from agents.providers.demo import json_text
 from agents.providers.demo.guide import INTRODUCTION, guide
 from agents.providers.demo.planning import Unclear, make_plan
-from agents.providers.demo.script import Reply
+from agents.providers.demo.reply import Reply
 from agents.providers.demo.situation import Situation
 from agents.providers.demo.understanding import understand
 from agents.providers.demo.wire import PIECE_CHARACTERS
@@ -25,7 +25,7 @@ ANSWER_SECONDS = 1.2
 
 
 def answer(body: dict[str, JSON]) -> Reply:
-    """Return the answer: calls to make, a report of their results, or help. A script for the wire server."""
+    """Return the answer: calls to make, a report of their results, or help."""
     asked = json_text.with_tools(body)
     situation = Situation.of(asked or body)
     reply = _reply(situation, calls=1 if asked else None)

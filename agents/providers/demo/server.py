@@ -1,20 +1,16 @@
-"""The demo model's server: runs in a thread of this process, or as a process of its own."""
+"""Serving the demo model: a socket on loopback, a uvicorn server, and a process that ends with a signal."""
 
 from __future__ import annotations
 
-import asyncio
+import os
+import signal
 import socket
-import threading
-from collections import deque
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
+import sys
+from pathlib import Path
 
 import uvicorn
 
-from agents.providers.demo.app import RecordedRequest, Wire
-from agents.providers.demo.rules import answer
-from agents.providers.demo.script import InOrder, Reply, Script
+from agents.providers.demo.app import App
 
 BACKLOG = 1024
 """Connections that may wait to be accepted: several hundred clients connect at once."""
@@ -37,7 +33,7 @@ def listen(port: int = 0) -> socket.socket:
     return sock
 
 
-def uvicorn_server(app: Wire) -> uvicorn.Server:
+def uvicorn_server(app: App) -> uvicorn.Server:
     """Return a uvicorn server for the app, without logs. It ends open streams when it stops."""
     return uvicorn.Server(
         uvicorn.Config(
@@ -48,7 +44,7 @@ def uvicorn_server(app: Wire) -> uvicorn.Server:
             lifespan="off",
             access_log=False,
             log_config=None,
-            log_level="critical",  # errors here are scripted
+            log_level="critical",  # a client that sent a bad request is told so
             date_header=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -57,50 +53,21 @@ def uvicorn_server(app: Wire) -> uvicorn.Server:
     )
 
 
-class WireServer:
-    """The server in a thread, from construction until `stop()`; also a context manager.
+def serve(app: App, port: int, port_file: Path | None) -> None:
+    """Serve the app until SIGTERM or SIGINT, then exit with 0. `port_file` gets the port once connections are accepted.
 
-    `script` may be a list of replies, used in order. It can be changed at any time.
-    `requests` holds the last `keep` requests, oldest first. `strict_turns`: see `Wire`.
+    Raises OSError if the port is taken.
     """
+    for sig in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sig, lambda *_: sys.exit(0))  # uvicorn stops first, then raises the signal again
+    sock = listen(port)
+    if port_file:
+        _write(port_file, str(sock.getsockname()[1]))
+    uvicorn_server(app).run(sockets=[sock])
 
-    def __init__(
-        self, script: Script | Sequence[Reply] = answer, *, keep: int = 1000, strict_turns: bool = False
-    ) -> None:
-        self._app = Wire(answer, keep, strict_turns=strict_turns)
-        self.script = script
-        self._socket = listen()
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        self._server = uvicorn_server(self._app)
-        self._thread = threading.Thread(target=self._run, name="demo model", daemon=True)
-        self._thread.start()
 
-    @property
-    def script(self) -> Script:
-        """The script that chooses the answers."""
-        return self._app.script
-
-    @script.setter
-    def script(self, script: Script | Sequence[Reply]) -> None:
-        self._app.script = script if callable(script) else InOrder(script)
-
-    @property
-    def requests(self) -> deque[RecordedRequest]:
-        """The requests received, oldest first."""
-        return self._app.requests
-
-    def stop(self) -> None:
-        """End the server and its open streams, and wait for the thread."""
-        self._server.should_exit = True
-        self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+def _write(path: Path, text: str) -> None:
+    """Write the file atomically: whoever waits for it sees all of it or nothing."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.replace(path)

@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import is_from_person, items
 
 Item = dict[str, JSON]
+
+UNSAID = (GO_ON, NOBODY_SPOKE)
+"""User messages that the engine writes when no person said anything."""
 
 ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)\.\]$", re.MULTILINE)
 """The note below a message for each file attached to it (agents.engine.interfaces.attached)."""
@@ -72,6 +75,22 @@ class Situation:
         found = [result for result in self.done if result.name == name]
         same = [result for result in found if result.arguments == arguments]
         return next(reversed(same or found), None)
+
+
+def items(body: Item) -> list[Item]:
+    """Return a request's input items. An input that is only text counts as one user message."""
+    given = body["input"]
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def is_from_person(item: Item) -> bool:
+    """Return whether the item is a user message that a person wrote, and not the engine."""
+    return item.get("role") == "user" and text_of(item) not in UNSAID
+
+
+def text_of(message: Item) -> str:
+    """Return a message's text, without the notes about attached files that may follow it."""
+    return next(iter(_texts(message)), "")
 
 
 def _results(given: Sequence[Item]) -> Iterator[Result]:

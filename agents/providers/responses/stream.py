@@ -21,6 +21,7 @@ from agents.providers.common.values import (
     as_text,
     cut_short,
     parse_arguments,
+    token_counts,
 )
 
 NOT_WHOLE = ("incomplete", "failed", "cancelled")
@@ -120,7 +121,7 @@ class ResponsesReader:
         return Answer(
             text=text,
             calls=calls,
-            usage=_usage(self._response.get("usage")),
+            usage=token_counts(self._response.get("usage"), "input", "output"),
             model=as_text(self._response.get("model")),
             finish=finish,
             items=_opaque(output),
@@ -199,16 +200,3 @@ def _place(item: dict[str, JSON]) -> dict[str, JSON]:
     if item["type"] == "reasoning":
         return item
     return {key: item[key] for key in ("type", "phase") if item.get(key) is not None}
-
-
-def _usage(usage: JSON) -> dict[str, int]:
-    """Return the API's token counts under our names; empty if the server gives none."""
-    if not isinstance(usage, dict):
-        return {}
-    given, made = as_object(usage.get("input_tokens_details")), as_object(usage.get("output_tokens_details"))
-    return {
-        "input_tokens": as_count(usage.get("input_tokens")),
-        "cached_tokens": as_count(given.get("cached_tokens")),
-        "output_tokens": as_count(usage.get("output_tokens")),
-        "reasoning_tokens": as_count(made.get("reasoning_tokens")),
-    }

@@ -4,8 +4,8 @@ from django.core.management.base import BaseCommand
 from django_q.brokers import get_broker
 from django_q.cluster import Cluster
 
+from agents.plugins.shell.tree import die_with_parent
 from conversations.worker import hosts
-from conversations.worker.children import die_with_parent
 
 
 class Command(BaseCommand):

@@ -134,7 +134,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("push")
     script, port_file = folder / "script.json", folder / "port"
     script.write_text(json.dumps(TURNS))
-    model = ("-m", "agents.providers.demo", "--port", "0", "--port-file", str(port_file), "--script", str(script))
+    model = ("-m", "tests.wire", "--port", "0", "--port-file", str(port_file), "--script", str(script))
     with ExitStack() as stack:
         database = stack.enter_context(own_database("push_processes"))
         stack.enter_context(started(*model, environment=variables(folder / "model"), log=folder / "model.log"))

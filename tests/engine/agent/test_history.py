@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.engine.interfaces.messages import problems
 from agents.engine.interfaces.provider import Request
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import Ledger
@@ -14,6 +13,7 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.results.tools import read_on
 from tests.engine.cast import Number, World, site
+from tests.engine.sound import problems
 from tests.engine.support import ScriptedProvider, Site, call, carry_on, results_in, says, seen
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from agents.engine import Ledger
-from agents.engine.interfaces.messages import AssistantMessage, UserMessage, problems
+from agents.engine.interfaces.messages import AssistantMessage, UserMessage
 from agents.engine.interfaces.provider import Answer
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import RetryOutput, TextOutput
@@ -16,6 +16,7 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.view import View
 from tests.engine.cast import Counting, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
+from tests.engine.sound import problems
 from tests.engine.support import Site, call, carry_on, end_of, garbled, lines, says, seen
 
 RAW = '{"tool": "fx.read", "parameters"'

@@ -8,7 +8,7 @@ import pytest
 
 from agents.engine.agent.projection import TURN_ENDED, CallIds, turn_messages
 from agents.engine.errors import RegistryError
-from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage, problems
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step, action_call, action_result
 from agents.engine.limits import Limits
@@ -19,6 +19,7 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from tests.engine.cast import Name, World, site
 from tests.engine.journals import numbered
+from tests.engine.sound import problems
 from tests.engine.support import ScriptedProvider, call, carry_on, results_in, says
 
 

@@ -15,9 +15,9 @@ from agents.engine.ledger import JSON
 from agents.providers.chat.protocol import Chat
 from agents.providers.common import server
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, collect, refusal, request
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 Chunk = dict[str, Any]
 

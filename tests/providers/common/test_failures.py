@@ -14,10 +14,10 @@ import pytest
 
 from agents.engine.ledger import JSON
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Call, Refusal, Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, refusal, request, until_asked
+from tests.wire.script import Call, Refusal, Reply
+from tests.wire.server import WireServer
 
 LONG = "A text long enough for more than one piece of it."
 ARGUMENTS = {"text": "arguments long enough for more than one piece"}

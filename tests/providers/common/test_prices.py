@@ -11,10 +11,10 @@ import pytest
 
 from agents.providers.common.prices import Prices
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import KEY, ask
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 TOLD = {"input_tokens": 1000, "cached_tokens": 600, "output_tokens": 100}
 GROQ = "https://api.groq.com/openai/v1"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from agents.engine.interfaces.provider import Provider
 from agents.providers.common.reasoning import Thoughts
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import HELLO, KEY, MODELS, collect, refusal, request
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 SAID = [
     ("Hi.", "Hi.", ""),

@@ -11,11 +11,11 @@ from agents import registry
 from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.provider import Request
 from agents.providers.chat.protocol import Chat
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.json.protocol import JsonProtocol
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import collect
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from openai import APIStatusError, AsyncOpenAI, BadRequestError
 
 from agents.engine.ledger import JSON
 from agents.providers.demo.rules import answer
-from agents.providers.demo.script import ByRound, Call, Refusal, Reply
-from agents.providers.demo.server import WireServer
 from tests.providers.support import KEY
+from tests.wire.script import ByRound, Call, Refusal, Reply
+from tests.wire.server import WireServer
 
 Item = dict[str, Any]
 

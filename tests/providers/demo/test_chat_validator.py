@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.engine.ledger import JSON
-from agents.providers.demo import chat_request
-from agents.providers.demo.refusals import RequestError
+from tests.wire import chat_request
+from tests.wire.refusals import RequestError
 
 Item = dict[str, Any]
 

@@ -10,9 +10,9 @@ from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Mes
 from agents.engine.interfaces.provider import Answer, Provider, ToolDefinition
 from agents.providers.demo import json_text
 from agents.providers.demo.rules import answer
-from agents.providers.demo.server import WireServer
 from agents.providers.json.items import encode, system_text
 from tests.providers.support import collect, request
+from tests.wire.server import WireServer
 
 TOOLS = tuple(
     ToolDefinition(name, f"Does {name}.\n\nParameters: none to speak of.", {"type": "object", "properties": {}})

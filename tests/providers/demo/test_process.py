@@ -1,4 +1,4 @@
-"""The server as a process of its own."""
+"""The demo model, and the wire server around it, as processes of their own."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def wait_for(true: Callable[[], Any]) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts the server and waits for its port file; gives the process and the base URL."""
+    """Starts a server and waits for its port file; gives the process and the base URL."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*options: str | Path) -> tuple[subprocess.Popen[bytes], str]:
+    def start(module: str, *options: str | Path) -> tuple[subprocess.Popen[bytes], str]:
         port_file = tmp_path / "port"
-        command = [sys.executable, "-W", "error", "-m", "agents.providers.demo", "--port-file", port_file, *options]
+        command = [sys.executable, "-W", "error", "-m", module, "--port-file", port_file, *options]
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
         started.append(process)
         wait_for(lambda: port_file.exists() or process.poll() is not None)
@@ -58,7 +58,7 @@ def test_a_script_from_a_file(start: Start, tmp_path: Path) -> None:
     """Answers by the file; tells what it was asked to whoever asks, and to its log, without keys."""
     script, log = tmp_path / "script.json", tmp_path / "log"
     script.write_text(json.dumps({"go": [{"text": "Gone."}]}))
-    _, url = start("--script", script, "--log", log)
+    _, url = start("tests.wire", "--script", script, "--log", log)
     assert ask(url)["output"][0]["content"][0]["text"] == "Gone."
     assert ask(url, "else")["error"]["code"] == "script_ended"
     shown = httpx2.get(f"{url}/requests").json()
@@ -67,11 +67,22 @@ def test_a_script_from_a_file(start: Start, tmp_path: Path) -> None:
     assert "secret" not in log.read_text()
 
 
-def test_without_a_script_nothing_is_kept(start: Start) -> None:
-    """What people say to the shipped demo is nobody else's business."""
-    _, url = start()
+@pytest.mark.parametrize("path", ["responses", "chat/completions"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"model": "m", "input": 1, "messages": 1}'])
+def test_a_request_that_the_shipped_demo_cannot_read_is_told(start: Start, path: str, content: bytes) -> None:
+    """In the APIs' shape, and the next one is answered."""
+    _, url = start("agents.providers.demo")
+    refused = httpx2.post(f"{url}/v1/{path}", content=content)
+    assert refused.status_code == 400
+    assert "cannot read this request" in refused.json()["error"]["message"]
+    assert ask(url)["status"] == "completed"
+
+
+def test_the_shipped_demo_keeps_nothing(start: Start) -> None:
+    """What people say to it is nobody else's business."""
+    _, url = start("agents.providers.demo")
     assert "not a language model" in ask(url)["output"][0]["content"][0]["text"]
-    assert httpx2.get(f"{url}/requests").json() == []
+    assert httpx2.get(f"{url}/requests").status_code == 404
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
@@ -79,7 +90,7 @@ def test_a_signal_ends_it_cleanly(start: Start, tmp_path: Path, sig: signal.Sign
     """Exit code 0 and nothing on stderr, in the middle of an answer too."""
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"text": "Late.", "pause_seconds": 60}]))
-    process, url = start("--script", script)
+    process, url = start("tests.wire", "--script", script)
     with httpx2.stream("POST", f"{url}/v1/responses", json={"model": "m", "input": "x", "stream": True}):
         process.send_signal(sig)
         assert process.wait(SECONDS) == 0
@@ -90,7 +101,7 @@ def test_a_signal_ends_it_cleanly(start: Start, tmp_path: Path, sig: signal.Sign
 def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     """However the parent ends."""
     port_file = tmp_path / "port"
-    command = [sys.executable, "-m", "agents.providers.demo", "--port-file", str(port_file)]
+    command = [sys.executable, "-m", "tests.wire", "--port-file", str(port_file)]
     program = f"import subprocess, time; print(subprocess.Popen({command!r}).pid, flush=True); time.sleep(60)"
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert parent.stdout is not None
@@ -112,7 +123,7 @@ def alive(pid: int) -> bool:
 
 def test_a_taken_port_is_told(start: Start) -> None:
     """Not waited for."""
-    _, url = start()
+    _, url = start("agents.providers.demo")
     port = url.rsplit(":", 1)[1]
     taken = subprocess.run(
         [sys.executable, "-m", "agents.providers.demo", "--port", port], capture_output=True, check=False

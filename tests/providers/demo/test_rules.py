@@ -6,7 +6,7 @@ import html
 import json
 import re
 import time
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -17,8 +17,8 @@ from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Success, ToolOutput
 from agents.providers.demo import chat, wire
 from agents.providers.demo.guide import INTRODUCTION
+from agents.providers.demo.reply import Reply
 from agents.providers.demo.rules import answer
-from agents.providers.demo.script import Reply
 from agents.providers.demo.sentences import SENTENCES
 
 Item = dict[str, Any]
@@ -52,7 +52,7 @@ def ask(*items: Item | str, tools: list[Item] | None = None) -> Reply:
 
 
 def calls(reply: Reply) -> Calls:
-    return [(call.name, cast("dict[str, JSON]", call.arguments)) for call in reply.calls]
+    return [(call.name, call.arguments) for call in reply.calls]
 
 
 def done(reply: Reply, *outputs: str) -> list[Item]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.script import ByRound, Call, InOrder, Refusal, Reply, script_from_json
+from tests.wire.script import ByRound, Call, InOrder, Refusal, Reply, script_from_json
 
 
 def body(*items: JSON) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI, BadRequestError
 
-from agents.providers.demo.script import Call, Reply
-from agents.providers.demo.server import WireServer, listen
+from agents.providers.demo.server import listen
 from agents.providers.responses.protocol import Responses
 from tests.providers.support import KEY, ask, until_asked
+from tests.wire.script import Call, Reply
+from tests.wire.server import WireServer
 
 REPLY = Reply("A text in pieces.", (Call("echo", {"text": "x" * 30}, "c1"),), reasoning="A thought in pieces.")
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import ToolDefinition, ToolRequest
 from agents.providers.common.server import ModelServer
-from agents.providers.demo.script import Reply
-from agents.providers.demo.server import WireServer
 from agents.providers.json import items as json_items
 from agents.providers.json.answer import TRY, for_people, read
 from agents.providers.json.protocol import JsonProtocol, JsonReader
 from agents.providers.json.stream import Held
 from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, collect, request
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
 
 CALL = '{"tool": "echo", "parameters": {"text": "x"}, "terminate": false}'
 THE_CALL = ToolRequest("echo", {"text": "x"})

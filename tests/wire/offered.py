@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import RequestError, check_keys, check_name, check_not_empty, optional, required
+from tests.wire.refusals import RequestError, check_keys, check_name, check_not_empty, optional, required
 
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 

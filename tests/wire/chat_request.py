@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo import chat_history
-from agents.providers.demo.offered import check_tools
-from agents.providers.demo.refusals import RequestError, check_keys, check_length, optional, required
+from tests.wire import chat_history
+from tests.wire.offered import check_tools
+from tests.wire.refusals import RequestError, check_keys, check_length, optional, required
 
 # fmt: off
 PARAMETERS = frozenset({

@@ -8,7 +8,7 @@ It is stricter than the real one in two points. The id of a call must be unique 
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import (
+from tests.wire.refusals import (
     RequestError,
     check_keys,
     check_length,

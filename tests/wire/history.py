@@ -8,7 +8,7 @@ Written from the API's reference (developers.openai.com/api/reference/resources/
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from agents.providers.demo.refusals import RequestError, check_keys, check_length, check_name, quote_all, required
+from tests.wire.refusals import RequestError, check_keys, check_length, check_name, quote_all, required
 
 CALL_ID_CHARACTERS = 64
 

@@ -1,4 +1,4 @@
-"""Scripts for the demo server: replies, and what chooses one for a request."""
+"""Scripts for the wire server: replies, and what chooses one for a request."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.ledger import JSON, digest
+from agents.providers.demo import reply as demo
+from agents.providers.demo.situation import is_from_person, items, text_of
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(demo.Call):
     """A call of a tool, by its wire name. Arguments given as text are sent unchanged, even if they are not JSON.
 
     Without `call_id` it gets a unique one.
     """
 
-    name: str
-    arguments: dict[str, JSON] | str = field(default_factory=dict)
+    arguments: JSON = field(default_factory=dict)
     call_id: str = ""
 
 
@@ -34,11 +34,9 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Reply:
-    """One answer of the server. `Reply()` is an empty answer."""
+class Reply(demo.Reply):
+    """One answer of the server, with all that a real server may do to it. `Reply()` is an empty answer."""
 
-    text: str = ""
-    calls: tuple[Call, ...] = ()
     reasoning: str = ""
     """A summary of the model's reasoning; it becomes a reasoning item before all others."""
     usage: dict[str, int] | None = None
@@ -48,8 +46,6 @@ class Reply:
     refusal: Refusal | None = None
     delay_seconds: float = 0
     """The delay before the first byte."""
-    pause_seconds: float = 0
-    """The pause between two events of a stream."""
     break_after: int | str | None = None
     """Ends the stream early: after this number of events, or after the first event of this type."""
     break_how: Literal["cut", "end"] = "cut"
@@ -57,11 +53,13 @@ class Reply:
     events: tuple[JSON, ...] | None = None
     """The exact events of the stream; bytes are sent unchanged. Text and calls are then ignored."""
 
+    @classmethod
+    def of(cls, reply: demo.Reply) -> Reply:
+        """Return a reply of the demo model as one of this server."""
+        return reply if isinstance(reply, cls) else cls(reply.text, reply.calls, reply.pause_seconds)
 
-UNSAID = (GO_ON, NOBODY_SPOKE)
-"""User messages that the engine writes when no person said anything."""
 
-Script = Callable[[dict[str, JSON]], Reply]
+Script = Callable[[dict[str, JSON]], demo.Reply]
 """Chooses the reply to the body of a valid request."""
 
 END = Reply(refusal=Refusal(400, "script_ended", "The script has no reply left."))
@@ -132,26 +130,9 @@ def _list(value: JSON) -> list[JSON]:
     return value
 
 
-def items(body: dict[str, JSON]) -> list[dict[str, JSON]]:
-    """Return a request's input items. An input that is only text counts as one user message."""
-    given = body["input"]
-    return [{"role": "user", "content": given}] if isinstance(given, str) else given
-
-
-def is_from_person(item: dict[str, JSON]) -> bool:
-    """Return whether the item is a user message that a person wrote, and not the engine."""
-    return item.get("role") == "user" and text_of(item) not in UNSAID
-
-
 def last_user_text(body: dict[str, JSON]) -> str:
     """Return what the user said last; "" if nobody said anything."""
     return next((text_of(item) for item in reversed(items(body)) if is_from_person(item)), "")
-
-
-def text_of(message: dict[str, JSON]) -> str:
-    """Return a message's text, without the notes about attached files that may follow it."""
-    content = message["content"]
-    return content if isinstance(content, str) else next((part.get("text", "") for part in content), "")
 
 
 def finished_rounds(body: dict[str, JSON]) -> int:
