@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
@@ -12,6 +14,7 @@ from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -20,19 +23,14 @@ from conversations.database.ids import row_id
 from conversations.display.faithful import inert, visible
 
 if TYPE_CHECKING:  # unfold ships no types, and Django's classes take parameters only from its stubs
-    from django.contrib import admin
-
     Pages = admin.ModelAdmin[Any]
-    Numbered = Paginator[Any]
 else:
     from unfold.admin import ModelAdmin as Pages
-
-    Numbered = Paginator
 
 COUNT_MOST = 10_000
 
 
-class CappedPaginator(Numbered):
+class CappedPaginator(Paginator):  # type: ignore[type-arg] - only its stubs take a parameter
     """A paginator that counts at most COUNT_MOST rows: counting all steps takes longer than showing fifty."""
 
     @cached_property
@@ -62,6 +60,11 @@ class ListPages(Pages):
         if any(row_id(text) is None for text in marked):
             raise BadRequest("a selected row does not exist")
         return super().response_action(request, queryset, *more, **named)
+
+    def page(self, request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+        """Return a page of our own, with what every page of the admin has."""
+        known = {**self.admin_site.each_context(request), "opts": self.opts}
+        return TemplateResponse(request, f"admin/conversations/{template}.html", {**known, **context}, status=status)
 
 
 class ReadOnly(ListPages):
@@ -104,11 +107,15 @@ def link_to(obj: Model, words: str = "") -> SafeString:
     return format_html('<a class="link" href="{}">{}</a>', reverse(name, args=[obj.pk]), visible(words or str(obj)))
 
 
-def link_to_list(model: type[Model], words: str, **where: int) -> SafeString:
-    """Return a link to the admin's list of a model, filtered by these fields."""
-    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
-    query = "&".join(f"{field}={value}" for field, value in where.items())
-    return format_html('<a class="link" href="{}?{}">{}</a>', reverse(name), query, words)
+def list_column(model: type[Model], title: str, *, of: str) -> Callable[[Any, Model], SafeString]:
+    """Return a column with a link to the list of a model: the rows whose field `of` is this row."""
+
+    @admin.display(description=title)
+    def column(_pages: object, obj: Model) -> SafeString:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+        return format_html('<a class="link" href="{}?{}__id__exact={}">{}</a>', reverse(name), of, obj.pk, title)
+
+    return column
 
 
 def one_piece(html: SafeString) -> SafeString:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 
 from agents.engine.ledger import valid_text
+from conversations.admin.base import ListPages
 from conversations.display.faithful import inert
 from conversations.erasure.conversations import REASON_MOST
-
-if TYPE_CHECKING:
-    from django.contrib.admin import ModelAdmin
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class Question:
 
 def confirm(
     request: HttpRequest,
-    pages: ModelAdmin[Any],
+    pages: ListPages,
     question: Question,
     do: Callable[[str], str],
     refusals: tuple[type[Exception], ...],
@@ -55,11 +51,9 @@ def confirm(
 
 
 def _page(
-    request: HttpRequest, pages: ModelAdmin[Any], question: Question, problem: str = "", status: int = 200
+    request: HttpRequest, pages: ListPages, question: Question, problem: str = "", status: int = 200
 ) -> HttpResponse:
-    context: dict[str, Any] = {
-        **pages.admin_site.each_context(request),
-        "opts": pages.opts,
+    context = {
         "title": inert(question.title),
         "question": question.words,
         "consequences": question.consequences,
@@ -69,4 +63,4 @@ def _page(
         "reason": request.POST.get("reason", ""),
         "reason_most": REASON_MOST,
     }
-    return TemplateResponse(request, "admin/conversations/confirm.html", context, status=status)
+    return pages.page(request, "confirm", context, status)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from django.contrib import messages
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.utils.text import Truncator
 
+from conversations.admin.base import ListPages
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.approvals.permissions import shown_to
 from conversations.database.ids import row_ids
@@ -20,11 +20,10 @@ from conversations.display.gate import Card, cards
 from conversations.models import Approval
 
 if TYPE_CHECKING:
-    from django.contrib.admin import ModelAdmin
     from django.contrib.auth.models import User
 
 
-def detail(request: HttpRequest, pages: ModelAdmin[Approval], object_id: str) -> HttpResponse:
+def detail(request: HttpRequest, pages: ListPages, object_id: str) -> HttpResponse:
     """GET shows the call in full; POST decides it by the digest that was shown.
 
     `?as=edit` shows its input as a form. 404 if this person may not see it; 409 with its present state if it has
@@ -69,7 +68,7 @@ def loaded(request: HttpRequest, *keys: int) -> list[Card]:
     return cards(list(found.order_by("asked_at", "pk")), request.user)
 
 
-def _refused(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, refused: DecisionRefused) -> HttpResponse:
+def _refused(request: HttpRequest, pages: ListPages, shown: Card, refused: DecisionRefused) -> HttpResponse:
     """Show the approval as it is now, with what was typed; 409 if it has changed since it was shown."""
     now = loaded(request, shown.row.pk)
     if not now:
@@ -81,12 +80,10 @@ def _refused(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, ref
     return _page(request, pages, now[0], status=409 if isinstance(refused, Conflict) else 400)
 
 
-def _page(request: HttpRequest, pages: ModelAdmin[Approval], shown: Card, status: int = 200) -> HttpResponse:
-    context: dict[str, Any] = {
-        **pages.admin_site.each_context(request),
-        "opts": pages.opts,
+def _page(request: HttpRequest, pages: ListPages, shown: Card, status: int = 200) -> HttpResponse:
+    context = {
         "title": inert(shown.title),
         "card": shown,
         "reason_most": TEXT_MOST,
     }
-    return TemplateResponse(request, "admin/conversations/approval/detail.html", context, status=status)
+    return pages.page(request, "approval/detail", context, status)

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.admin.base import ReadOnly, link_to, link_to_list, whole
+from conversations.admin.base import ReadOnly, link_to, list_column, whole
 from conversations.admin.confirm import Question, confirm
 from conversations.admin.detail import person
 from conversations.display.faithful import first_line, visible
@@ -66,15 +66,8 @@ class ConversationAdmin(RecordPages):
         """Show a link to the prompt that is running or waiting."""
         return link_to(obj.active_prompt, obj.active_prompt.get_state_display()) if obj.active_prompt else "-"
 
-    @admin.display(description="Prompts")
-    def its_prompts(self, obj: Conversation) -> SafeString:
-        """Show a link to its prompts."""
-        return link_to_list(Prompt, "Prompts", conversation__id__exact=obj.pk)
-
-    @admin.display(description="Steps")
-    def its_steps(self, obj: Conversation) -> SafeString:
-        """Show a link to its steps."""
-        return link_to_list(Step, "Steps", conversation__id__exact=obj.pk)
+    its_prompts = list_column(Prompt, "Prompts", of="conversation")
+    its_steps = list_column(Step, "Steps", of="conversation")
 
 
 @admin.register(Prompt)
@@ -113,15 +106,8 @@ class PromptAdmin(RecordPages):
         """Show the message."""
         return whole(obj.input or "")
 
-    @admin.display(description="Outputs")
-    def its_outputs(self, obj: Prompt) -> SafeString:
-        """Show a link to its outputs."""
-        return link_to_list(Output, "Outputs", prompt__id__exact=obj.pk)
-
-    @admin.display(description="Steps")
-    def its_steps(self, obj: Prompt) -> SafeString:
-        """Show a link to its steps."""
-        return link_to_list(Step, "Steps", prompt__id__exact=obj.pk)
+    its_outputs = list_column(Output, "Outputs", of="prompt")
+    its_steps = list_column(Step, "Steps", of="prompt")
 
 
 @admin.register(Output)

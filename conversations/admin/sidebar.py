@@ -1,4 +1,4 @@
-"""The admin's sidebar and styles: approvals first, with how many are pending. The settings name these functions."""
+"""The admin's sidebar: approvals first, with how many are pending. The settings name these functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
-from django.templatetags.static import static
 from django.urls import reverse
 
 from conversations.approvals.permissions import shown_to
 from conversations.models import Output
-from conversations.pages.theme import chosen
 from conversations.prompts.killswitch import active_switch
 
 BADGE_MOST = 99
@@ -61,26 +59,6 @@ def waiting(staff: User | AnonymousUser) -> str:
 def stopped(request: HttpRequest) -> list[str] | None:
     """Return the label at the top of every admin page while the kill switch is on."""
     return ["All work is stopped", "danger"] if active_switch() else None
-
-
-def stylesheet(request: HttpRequest) -> str:
-    """Return the URL of our own styles for the admin."""
-    return static("conversations/admin.css")
-
-
-def theme(request: HttpRequest) -> str:
-    """Return the theme that was chosen on the site's pages; "" leaves it to the admin's own switch."""
-    return chosen(request)
-
-
-def script(request: HttpRequest) -> str:
-    """Return the URL of the script that keeps the admin's approval pages up to date."""
-    return static("conversations/admin-live.js")
-
-
-def mark(request: HttpRequest) -> str:
-    """Return the URL of the site's logo."""
-    return static("conversations/mark.svg")
 
 
 def _is_elsewhere(_request: HttpRequest) -> bool:
