@@ -19,6 +19,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.json import gate_json
 from conversations.files.uploads import BadFile
@@ -47,6 +48,21 @@ class RequestRefused(exceptions.APIException):  # type: ignore[misc]
         super().__init__(message, code)
         self.status_code, self.code, self.details = status, code, details
 
+    @property
+    def body(self) -> dict[str, JSON]:
+        """The error as clients receive it."""
+        return {"error": {"code": self.code, "message": str(self.detail), **self.details}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that go with it."""
+        headers = {"WWW-Authenticate": SCHEME.title()} if self.status_code == HTTPStatus.UNAUTHORIZED else {}
+        return headers | ({"Retry-After": str(self.details["retry_after"])} if "retry_after" in self.details else {})
+
+    def response(self) -> JsonResponse:
+        """Return the answer outside the REST framework: of an async view, or if no view was found."""
+        return JsonResponse(self.body, status=self.status_code, headers=self.headers)
+
 
 class Invalid(RequestRefused):
     """A request with invalid fields, and why; "" stands for the whole body."""
@@ -63,29 +79,13 @@ class TooLarge(RequestRefused):
         super().__init__(413, "too_large", message)
 
 
-def error_json(code: str, message: str, **details: JSON) -> dict[str, JSON]:
-    """Return an error as clients receive it."""
-    return {"error": {"code": code, "message": message, **details}}
-
-
-def error_response(status: int, code: str, message: str, **details: JSON) -> JsonResponse:
-    """Return an error from outside the REST framework: from an async view, or if no view was found."""
-    return JsonResponse(error_json(code, message, **details), status=status)
-
-
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return the answer to an exception of a view; None for an unexpected one, which is logged, and answered below."""
     refused = refusal(error)
     if refused is None:
         return None
     set_rollback()
-    headers = {}
-    if getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
-    if isinstance(error, exceptions.Throttled) and error.wait:
-        headers["Retry-After"] = str(int(error.wait) + 1)
-    error_body = error_json(refused.code, str(refused.detail), **refused.details)
-    return Response(error_body, refused.status_code, headers=headers)
+    return Response(refused.body, refused.status_code, headers=refused.headers)
 
 
 def refusal(error: Exception) -> RequestRefused | None:
@@ -123,7 +123,10 @@ _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
 """The code of each framework exception, and a message that replaces the framework's own."""
 
 
-def _of_framework(error: exceptions.APIException) -> RequestRefused:
+def of_framework(error: exceptions.APIException) -> RequestRefused:
+    """Return what an exception of the REST framework means to a client; a RequestRefused says it itself."""
+    if isinstance(error, RequestRefused):
+        return error
     code, message = _FRAMEWORK.get(type(error), ("refused", ""))
     message = message or str(error.detail)
     if code == "forbidden" and message.startswith("CSRF Failed"):
@@ -136,7 +139,6 @@ def _of_framework(error: exceptions.APIException) -> RequestRefused:
 
 
 _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
-    RequestRefused: lambda error: error,
     TurnInProgress: lambda error: RequestRefused(409, "turn_in_progress", str(error), prompt=error.prompt),
     OverQuota: lambda error: RequestRefused(429, "over_quota", str(error)),
     Deactivated: lambda error: RequestRefused(403, "forbidden", str(error)),
@@ -150,7 +152,7 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
     ObjectDoesNotExist: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You do not have permission to do this."),
     RequestDataTooBig: lambda error: TooLarge("The body is too long."),
-    exceptions.APIException: _of_framework,
+    exceptions.APIException: of_framework,
 }
 """The error of each exception; the first matching class wins."""
 
@@ -163,32 +165,32 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not request.path.startswith(ROOT):
         return defaults.bad_request(request, exception)
     refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
-    return error_response(refused.status_code, refused.code, str(refused.detail))
+    return refused.response()
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that is not allowed."""
     if not request.path.startswith(ROOT):
         return defaults.permission_denied(request, exception)
-    return error_response(HTTPStatus.FORBIDDEN, "forbidden", "You do not have permission to do this.")
+    return RequestRefused(HTTPStatus.FORBIDDEN, "forbidden", "You do not have permission to do this.").response()
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form post, or a request with a session, that lacks the CSRF token."""
     if not request.path.startswith(ROOT):
         return render(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
-    return error_response(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING)
+    return RequestRefused(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING).response()
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request for an address that does not exist."""
     if not request.path.startswith(ROOT):
         return defaults.page_not_found(request, exception)
-    return error_response(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND)
+    return RequestRefused(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND).response()
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer after an internal error. The details are only in the log."""
     if not request.path.startswith(ROOT):
         return defaults.server_error(request)
-    return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED)
+    return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED).response()
