@@ -19,6 +19,7 @@ from rest_framework.request import Request
 
 from conversations.api.errors import Invalid, of_framework
 from conversations.api.views import ApiView
+from conversations.database.ids import row_id
 from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
 from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, pass_by_session, pass_to_conversation
@@ -81,9 +82,9 @@ async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | Non
 
 def _after(request: HttpRequest) -> int:
     text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if (seq := row_id(text)) is None:
         raise Invalid({"after": ["Send the number of a step, here or as Last-Event-ID."]})
-    return int(text)
+    return seq
 
 
 @dataclass(frozen=True)

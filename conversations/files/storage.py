@@ -76,9 +76,8 @@ def _unrecorded(past: datetime, alive: Callable[[], object]) -> Iterator[int]:
     for conversation in list(made.values_list("conversation", flat=True).distinct()):
         alive()
         ids = set(made.filter(conversation=conversation).values_list("pk", flat=True))
-        steps = Step.objects.filter(
-            conversation=conversation, type="file"
-        )  # read after the rows, so their steps are included
+        # Read after the rows, so their steps are included.
+        steps = Step.objects.filter(conversation=conversation, type="file")
         yield from ids - {step.content.get("file") for step in steps}
 
 

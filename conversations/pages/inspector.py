@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
 from conversations.accounts.http import PersonRequest
+from conversations.database.ids import row_id
 from conversations.display.faithful import spelled_out
 from conversations.display.moments import TurnMoment
 from conversations.ledger.redacted import MARK
@@ -94,13 +95,10 @@ def _at(request: HttpRequest, known: TurnMoment) -> int | None:
     given = request.GET.get("at")
     if given is None:
         return None
-    if (
-        not (given.isascii() and given.isdigit() and len(given) < 19)
-        or not known.steps
-        or int(given) < known.steps[0].id
-    ):
+    at = row_id(given)
+    if at is None or not known.steps or at < known.steps[0].id:
         raise Http404("There is no such step.")
-    return int(given)
+    return at
 
 
 def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:

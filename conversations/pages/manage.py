@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,7 +15,7 @@ from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
 from conversations.pages.chat.deleted import deleted_page
-from conversations.pages.chat.flash import flash_archived, flash_deleted
+from conversations.pages.chat.flash import ARCHIVED, DELETED
 from conversations.pages.posting import form_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, unarchive
@@ -28,7 +29,7 @@ def archive_view(request: PersonRequest, pk: int) -> HttpResponse:
     """Archive a conversation. The list says so and offers to undo it."""
     found = _mine(request, pk)
     archive(found)
-    flash_archived(request, found)
+    messages.info(request, str(found.pk), extra_tags=ARCHIVED)
     return redirect("home")
 
 
@@ -57,7 +58,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
         except Conversation.DoesNotExist:
             raise Http404 from None  # somebody else deleted it at the same moment
         else:
-            flash_deleted(request, title)
+            messages.info(request, title, extra_tags=DELETED)
             return redirect("home")
     context = {
         "conversation": found,

@@ -51,10 +51,8 @@ REFUSAL_STATUS: dict[type[Exception], int] = {
     DiskFull: 507,
 }
 """Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
-REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *REFUSAL_STATUS)
+REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, KeyReused, *REFUSAL_STATUS)
 """All reasons why no turn starts."""
-NOT_STARTED: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
-"""The same for the first message of a new conversation."""
 DELETED = "This conversation was deleted: start a new one."
 ALREADY_SENT = (
     "The message that this page sent before has arrived after all: see its conversation. This one was not sent."
@@ -90,8 +88,8 @@ def start(request: PersonRequest) -> HttpResponse:
         prompt = begin_conversation(
             request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
         )
-    except NOT_STARTED as error:
-        kept = _refused_composer(reverse("start"), message, ALREADY_SENT if isinstance(error, KeyReused) else error)
+    except REFUSED as error:
+        kept = _refused_composer(reverse("start"), message, error)
         status = REFUSAL_STATUS.get(type(error), 400)
         if request.htmx:
             return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=status)
@@ -124,13 +122,9 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
         )
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _answer_deleted(request, pk, message)
-    except KeyReused:
-        kept = _refused_composer(_message_url(found), message, ALREADY_SENT)
-        return _answer(request, found, kept, 409, fresh=True)
     except REFUSED as error:
-        return _answer(
-            request, found, _refused_composer(_message_url(found), message, error), REFUSAL_STATUS.get(type(error), 400)
-        )
+        kept, again = _refused_composer(_message_url(found), message, error), isinstance(error, KeyReused)
+        return _answer(request, found, kept, 409 if again else REFUSAL_STATUS.get(type(error), 400), fresh=again)
     return _answer(request, found)
 
 
@@ -167,9 +161,8 @@ def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], P
     except (Http404, ObjectDoesNotExist):
         return _answer_deleted(request, prompt.conversation_id, Message(request.POST))
     except REFUSED as error:
-        return _answer(
-            request, found, Composer(_message_url(found), problem=str(error)), REFUSAL_STATUS.get(type(error), 409)
-        )
+        kept = Composer(_message_url(found), problem=str(error))
+        return _answer(request, found, kept, REFUSAL_STATUS.get(type(error), 409))
     return _answer(request, found)
 
 
@@ -214,7 +207,8 @@ def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpRe
 
 
 def _refused_composer(action: str, message: Message, problem: Exception | str) -> Composer:
-    return Composer(action, message.text, message.tier, str(problem), message.brought)
+    why = ALREADY_SENT if isinstance(problem, KeyReused) else str(problem)
+    return Composer(action, message.text, message.tier, why, message.brought)
 
 
 def _message_url(conversation: Conversation) -> str:
