@@ -7,7 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods
 
 from agents.engine.ledger import valid_text
 from conversations.accounts.http import PersonRequest
@@ -16,7 +16,7 @@ from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
 from conversations.pages.chat.deleted import deleted_page
 from conversations.pages.chat.flash import ARCHIVED, DELETED
-from conversations.pages.posting import form_view
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, unarchive
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
@@ -71,8 +71,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
     return render(request, "conversations/delete.html", context, status=409 if problem else 200)
 
 
-@login_required
-@require_GET
+@page_view
 def export(request: PersonRequest, pk: int) -> HttpResponse:
     """Download a conversation as a Markdown file."""
     found = _mine(request, pk)
@@ -82,8 +81,7 @@ def export(request: PersonRequest, pk: int) -> HttpResponse:
     return response
 
 
-@login_required
-@require_GET
+@page_view
 def usage(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the tokens and cost of a conversation: in total, by model, and turn by turn."""
     found = _mine(request, pk)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.accounts.http import PersonRequest
@@ -25,7 +23,7 @@ from conversations.pages.chat.dock import Dock
 from conversations.pages.chat.flash import take_flash
 from conversations.pages.chat.forms import Message
 from conversations.pages.chat.live import answer_html, fragment, list_html, page_seq
-from conversations.pages.posting import form_view
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
 from conversations.prompts.idempotency import KeyReused
@@ -59,22 +57,19 @@ ALREADY_SENT = (
 )
 
 
-@login_required
-@require_GET
+@page_view
 def home(request: PersonRequest) -> HttpResponse:
     """Show the list and an empty conversation. A phone shows only the list, unless that is empty."""
     return _empty(request, Composer(reverse("start")), one_pane="list")
 
 
-@login_required
-@require_GET
+@page_view
 def conversation_list(request: PersonRequest) -> HttpResponse:
     """Return only the list, for the search field."""
     return render(request, "conversations/list.html", _sidebar_context(request))
 
 
-@login_required
-@require_GET
+@page_view
 def new(request: PersonRequest) -> HttpResponse:
     """Show an empty conversation. Its first message creates it."""
     return _empty(request, Composer(reverse("start")), one_pane="thread")
@@ -98,8 +93,7 @@ def start(request: PersonRequest) -> HttpResponse:
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 
-@login_required
-@require_GET
+@page_view
 def conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Show one conversation; 410 for whoever deleted it."""
     try:
