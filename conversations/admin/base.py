@@ -30,7 +30,7 @@ else:
 COUNT_MOST = 10_000
 
 
-class CappedPaginator(Paginator):  # type: ignore[type-arg] - only its stubs take a parameter
+class CappedPaginator(Paginator):  # type: ignore[type-arg]  # only its stubs take a parameter
     """A paginator that counts at most COUNT_MOST rows: counting all steps takes longer than showing fifty."""
 
     @cached_property

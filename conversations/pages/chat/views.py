@@ -231,7 +231,7 @@ def _answer(
 
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
-    context = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
+    context: dict[str, Any] = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
