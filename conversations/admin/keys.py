@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, reverse
@@ -17,9 +18,6 @@ from conversations.accounts.keys import by_public_id, public_id
 from conversations.admin.base import ReadOnly
 from conversations.display.faithful import visible
 from conversations.models import ApiKey
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 @admin.register(ApiKey)

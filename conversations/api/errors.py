@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
@@ -19,6 +19,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from agents.engine.ledger import JSON
 from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.json import gate_json
@@ -29,9 +30,6 @@ from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.listing import BadTitle
 from conversations.prompts.start import BadInput, Deactivated, TurnInProgress
 from conversations.usage.quotas import OverQuota
-
-if TYPE_CHECKING:
-    from agents.engine.ledger import JSON
 
 ROOT = "/api/"
 NOT_FOUND = "There is nothing at this address, or it is not yours to see."

@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.core.files.base import File as Content
 from django.utils import timezone
 
 from conversations.models import File, Step
-
-if TYPE_CHECKING:
-    from django.core.files.base import File as Content
 
 logger = logging.getLogger(__name__)
 

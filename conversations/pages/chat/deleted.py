@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from conversations.models import Erasure
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 def deleted_page(request: HttpRequest, user: User, conversation: int) -> HttpResponse:
