@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import DELETION, LogEntry
-from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, reverse
@@ -15,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.accounts.keys import by_public_id, public_id
-from conversations.admin.base import ReadOnly
+from conversations.admin.base import ReadOnly, person
 from conversations.display.faithful import visible
 from conversations.models import ApiKey
 
@@ -58,7 +57,7 @@ class ApiKeyAdmin(ReadOnly):
         kind = ContentType.objects.get_for_model(ApiKey)
         return [
             LogEntry.objects.create(
-                user=cast("User", request.user),
+                user=person(request),
                 content_type=kind,
                 object_id=public_id(key),
                 object_repr=str(key),

@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 
-from conversations.admin.base import ReadOnly
-from conversations.admin.detail import person
+from conversations.admin.base import ReadOnly, person
 from conversations.models import KillSwitch, Prompt, State
 from conversations.prompts.killswitch import REASON_MOST, active_switch, actor_name, turn_off, turn_on
 

@@ -14,9 +14,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.admin.base import ReadOnly, link_to, list_column, whole
+from conversations.admin.base import ReadOnly, link_to, list_column, person, whole
 from conversations.admin.confirm import Question, confirm
-from conversations.admin.detail import person
 from conversations.display.faithful import first_line, visible
 from conversations.erasure.steps import NotRedacted, redact
 from conversations.ledger.redacted import is_redacted
