@@ -23,7 +23,7 @@ from conversations.display.json import files_of
 from conversations.display.when import day
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
 from conversations.models.erasure import message_redacted
-from conversations.pages.timeline.activity import Activity, ActivityEntry
+from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
@@ -118,7 +118,7 @@ class TimelineTurn:
     def running(self) -> list[RunningCommand]:
         """The output so far of the running commands."""
         running = [block.running for block in self.blocks]
-        running += [one.running for block in self.blocks if block.activity for one in block.activity.entries]
+        running += [one.running for block in self.blocks if block.activity for one in block.activity.rows]
         return [one for one in running if one]
 
     @property
@@ -234,7 +234,7 @@ def build_turn(
         blocks += [_prose(grow_prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.activity is not None and (activity := blocks[status.activity].activity):
-        blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
+        blocks[status.activity] = _activity_block(Activity(activity.id, activity.rows, working=True))
     return TimelineTurn(prompt, blocks, status)
 
 
@@ -314,11 +314,13 @@ def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number
 def _collapsed(
     prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
 ) -> Block:
+    name = f"b-{prompt.pk}-{shown[0].entry.position}"
     rows = [
-        ActivityEntry(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
+        ActivityRow(f"{name}-{at}", one.version, one.entry, _running(prompt, one.entry, drafts), tries.get(at, 0))
         for one in shown
+        for at in [one.entry.position]
     ]
-    return _activity_block(Activity(f"b-{prompt.pk}-{shown[0].entry.position}", rows))
+    return _activity_block(Activity(name, rows))
 
 
 def _activity_block(activity: Activity) -> Block:
