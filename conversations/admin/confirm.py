@@ -55,10 +55,7 @@ def _page(
 ) -> HttpResponse:
     context = {
         "title": inert(question.title),
-        "question": question.words,
-        "consequences": question.consequences,
-        "button": question.button,
-        "back": question.back,
+        "question": question,
         "problem": problem,
         "reason": request.POST.get("reason", ""),
         "reason_most": REASON_MOST,

@@ -74,16 +74,8 @@ class PromptAdmin(RecordPages):
     """Turns."""
 
     list_display = (
-        "id",
-        "said",
-        "of_conversation",
-        "state",
-        "stop_reason",
-        "origin",
-        "asked_by",
-        "rounds",
-        "created_at",
-    )
+        "id", "said", "of_conversation", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
+    )  # fmt: skip
     list_display_links = ("id", "said")
     list_filter = ("state", "origin")
     list_select_related = ("conversation", "asked_by")

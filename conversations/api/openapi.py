@@ -114,8 +114,6 @@ class Schema(ApiView, SpectacularAPIView):
     """The OpenAPI 3 document, for those who may use the API."""
 
     renderer_classes = [OpenApiJsonRenderer2]
-    permission_classes = ApiView.permission_classes
-    authentication_classes = ApiView.authentication_classes
 
 
 @method_decorator(login_required, name="dispatch")

@@ -165,28 +165,18 @@ def _keys(user: User) -> Any:
     return ApiKey.objects.filter(user=user)
 
 
-def _page(
-    request: PersonRequest,
-    *,
-    details: Details | None = None,
-    form: NewKey | None = None,
-    made: ApiKey | None = None,
-    text: str = "",
-    status: int = 200,
-) -> HttpResponse:
-    """Render the account page; `text` is the secret of the key `made` just now."""
+def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResponse:
+    """Render the account page. `more`: a form that was refused, or the key `made` just now and its secret `text`."""
     context = {
-        "details": details or Details(request, request.user),
-        "form": form or NewKey(),
+        "details": Details(request, request.user),
+        "form": NewKey(),
         "keys": [(public_id(key), key, _may(key)) for key in _keys(request.user)],
-        "made": made,
-        "text": text,
         "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
         "elsewhere": True,  # neither a conversation nor a new one
     }
-    return render(request, "conversations/account.html", context, status=status)
+    return render(request, "conversations/account.html", context | more, status=status)
 
 
 def _usage(user: User) -> dict[str, Any]:
