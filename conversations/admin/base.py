@@ -129,6 +129,12 @@ def one_piece(html: SafeString) -> SafeString:
     return format_html("<span>{}</span>", html)
 
 
-def whole(text: str) -> SafeString:
-    """Return a text in full, in a monospaced font, with invisible characters marked."""
-    return format_html('<pre class="whole">{}</pre>', visible(text)) if text else format_html("{}", "-")
+def whole_column(field: str, title: str) -> Callable[[Any, Model], SafeString]:
+    """Return a column with a text in full, in a monospaced font, with invisible characters marked."""
+
+    @admin.display(description=title)
+    def column(_pages: object, obj: Model) -> SafeString:
+        text = getattr(obj, field)
+        return format_html('<pre class="whole">{}</pre>', visible(text)) if text else format_html("{}", "-")
+
+    return column

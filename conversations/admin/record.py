@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.admin.base import ReadOnly, link_to, list_column, person, whole
+from conversations.admin.base import ReadOnly, link_to, list_column, person, whole_column
 from conversations.admin.confirm import Question, confirm
 from conversations.display.faithful import first_line, visible
 from conversations.erasure.steps import NotRedacted, redact
@@ -92,10 +92,7 @@ class PromptAdmin(RecordPages):
         """Show the beginning of the message."""
         return visible(first_line(obj.input or "-", 60))
 
-    @admin.display(description="Message")
-    def whole_input(self, obj: Prompt) -> SafeString:
-        """Show the message."""
-        return whole(obj.input or "")
+    whole_input = whole_column("input", "Message")
 
     its_outputs = list_column(Output, "Outputs", of="prompt")
     its_steps = list_column(Step, "Steps", of="prompt")
@@ -116,10 +113,7 @@ class OutputAdmin(RecordPages):
         """Leave out the contents, which the list does not show."""
         return super().get_queryset(request).defer("data")
 
-    @admin.display(description="Content")
-    def content(self, obj: Output) -> SafeString:
-        """Show the output as it is stored."""
-        return whole(obj.data)
+    content = whole_column("data", "Content")
 
 
 @admin.register(Step)
@@ -187,10 +181,7 @@ class StepAdmin(RecordPages):
         """Show the path; "." for the turn itself."""
         return obj.path or "."
 
-    @admin.display(description="Payload")
-    def whole_payload(self, obj: Step) -> SafeString:
-        """Show the payload as it is stored."""
-        return whole(obj.payload)
+    whole_payload = whole_column("payload", "Payload")
 
 
 @admin.register(File)
@@ -229,10 +220,7 @@ class VerificationAdmin(RecordPages):
     list_display = ("started_at", "ended_at", "nightly", "conversations", "steps", "count")
     fields = ("started_at", "beat_at", "ended_at", "nightly", "conversations", "steps", "count", "what")
 
-    @admin.display(description="Problems")
-    def what(self, obj: Verification) -> SafeString:
-        """Show the first problems, one per line."""
-        return whole(obj.problems)
+    what = whole_column("problems", "Problems")
 
 
 @admin.register(Erasure)

@@ -86,14 +86,9 @@ class TimelineTurn:
         return Block("earlier", f"t-{self.prompt.pk}-earlier", version(words, *self._whole), words=words)
 
     @property
-    def given(self) -> list[File]:
-        """The files that were sent with the message."""
-        return list(self.prompt.files.all())
-
-    @property
     def said(self) -> Block:
         """The message that started the turn."""
-        prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.given]
+        prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.prompt.files.all()]
         said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given)
         return Block("said", f"b-{prompt.pk}-said", said)
 
