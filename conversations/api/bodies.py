@@ -19,7 +19,7 @@ from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 
 from agents.engine.decisions import PEOPLE_MAY
-from conversations.api.errors import Invalid, TooLarge
+from conversations.api.errors import Invalid, RequestRefused
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
@@ -39,11 +39,11 @@ class StrictJSON(BaseParser):  # type: ignore[misc]
     media_type = "application/json"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
-        """Return the parsed value. Raises ParseError, TooLarge."""
+        """Return the parsed value. Raises ParseError, RequestRefused."""
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         content = stream.read(most + 1)
         if len(content) > most:
-            raise TooLarge(f"The body may have at most {most:,} bytes.")
+            raise RequestRefused(413, "too_large", f"The body may have at most {most:,} bytes.")
         try:
             value = json.loads(content.decode(), parse_constant=_refuse)
         except RecursionError as error:

@@ -70,13 +70,6 @@ class Invalid(RequestRefused):
         super().__init__(400, "invalid", error_body, fields=dict(fields))
 
 
-class TooLarge(RequestRefused):
-    """A body that is longer than the limit."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(413, "too_large", message)
-
-
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return the answer to an exception of a view; None for an unexpected one, which is logged, and answered below."""
     refused = refusal(error)
@@ -149,7 +142,7 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
     Http404: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     ObjectDoesNotExist: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You do not have permission to do this."),
-    RequestDataTooBig: lambda error: TooLarge("The body is too long."),
+    RequestDataTooBig: lambda error: RequestRefused(413, "too_large", "The body is too long."),
     exceptions.APIException: of_framework,
 }
 """The error of each exception; the first matching class wins."""

@@ -77,11 +77,10 @@ def new(request: PersonRequest) -> HttpResponse:
 @form_view
 def start(request: PersonRequest) -> HttpResponse:
     """Create a conversation with its first message. If the message is refused: 400, with the text kept."""
-    message = Message(request.POST, request.FILES)
+    message = Message(request)
     try:
-        prompt = begin_conversation(
-            request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
-        )
+        files = message.uploads()
+        prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
     except REFUSED as error:
         kept = _refused_composer(reverse("start"), message, error)
         status = REFUSAL_STATUS.get(type(error), 400)
@@ -107,12 +106,11 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409 or 429 if it cannot be
     accepted now, 410 if the reader deleted the conversation.
     """
-    message = Message(request.POST, request.FILES)
+    message = Message(request)
     try:
         found = _conversation(request, pk)
-        start_prompt(
-            found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
-        )
+        files = message.uploads()
+        start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _answer_deleted(request, pk, message)
     except REFUSED as error:
@@ -124,7 +122,7 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
 @form_view
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. Text that was typed meanwhile stays in the field."""
-    prompt, message = _prompt(request, pk), Message(request.POST, request.FILES)
+    prompt, message = _prompt(request, pk), Message(request)
     try:
         cancel_prompt(prompt.pk, request.user)
         found = _conversation(request, prompt.conversation_id)
@@ -152,7 +150,7 @@ def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], P
         found = _conversation(request, prompt.conversation_id)
         start(prompt.pk, request.user)
     except (Http404, ObjectDoesNotExist):
-        return _answer_deleted(request, prompt.conversation_id, Message(request.POST))
+        return _answer_deleted(request, prompt.conversation_id, Message(request))
     except REFUSED as error:
         kept = Composer(_message_url(found), problem=str(error))
         return _answer(request, found, kept, REFUSAL_STATUS.get(type(error), 409))
@@ -201,7 +199,7 @@ def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpRe
 
 def _refused_composer(action: str, message: Message, problem: Exception | str) -> Composer:
     why = ALREADY_SENT if isinstance(problem, KeyReused) else str(problem)
-    return Composer(action, message.text, message.tier, why, message.brought)
+    return Composer(action, message.text, message.tier, why, len(message.files))
 
 
 def _message_url(conversation: Conversation) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
@@ -250,17 +250,11 @@ def _final_result(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
 def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
     """Yield the blocks: a gate, text or file on its own; neighbouring calls and reasoning as one activity."""
     places, tries = _numbers_in_batch(shown), _retry_numbers(shown)
-    collapsed: list[ShownOutput] = []
-    for one in shown:
-        if one.card is None and one.entry.type in COLLAPSED:
-            collapsed.append(one)
-            continue
+    for collapsed, group in groupby(shown, lambda one: one.card is None and one.entry.type in COLLAPSED):
         if collapsed:
-            yield _collapsed(prompt, collapsed, drafts, tries)
-            collapsed = []
-        yield _block(prompt, one, drafts, *places.get(one.entry.position, (0, 0)))
-    if collapsed:
-        yield _collapsed(prompt, collapsed, drafts, tries)
+            yield _collapsed(prompt, list(group), drafts, tries)
+        else:
+            yield from (_block(prompt, one, drafts, *places.get(one.entry.position, (0, 0))) for one in group)
 
 
 def _numbers_in_batch(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
