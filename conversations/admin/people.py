@@ -99,8 +99,10 @@ class UserAdmin(UserPages, ListPages):
             ERASING,
             "Erase",
             reverse("admin:auth_user_changelist"),
+            do,
+            (TurnRuns, LastAdministrator),
         )
-        return confirm(request, self, question, do, (TurnRuns, LastAdministrator))
+        return confirm(request, self, question)
 
 
 @admin.register(Group)

@@ -157,8 +157,10 @@ class StepAdmin(RecordPages):
             REDACTING,
             "Redact",
             reverse("admin:conversations_step_change", args=[pk]),
+            do,
+            (NotRedacted,),
         )
-        return confirm(request, self, question, do, (NotRedacted,))
+        return confirm(request, self, question)
 
     @admin.display(description="Redacted")
     def taken_out(self, obj: Step) -> SafeString | str:

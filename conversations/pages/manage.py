@@ -14,8 +14,7 @@ from conversations.accounts.http import PersonRequest
 from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
-from conversations.pages.chat.deleted import deleted_page
-from conversations.pages.chat.flash import ARCHIVED, DELETED
+from conversations.pages.chat.removed import ARCHIVED, DELETED, deleted_page
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, unarchive

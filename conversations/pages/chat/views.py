@@ -18,10 +18,9 @@ from conversations.display.decision_form import open_asked
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
 from conversations.pages.chat.composer import Composer, Message
-from conversations.pages.chat.deleted import deleted_page, own_erasure
 from conversations.pages.chat.dock import Dock
-from conversations.pages.chat.flash import take_flash
 from conversations.pages.chat.live import answer_html, fragment, list_html, page_seq
+from conversations.pages.chat.removed import deleted_page, own_erasure, take_flash
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
