@@ -94,7 +94,7 @@ def start(request: PersonRequest) -> HttpResponse:
 def conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Show one conversation; 410 for whoever deleted it."""
     try:
-        found = _conversation(request, pk)
+        found = own_conversation(request, pk)
     except Http404:
         return deleted_page(request, request.user, pk)
     return _thread(request, found)
@@ -107,7 +107,7 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
     """
     message = Message(request)
     try:
-        found = _conversation(request, pk)
+        found = own_conversation(request, pk)
         files = message.uploads()
         start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
@@ -124,7 +124,7 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
     prompt, message = _prompt(request, pk), Message(request)
     try:
         cancel_prompt(prompt.pk, request.user)
-        found = _conversation(request, prompt.conversation_id)
+        found = own_conversation(request, prompt.conversation_id)
     except (Http404, ObjectDoesNotExist):
         return _answer_deleted(request, prompt.conversation_id, message)
     typed = Composer(_message_url(found), message.text, message.tier) if message.text.strip() else None
@@ -146,7 +146,7 @@ def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
 def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
     prompt = _prompt(request, pk)
     try:
-        found = _conversation(request, prompt.conversation_id)
+        found = own_conversation(request, prompt.conversation_id)
         start(prompt.pk, request.user)
     except (Http404, ObjectDoesNotExist):
         return _answer_deleted(request, prompt.conversation_id, Message(request))
@@ -159,7 +159,7 @@ def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], P
 @form_view
 def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Rename a conversation. If the title is refused: 400, with the title as it was typed."""
-    found, title = _conversation(request, pk), request.POST.get("title", "")
+    found, title = own_conversation(request, pk), request.POST.get("title", "")
     try:
         rename(found, title)
     except BadTitle as error:
@@ -173,7 +173,7 @@ def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     return redirect(found)
 
 
-def _conversation(request: PersonRequest, pk: int) -> Conversation:
+def own_conversation(request: PersonRequest, pk: int) -> Conversation:
     """Return the conversation for its reader. Raises Http404 if it is not theirs."""
     mine = Conversation.objects.visible_to(request.user)
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
@@ -223,7 +223,7 @@ def _answer(
         return HttpResponse(html + answer_html(shown, fresh=fresh or composer is None), status=status)
     if composer is None:
         return redirect(f"{conversation.get_absolute_url()}#now")
-    return _thread(request, _conversation(request, conversation.pk), composer, status)
+    return _thread(request, own_conversation(request, conversation.pk), composer, status)
 
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
