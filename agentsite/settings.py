@@ -225,7 +225,6 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "/static/conversations/mark.svg",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/",
-    "PREPROCESSING_HOOKS": ["conversations.api.openapi.described_paths"],
     "POSTPROCESSING_HOOKS": ["conversations.api.openapi.with_events"],
     "COMPONENT_SPLIT_REQUEST": False,
 }

@@ -19,7 +19,6 @@ from conversations.api import shapes
 from conversations.api.views import ApiView
 from conversations.models import Conversation, Prompt
 
-UNKNOWN = "/api/"
 AS_BROWSERS = "The same number, as browsers send it when they reconnect."
 REF = "#/components/schemas/{model}"
 # Swagger UI writes inline styles and contains small images of its own. Nothing is loaded from another origin.
@@ -60,11 +59,6 @@ class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
             found = ResolvedComponent(name, ResolvedComponent.SCHEMA, inner, name)  # type: ignore[no-untyped-call]
             auto_schema.registry.register_on_missing(found)
         return schema
-
-
-def described_paths(endpoints: list[tuple[Any, ...]], **kwargs: Any) -> list[tuple[Any, ...]]:
-    """Return the paths to document: all but the catch-all for unknown addresses."""
-    return [each for each in endpoints if each[0] != UNKNOWN]
 
 
 def with_events(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def clean_file_name(name: str) -> str:
     return f"{stem.decode(errors='ignore')}{suffix}" or "file"
 
 
-class PendingUploads(ExitStack):
+class PendingUploads:
     """Uploads on their way into a conversation. Whatever was stored is removed again on exit, unless `keep` was called.
 
     Everything slow happens before the transaction, which blocks all other writers: the content is written to Django's
@@ -102,8 +102,8 @@ class PendingUploads(ExitStack):
     """
 
     def __init__(self, given: Sequence[Upload]) -> None:
-        super().__init__()
         self._given = given
+        self._undoing = ExitStack()
         self._rows: list[File] = []
         self._parts: list[Path] = []
 
@@ -113,9 +113,12 @@ class PendingUploads(ExitStack):
                 with _storing(upload.name):
                     self._store(upload)
         except BaseException:
-            self.close()
+            self._undoing.close()
             raise
         return self
+
+    def __exit__(self, *error: object) -> None:
+        self._undoing.close()
 
     def attach(self, prompt: Prompt) -> list[Attachment]:
         """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
@@ -127,24 +130,24 @@ class PendingUploads(ExitStack):
             box = Box(folder_of(prompt.conversation_id))
             with _storing(row.name):
                 row.path = box.adopt(row.name, part)
-            self.callback(_undo, row.name, partial(box.remove, row.path))
+            self._undoing.callback(_undo, row.name, partial(box.remove, row.path))
             row.save(force_insert=True)
         return [_attached(row) for row in self._rows]
 
     def keep(self, prompt: Prompt) -> None:
         """Keep the files if they belong to this prompt. A repeated request may have stored another prompt first."""
         if all(row.prompt is prompt for row in self._rows):
-            self.pop_all()
+            self._undoing.pop_all()
 
     def _store(self, upload: Upload) -> None:
         row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
         self._rows.append(row)
-        self.callback(_undo, row.name, lambda: row.content.delete(save=False))
+        self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
         storage.store(row, upload.content)
         with row.content.open("rb") as content:
             part = Box(root()).part(content.chunks())
         self._parts.append(part)
-        self.callback(_undo, part.name, partial(part.unlink, missing_ok=True))
+        self._undoing.callback(_undo, part.name, partial(part.unlink, missing_ok=True))
 
 
 @contextmanager
