@@ -151,19 +151,20 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
 # The URLconf's handlers, for requests that no view answered.
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django itself refused."""
-    if not request.path.startswith(ROOT):
-        return defaults.bad_request(request, exception)
-    refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
-    return refused.response()
+def _handler(page: Callable[[HttpRequest, Exception], HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return a handler that answers with an error under /api/, and with Django's page elsewhere."""
+
+    def handle(request: HttpRequest, exception: Exception) -> HttpResponse:
+        if not request.path.startswith(ROOT):
+            return page(request, exception)
+        return (refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")).response()
+
+    return handle
 
 
-def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that is not allowed."""
-    if not request.path.startswith(ROOT):
-        return defaults.permission_denied(request, exception)
-    return RequestRefused(HTTPStatus.FORBIDDEN, "forbidden", "You do not have permission to do this.").response()
+bad_request = _handler(defaults.bad_request)
+permission_denied = _handler(defaults.permission_denied)
+page_not_found = _handler(defaults.page_not_found)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -171,13 +172,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     if not request.path.startswith(ROOT):
         return render(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
     return RequestRefused(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING).response()
-
-
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request for an address that does not exist."""
-    if not request.path.startswith(ROOT):
-        return defaults.page_not_found(request, exception)
-    return RequestRefused(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND).response()
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -106,16 +106,12 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
     accepted now, 410 if the reader deleted the conversation.
     """
     message = Message(request)
-    try:
-        found = own_conversation(request, pk)
+
+    def start(found: Conversation) -> None:
         files = message.uploads()
         start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
-    except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
-        return _answer_deleted(request, pk, message)
-    except REFUSED as error:
-        kept, again = _refused_composer(_message_url(found), message, error), isinstance(error, KeyReused)
-        return _answer(request, found, kept, 409 if again else REFUSAL_STATUS.get(type(error), 400), fresh=again)
-    return _answer(request, found)
+
+    return _start_in(request, pk, message, start, 400)
 
 
 @form_view
@@ -145,14 +141,21 @@ def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
 
 def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
     prompt = _prompt(request, pk)
+    return _start_in(request, prompt.conversation_id, Message(request), lambda _: start(prompt.pk, request.user), 409)
+
+
+def _start_in(
+    request: PersonRequest, pk: int, message: Message, start: Callable[[Conversation], object], otherwise: int
+) -> HttpResponse:
+    """Start a turn in this conversation. `otherwise`: the status if it is refused for a reason without one."""
     try:
-        found = own_conversation(request, prompt.conversation_id)
-        start(prompt.pk, request.user)
-    except (Http404, ObjectDoesNotExist):
-        return _answer_deleted(request, prompt.conversation_id, Message(request))
+        found = own_conversation(request, pk)
+        start(found)
+    except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
+        return _answer_deleted(request, pk, message)
     except REFUSED as error:
-        kept = Composer(_message_url(found), problem=str(error))
-        return _answer(request, found, kept, REFUSAL_STATUS.get(type(error), 409))
+        kept, again = _refused_composer(_message_url(found), message, error), isinstance(error, KeyReused)
+        return _answer(request, found, kept, 409 if again else REFUSAL_STATUS.get(type(error), otherwise), fresh=again)
     return _answer(request, found)
 
 
