@@ -38,8 +38,9 @@ class Message:
 class Composer:
     """`action` is the URL a message is posted to, `text` what was typed but not sent, `problem` why not.
 
-    `brought`: how many files came with it; only a page that is still open has them. `key` names the next message: if
-    it is sent twice, it is accepted once.
+    `brought`: how many files came with it; only a page that is still open has them. `status` is that of the answer.
+    `fresh`: an open page needs another key, because its own belongs to a message that was accepted. `key` names the
+    next message: if it is sent twice, it is accepted once.
     """
 
     action: str
@@ -47,6 +48,8 @@ class Composer:
     tier: str = "normal"
     problem: str = ""
     brought: int = 0
+    status: int = 200
+    fresh: bool = True
     tiers: ClassVar = TIERS
     files_most: ClassVar = FILES_MOST
     key: str = field(default_factory=lambda: token_urlsafe(16))

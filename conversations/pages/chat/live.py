@@ -194,9 +194,9 @@ def page_seq(request: HttpRequest) -> int:
     return row_id(request.headers.get("X-Seq", "")) or 0
 
 
-def answer_html(composer: Composer, *, fresh: bool) -> str:
-    """Render the composer's answer to a form post: why the message was refused, and a new key if `fresh`."""
-    return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
+def answer_html(composer: Composer) -> str:
+    """Render the composer's answer to a form post: why the message was refused, and a new key if it needs one."""
+    return render_to_string("conversations/answer.html", {"composer": composer, "oob": True})
 
 
 def _render_turns(conversation: Conversation, changed: set[int]) -> str:

@@ -81,11 +81,10 @@ def start(request: PersonRequest) -> HttpResponse:
         files = message.uploads()
         prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
     except REFUSED as error:
-        kept = _refused_composer(reverse("start"), message, error)
-        status = REFUSAL_STATUS.get(type(error), 400)
+        kept = _refused_composer(reverse("start"), message, error, REFUSAL_STATUS.get(type(error), 400))
         if request.htmx:
-            return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=status)
-        return _empty(request, kept, one_pane="thread", status=status)
+            return HttpResponse(answer_html(kept), status=kept.status)
+        return _empty(request, kept, one_pane="thread")
     page = f"{prompt.conversation.get_absolute_url()}#now"
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
@@ -123,7 +122,7 @@ def stop(request: PersonRequest, pk: int) -> HttpResponse:
         found = own_conversation(request, prompt.conversation_id)
     except (Http404, ObjectDoesNotExist):
         return _answer_deleted(request, prompt.conversation_id, message)
-    typed = Composer(_message_url(found), message.text, message.tier) if message.text.strip() else None
+    typed = Composer(_message_url(found), message.text, message.tier, fresh=False) if message.text.strip() else None
     return _answer(request, found, typed)
 
 
@@ -154,8 +153,8 @@ def _start_in(
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _answer_deleted(request, pk, message)
     except REFUSED as error:
-        kept, again = _refused_composer(_message_url(found), message, error), isinstance(error, KeyReused)
-        return _answer(request, found, kept, 409 if again else REFUSAL_STATUS.get(type(error), otherwise), fresh=again)
+        status = 409 if isinstance(error, KeyReused) else REFUSAL_STATUS.get(type(error), otherwise)
+        return _answer(request, found, _refused_composer(_message_url(found), message, error, status))
     return _answer(request, found)
 
 
@@ -168,7 +167,7 @@ def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     except BadTitle as error:
         renaming = {"text": title, "problem": str(error)}
         if not request.htmx:
-            return _thread(request, found, status=400, renaming=renaming)
+            return _thread(request, found, renaming=renaming)
         context = {"conversation": found, "renaming": renaming, "oob": True}
         return render(request, "conversations/dock/menu.html", context, status=400)
     if request.htmx:
@@ -193,58 +192,49 @@ def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpRe
     Raises Http404 for everybody else.
     """
     own_erasure(request.user, pk)
-    kept = _refused_composer(reverse("start"), message, DELETED)
+    kept = _refused_composer(reverse("start"), message, DELETED, 410)
     if request.htmx:
-        return HttpResponse(list_html(request.user.pk) + answer_html(kept, fresh=False), status=410)
-    return _empty(request, kept, one_pane="thread", status=410)
+        return HttpResponse(list_html(request.user.pk) + answer_html(kept), status=kept.status)
+    return _empty(request, kept, one_pane="thread")
 
 
-def _refused_composer(action: str, message: Message, problem: Exception | str) -> Composer:
-    why = ALREADY_SENT if isinstance(problem, KeyReused) else str(problem)
-    return Composer(action, message.text, message.tier, why, len(message.files))
+def _refused_composer(action: str, message: Message, problem: Exception | str, status: int) -> Composer:
+    taken = isinstance(problem, KeyReused)
+    why = ALREADY_SENT if taken else str(problem)
+    return Composer(action, message.text, message.tier, why, len(message.files), status, fresh=taken)
 
 
 def _message_url(conversation: Conversation) -> str:
     return reverse("say", args=[conversation.pk])
 
 
-def _answer(
-    request: PersonRequest,
-    conversation: Conversation,
-    composer: Composer | None = None,
-    status: int = 200,
-    *,
-    fresh: bool = False,
-) -> HttpResponse:
-    """Answer a form: what changed if htmx sent it, otherwise the page.
-
-    `composer`: what should stay in it; `fresh`: give it a new key, because the page's key belongs to another message.
-    """
+def _answer(request: PersonRequest, conversation: Conversation, composer: Composer | None = None) -> HttpResponse:
+    """Answer a form: what changed if htmx sent it, otherwise the page. `composer`: what should stay in it."""
     if request.htmx:
         shown = composer or Composer(_message_url(conversation))
         html = fragment(request.user, conversation, page_seq(request))
-        return HttpResponse(html + answer_html(shown, fresh=fresh or composer is None), status=status)
+        return HttpResponse(html + answer_html(shown), status=shown.status)
     if composer is None:
         return redirect(f"{conversation.get_absolute_url()}#now")
-    return _thread(request, own_conversation(request, conversation.pk), composer, status)
+    return _thread(request, own_conversation(request, conversation.pk), composer)
 
 
-def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
+def _empty(request: PersonRequest, composer: Composer, *, one_pane: str) -> HttpResponse:
     context: dict[str, Any] = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
-    return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=status)
+    return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=composer.status)
 
 
 def _thread(
     request: PersonRequest,
     conversation: Conversation,
     composer: Composer | None = None,
-    status: int = 200,
-    *,
     renaming: Mapping[str, str] | None = None,
 ) -> HttpResponse:
+    """Show a conversation. `renaming`: a title that was refused, and why."""
+    composer = composer or Composer(_message_url(conversation))
     turns = timeline(conversation, request.user, _turns_wanted(request))
     open_asked((card for turn in turns for card in turn.waiting), request.GET)
     active = next((turn for turn in turns if turn.prompt.pk == conversation.active_prompt_id), None)
@@ -255,9 +245,10 @@ def _thread(
         "earlier": bool(turns) and _any_before(turns[0].prompt),
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
-        "composer": composer or Composer(_message_url(conversation)),
+        "composer": composer,
         "renaming": renaming or {},
     }
+    status = 400 if renaming else composer.status
     return render(request, "conversations/thread.html", context | _sidebar_context(request), status=status)
 
 
