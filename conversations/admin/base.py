@@ -76,17 +76,11 @@ class ReadOnly(ListPages):
     paginator = CappedPaginator
     actions: Any = None
 
-    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        """Nobody adds."""
+    def _refuse(self, request: HttpRequest, *args: Any, **named: Any) -> bool:
+        """Return False: nobody adds, changes or deletes."""
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes."""
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _refuse
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
