@@ -5,6 +5,8 @@ All values are checked here: an invalid one raises `CannotStart`, and nothing st
 
 from datetime import timedelta
 
+from django.templatetags.static import static
+
 from agentsite import logs
 from agentsite.data import prepare, secret_key
 from agentsite.databases import direct_from_url, from_url
@@ -134,10 +136,10 @@ UNFOLD = {
     "SITE_TITLE": "Agentsite",
     "SITE_HEADER": "Agentsite",
     "SHOW_VIEW_ON_SITE": False,
-    "STYLES": ["conversations.admin.sidebar.stylesheet"],
-    "SCRIPTS": ["conversations.admin.sidebar.script"],
-    "SITE_ICON": "conversations.admin.sidebar.mark",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "conversations.admin.sidebar.mark"}],
+    "STYLES": [lambda _: static("conversations/admin.css")],
+    "SCRIPTS": [lambda _: static("conversations/admin-live.js")],  # keeps the approval pages up to date
+    "SITE_ICON": lambda _: static("conversations/mark.svg"),
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("conversations/mark.svg")}],
     "COLORS": {  # those of the pages, in static/conversations/tokens.css
         "base": {
             "50": "#f8f7f5", "100": "#f0efeb", "200": "#e7e5e0", "300": "#d6d3cc", "400": "#9b988f", "500": "#67645c",
@@ -150,7 +152,7 @@ UNFOLD = {
     },
     "DASHBOARD_CALLBACK": "conversations.admin.start.start",
     "ENVIRONMENT": "conversations.admin.sidebar.stopped",
-    "THEME": "conversations.admin.sidebar.theme",
+    "THEME": "conversations.pages.theme.chosen",
     "SIDEBAR": {"navigation": "conversations.admin.sidebar.navigation"},
 }  # fmt: skip
 LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))
@@ -219,7 +221,6 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "/static/conversations/mark.svg",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/",
-    "PREPROCESSING_HOOKS": ["conversations.api.openapi.described_paths"],
     "POSTPROCESSING_HOOKS": ["conversations.api.openapi.with_events"],
     "COMPONENT_SPLIT_REQUEST": False,
 }

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from django.contrib.auth.models import User
-from django.db.models import Q
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Q, QuerySet
 
 from agents.engine import actors
 from agents.engine.actors import Actor, Kind
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
-    from django.db.models import QuerySet
 
 
 def display_name(user: User) -> str:

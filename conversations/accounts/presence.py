@@ -16,11 +16,6 @@ def record_presence(user_id: int) -> None:
         Account.objects.update_or_create(user_id=user_id, defaults={"looked_at": now})
 
 
-def is_present(user_id: int, within_seconds: float = PRESENT_SECONDS) -> bool:
-    """Whether this user had a page in view within this many seconds."""
-    return Account.objects.filter(user_id=user_id, looked_at__gt=database_time() - within_seconds).exists()
-
-
 def was_ever_present(user_id: int) -> bool:
     """Whether a page of this user ever reported that it was in view. Without JavaScript, none can."""
     return Account.objects.filter(user_id=user_id, looked_at__gt=0).exists()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.utils import timezone
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.contrib.sessions.backends.base import SessionBase
 
 
 def end_sessions(user: User, but: SessionBase | None = None) -> int:

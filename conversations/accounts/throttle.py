@@ -10,27 +10,15 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
 from django.db.models import Max, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-
-if TYPE_CHECKING:  # axes ships no types
-
-    class DatabaseHandler:
-        """The handler of axes that keeps failures in the database."""
-
-        def get_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[QuerySet[Any]]:
-            """Return the failures that count, for each of AXES_LOCKOUT_PARAMETERS."""
-
-        def filter_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[QuerySet[Any]]:
-            """Return the same, including failures that no longer count."""
-else:
-    from axes.handlers.database import AxesDatabaseHandler as DatabaseHandler
 
 Address = IPv4Address | IPv6Address
 ADDRESS_LIMIT = 50
@@ -47,7 +35,7 @@ INSIDE = [
 """Where proxies can be: this machine, and networks that cannot be reached from outside."""
 
 
-class Attempts(DatabaseHandler):
+class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
     """The axes handler for failed sign-ins, with a separate limit per address."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
@@ -62,7 +50,7 @@ class Attempts(DatabaseHandler):
         guessing other people's passwords.
         """
         of_name, _of_address = self.filter_user_attempts(request, credentials)
-        count, _ = of_name.delete()
+        count: int = of_name.delete()[0]
         return count
 
     def locked_until(self, request: HttpRequest, credentials: dict[str, Any] | None) -> datetime:

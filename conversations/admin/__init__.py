@@ -3,9 +3,9 @@
 from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from conversations.admin import approvals, keys, killswitch, people, record, skills, system_prompts
+from conversations.admin import approvals, keys, killswitch, people, prompting, record
 
-__all__ = ["approvals", "keys", "killswitch", "people", "record", "skills", "system_prompts"]
+__all__ = ["approvals", "keys", "killswitch", "people", "prompting", "record"]
 
 # django-q2's own pages let people schedule any function. Background tasks are the site's business, not a form's.
 for model in (Failure, OrmQ, Schedule, Success):

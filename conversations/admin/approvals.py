@@ -1,4 +1,4 @@
-"""Approvals in the admin: the list, pending first, and the pages on which they are decided.
+"""Approvals in the admin: the list, pending first.
 
 A GET changes nothing: the list's action only leads to the page that shows each selected call in full.
 """
@@ -10,17 +10,16 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Case, IntegerField, QuerySet, Value, When
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.accounts.names import display_name
-from conversations.admin.base import ReadOnly, one_piece
-from conversations.admin.detail import detail
-from conversations.admin.together import together
+from conversations.admin.base import one_piece
+from conversations.admin.deciding import DecidingPages, address_of
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line, inert, visible
@@ -78,7 +77,7 @@ def _state(asked: str | None) -> str:
 
 
 @admin.register(Approval)
-class ApprovalAdmin(ReadOnly):
+class ApprovalAdmin(DecidingPages):
     """Approvals: what waits for a person, and what was decided."""
 
     list_display = ("what", "why", "asks", "whose", "waits", "state")
@@ -104,20 +103,8 @@ class ApprovalAdmin(ReadOnly):
 
     def get_urls(self) -> list[URLPattern]:
         """Add the page that shows several approvals."""
-        decide = path(
-            "together/", self.admin_site.admin_view(self.together_view), name="conversations_approval_together"
-        )
-        return [decide, *super().get_urls()]
-
-    def together_view(self, request: HttpRequest) -> HttpResponse:
-        """Show several approvals at once, each in full."""
-        return together(request, self)
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show one approval in full, with the forms that decide it."""
-        return detail(request, self, object_id)
+        view = self.admin_site.admin_view(self.together_view)
+        return [path("together/", view, name="conversations_approval_together"), *super().get_urls()]
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Order pending approvals first, the longest wait on top; then the newest."""
@@ -134,7 +121,7 @@ class ApprovalAdmin(ReadOnly):
         if len(keys) > TOGETHER_MOST:
             messages.error(request, f"Select at most {TOGETHER_MOST} approvals: more cannot be read together.")
             return redirect("admin:conversations_approval_changelist")
-        return redirect(f"{reverse('admin:conversations_approval_together')}?ids={','.join(map(str, keys))}")
+        return redirect(address_of(keys))
 
     @admin.display(description="Action")
     def what(self, obj: Approval) -> SafeString:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -20,19 +24,14 @@ from conversations.database.ids import row_id
 from conversations.display.faithful import inert, visible
 
 if TYPE_CHECKING:  # unfold ships no types, and Django's classes take parameters only from its stubs
-    from django.contrib import admin
-
     Pages = admin.ModelAdmin[Any]
-    Numbered = Paginator[Any]
 else:
     from unfold.admin import ModelAdmin as Pages
-
-    Numbered = Paginator
 
 COUNT_MOST = 10_000
 
 
-class CappedPaginator(Numbered):
+class CappedPaginator(Paginator):  # type: ignore[type-arg]  # only its stubs take a parameter
     """A paginator that counts at most COUNT_MOST rows: counting all steps takes longer than showing fifty."""
 
     @cached_property
@@ -63,6 +62,11 @@ class ListPages(Pages):
             raise BadRequest("a selected row does not exist")
         return super().response_action(request, queryset, *more, **named)
 
+    def page(self, request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+        """Return a page of our own, with what every page of the admin has."""
+        known = {**self.admin_site.each_context(request), "opts": self.opts}
+        return TemplateResponse(request, f"admin/conversations/{template}.html", {**known, **context}, status=status)
+
 
 class ReadOnly(ListPages):
     """Pages of a table that nobody can change here, not even administrators."""
@@ -72,17 +76,11 @@ class ReadOnly(ListPages):
     paginator = CappedPaginator
     actions: Any = None
 
-    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        """Nobody adds."""
+    def _refuse(self, request: HttpRequest, *args: Any, **named: Any) -> bool:
+        """Return False: nobody adds, changes or deletes."""
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes."""
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _refuse
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
@@ -98,17 +96,26 @@ class ReadOnly(ListPages):
         return found
 
 
+def person(request: HttpRequest) -> User:
+    """Return the user: everybody in the admin is signed in."""
+    return cast("User", request.user)
+
+
 def link_to(obj: Model, words: str = "") -> SafeString:
     """Return a link to the admin's page of a row."""
     name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change"
     return format_html('<a class="link" href="{}">{}</a>', reverse(name, args=[obj.pk]), visible(words or str(obj)))
 
 
-def link_to_list(model: type[Model], words: str, **where: int) -> SafeString:
-    """Return a link to the admin's list of a model, filtered by these fields."""
-    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
-    query = "&".join(f"{field}={value}" for field, value in where.items())
-    return format_html('<a class="link" href="{}?{}">{}</a>', reverse(name), query, words)
+def list_column(model: type[Model], title: str, *, of: str) -> Callable[[Any, Model], SafeString]:
+    """Return a column with a link to the list of a model: the rows whose field `of` is this row."""
+
+    @admin.display(description=title)
+    def column(_pages: object, obj: Model) -> SafeString:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+        return format_html('<a class="link" href="{}?{}__id__exact={}">{}</a>', reverse(name), of, obj.pk, title)
+
+    return column
 
 
 def one_piece(html: SafeString) -> SafeString:
@@ -116,6 +123,12 @@ def one_piece(html: SafeString) -> SafeString:
     return format_html("<span>{}</span>", html)
 
 
-def whole(text: str) -> SafeString:
-    """Return a text in full, in a monospaced font, with invisible characters marked."""
-    return format_html('<pre class="whole">{}</pre>', visible(text)) if text else format_html("{}", "-")
+def whole_column(field: str, title: str) -> Callable[[Any, Model], SafeString]:
+    """Return a column with a text in full, in a monospaced font, with invisible characters marked."""
+
+    @admin.display(description=title)
+    def column(_pages: object, obj: Model) -> SafeString:
+        text = getattr(obj, field)
+        return format_html('<pre class="whole">{}</pre>', visible(text)) if text else format_html("{}", "-")
+
+    return column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import DELETION, LogEntry
@@ -14,12 +14,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.accounts.keys import by_public_id, public_id
-from conversations.admin.base import ReadOnly
+from conversations.admin.base import ReadOnly, person
 from conversations.display.faithful import visible
 from conversations.models import ApiKey
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 @admin.register(ApiKey)
@@ -60,7 +57,7 @@ class ApiKeyAdmin(ReadOnly):
         kind = ContentType.objects.get_for_model(ApiKey)
         return [
             LogEntry.objects.create(
-                user=cast("User", request.user),
+                user=person(request),
                 content_type=kind,
                 object_id=public_id(key),
                 object_repr=str(key),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from conversations.admin.base import ReadOnly
-from conversations.admin.detail import person
+from conversations.admin.base import ReadOnly, person
 from conversations.models import KillSwitch, Prompt, State
 from conversations.prompts.killswitch import REASON_MOST, active_switch, actor_name, turn_off, turn_on
 
@@ -66,9 +62,7 @@ class KillSwitchAdmin(ReadOnly):
             {"row": row, "on": actor_name(row.on_by), "off": actor_name(row.off_by)}
             for row in KillSwitch.objects.exclude(off_at=None)[:ROWS_MOST]
         ]
-        context: dict[str, Any] = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
+        context = {
             "title": "Kill switch",
             "now": now,
             "by": actor_name(now.on_by) if now else "",
@@ -78,4 +72,4 @@ class KillSwitchAdmin(ReadOnly):
             "problem": problem,
             "reason_most": REASON_MOST,
         }
-        return TemplateResponse(request, "admin/conversations/killswitch/switch.html", context, status=status)
+        return self.page(request, "killswitch/switch", context, status)

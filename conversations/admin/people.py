@@ -15,9 +15,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from conversations.admin.base import ListPages
+from conversations.admin.base import ListPages, person
 from conversations.admin.confirm import Question, confirm
-from conversations.admin.detail import person
 from conversations.erasure.conversations import TurnRuns
 from conversations.erasure.people import LastAdministrator, erase_user
 from conversations.models import Quota
@@ -100,8 +99,10 @@ class UserAdmin(UserPages, ListPages):
             ERASING,
             "Erase",
             reverse("admin:auth_user_changelist"),
+            do,
+            (TurnRuns, LastAdministrator),
         )
-        return confirm(request, self, question, do, (TurnRuns, LastAdministrator))
+        return confirm(request, self, question)
 
 
 @admin.register(Group)

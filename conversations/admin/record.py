@@ -14,9 +14,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.admin.base import ReadOnly, link_to, link_to_list, whole
+from conversations.admin.base import ReadOnly, link_to, list_column, person, whole_column
 from conversations.admin.confirm import Question, confirm
-from conversations.admin.detail import person
 from conversations.display.faithful import first_line, visible
 from conversations.erasure.steps import NotRedacted, redact
 from conversations.ledger.redacted import is_redacted
@@ -66,15 +65,8 @@ class ConversationAdmin(RecordPages):
         """Show a link to the prompt that is running or waiting."""
         return link_to(obj.active_prompt, obj.active_prompt.get_state_display()) if obj.active_prompt else "-"
 
-    @admin.display(description="Prompts")
-    def its_prompts(self, obj: Conversation) -> SafeString:
-        """Show a link to its prompts."""
-        return link_to_list(Prompt, "Prompts", conversation__id__exact=obj.pk)
-
-    @admin.display(description="Steps")
-    def its_steps(self, obj: Conversation) -> SafeString:
-        """Show a link to its steps."""
-        return link_to_list(Step, "Steps", conversation__id__exact=obj.pk)
+    its_prompts = list_column(Prompt, "Prompts", of="conversation")
+    its_steps = list_column(Step, "Steps", of="conversation")
 
 
 @admin.register(Prompt)
@@ -82,16 +74,8 @@ class PromptAdmin(RecordPages):
     """Turns."""
 
     list_display = (
-        "id",
-        "said",
-        "of_conversation",
-        "state",
-        "stop_reason",
-        "origin",
-        "asked_by",
-        "rounds",
-        "created_at",
-    )
+        "id", "said", "of_conversation", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
+    )  # fmt: skip
     list_display_links = ("id", "said")
     list_filter = ("state", "origin")
     list_select_related = ("conversation", "asked_by")
@@ -108,20 +92,10 @@ class PromptAdmin(RecordPages):
         """Show the beginning of the message."""
         return visible(first_line(obj.input or "-", 60))
 
-    @admin.display(description="Message")
-    def whole_input(self, obj: Prompt) -> SafeString:
-        """Show the message."""
-        return whole(obj.input or "")
+    whole_input = whole_column("input", "Message")
 
-    @admin.display(description="Outputs")
-    def its_outputs(self, obj: Prompt) -> SafeString:
-        """Show a link to its outputs."""
-        return link_to_list(Output, "Outputs", prompt__id__exact=obj.pk)
-
-    @admin.display(description="Steps")
-    def its_steps(self, obj: Prompt) -> SafeString:
-        """Show a link to its steps."""
-        return link_to_list(Step, "Steps", prompt__id__exact=obj.pk)
+    its_outputs = list_column(Output, "Outputs", of="prompt")
+    its_steps = list_column(Step, "Steps", of="prompt")
 
 
 @admin.register(Output)
@@ -139,10 +113,7 @@ class OutputAdmin(RecordPages):
         """Leave out the contents, which the list does not show."""
         return super().get_queryset(request).defer("data")
 
-    @admin.display(description="Content")
-    def content(self, obj: Output) -> SafeString:
-        """Show the output as it is stored."""
-        return whole(obj.data)
+    content = whole_column("data", "Content")
 
 
 @admin.register(Step)
@@ -186,8 +157,10 @@ class StepAdmin(RecordPages):
             REDACTING,
             "Redact",
             reverse("admin:conversations_step_change", args=[pk]),
+            do,
+            (NotRedacted,),
         )
-        return confirm(request, self, question, do, (NotRedacted,))
+        return confirm(request, self, question)
 
     @admin.display(description="Redacted")
     def taken_out(self, obj: Step) -> SafeString | str:
@@ -210,10 +183,7 @@ class StepAdmin(RecordPages):
         """Show the path; "." for the turn itself."""
         return obj.path or "."
 
-    @admin.display(description="Payload")
-    def whole_payload(self, obj: Step) -> SafeString:
-        """Show the payload as it is stored."""
-        return whole(obj.payload)
+    whole_payload = whole_column("payload", "Payload")
 
 
 @admin.register(File)
@@ -252,10 +222,7 @@ class VerificationAdmin(RecordPages):
     list_display = ("started_at", "ended_at", "nightly", "conversations", "steps", "count")
     fields = ("started_at", "beat_at", "ended_at", "nightly", "conversations", "steps", "count", "what")
 
-    @admin.display(description="Problems")
-    def what(self, obj: Verification) -> SafeString:
-        """Show the first problems, one per line."""
-        return whole(obj.problems)
+    what = whole_column("problems", "Problems")
 
 
 @admin.register(Erasure)

@@ -1,4 +1,4 @@
-"""The admin's sidebar and styles: approvals first, with how many are pending. The settings name these functions."""
+"""The admin's sidebar: approvals first, with how many are pending. The settings name these functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
-from django.templatetags.static import static
 from django.urls import reverse
 
 from conversations.approvals.permissions import shown_to
 from conversations.models import Output
-from conversations.pages.theme import chosen
 from conversations.prompts.killswitch import active_switch
 
 BADGE_MOST = 99
@@ -43,7 +41,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     if waits := waiting(request.user):
         approvals |= {"badge": waits, "badge_variant": "warning"}
     start = {"title": "Start", "icon": "home", "link": reverse("admin:index")}
-    chat = {"title": "Back to the chat", "icon": "arrow_back", "link": reverse("home"), "active": _is_elsewhere}
+    # Never the current page, though every address of the admin begins with that of the link.
+    chat = {"title": "Back to the chat", "icon": "arrow_back", "link": reverse("home"), "active": lambda request: False}
     return [
         {"items": [start, approvals, *_visible(SWITCH, request), chat]},
         {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
@@ -61,31 +60,6 @@ def waiting(staff: User | AnonymousUser) -> str:
 def stopped(request: HttpRequest) -> list[str] | None:
     """Return the label at the top of every admin page while the kill switch is on."""
     return ["All work is stopped", "danger"] if active_switch() else None
-
-
-def stylesheet(request: HttpRequest) -> str:
-    """Return the URL of our own styles for the admin."""
-    return static("conversations/admin.css")
-
-
-def theme(request: HttpRequest) -> str:
-    """Return the theme that was chosen on the site's pages; "" leaves it to the admin's own switch."""
-    return chosen(request)
-
-
-def script(request: HttpRequest) -> str:
-    """Return the URL of the script that keeps the admin's approval pages up to date."""
-    return static("conversations/admin-live.js")
-
-
-def mark(request: HttpRequest) -> str:
-    """Return the URL of the site's logo."""
-    return static("conversations/mark.svg")
-
-
-def _is_elsewhere(_request: HttpRequest) -> bool:
-    """Return False: a link out of the admin is never the current page, though every address begins with it."""
-    return False
 
 
 def _visible(links: tuple[tuple[str, str, str, str], ...], request: HttpRequest) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -17,7 +17,6 @@ from django.utils import timezone
 from agents.engine.decisions import DECISIONS, PEOPLE_MAY
 from agents.engine.outputs.kinds import TextOutput
 from conversations.accounts.names import names_of
-from conversations.admin.fatigue import rates
 from conversations.admin.sidebar import waiting
 from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line
@@ -32,6 +31,10 @@ ROWS_MOST = 6
 FAILED_SINCE = timedelta(days=1)
 LATE_SECONDS = 60
 """A turn that waits longer than this for a worker is late: a live worker takes it up within a second or two."""
+TIRING = 60
+"""Decisions of one person in an hour; with more, nobody reads each of them (C14)."""
+PEOPLE_MOST = 5
+"""Maximum number of people whose decisions are counted."""
 DECIDED = frozenset(DECISIONS[decision].state for decision in PEOPLE_MAY)
 
 
@@ -161,6 +164,29 @@ def work() -> Work:
     """Return the state of the workers."""
     queued = queue()
     return Work(hosts(), len(queued), waiting_since(queued))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many decisions a person made in the last hour."""
+
+    name: str
+    decisions: int
+
+    @property
+    def tired(self) -> bool:
+        """Whether that is more than anybody can read."""
+        return self.decisions > TIRING
+
+
+def rates(reader: User | AnonymousUser) -> list[Rate]:
+    """Return the people who decided most in the last hour, at most PEOPLE_MOST; each gate's last decision counts."""
+    since = timezone.now() - timedelta(hours=1)
+    recent = Output.objects.gates().filter(decided_at__gt=since, decided_by__startswith="user:")
+    counted = recent.order_by().values("decided_by").annotate(n=Count("pk")).order_by("-n", "decided_by")[:PEOPLE_MOST]
+    found = {row["decided_by"]: row["n"] for row in counted}
+    names = names_of(found, reader)
+    return [Rate(names[actor], decisions) for actor, decisions in found.items()]
 
 
 def decided(gates: QuerySet[Output], reader: User | AnonymousUser) -> list[Card]:

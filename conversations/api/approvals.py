@@ -11,7 +11,7 @@ from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
 from conversations.api.describe import APPROVALS, operation
-from conversations.api.errors import Invalid, RequestRefused, error_json, refusal
+from conversations.api.errors import Invalid, RequestRefused, refusal
 from conversations.api.paging import paginate
 from conversations.api.views import ApiView
 from conversations.approvals.many import DecisionOutcome, WantedDecision, decide_many
@@ -114,5 +114,4 @@ def _verdict_json(wanted: Decision, verdict: DecisionOutcome | None) -> dict[str
         return {"id": wanted.id, "status": 200, "approval": gate_json(verdict.output)}
     refused = refusal(verdict.refused) if verdict and verdict.refused else None
     refused = refused or RequestRefused(404, "not_found", "There is no such approval, or it is not yours to see.")
-    error_body = error_json(refused.code, str(refused.detail), **refused.details)
-    return {"id": wanted.id, "status": refused.status_code, **error_body}
+    return {"id": wanted.id, "status": refused.status_code, **refused.body}

@@ -19,7 +19,7 @@ from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 
 from agents.engine.decisions import PEOPLE_MAY
-from conversations.api.errors import Invalid, TooLarge
+from conversations.api.errors import Invalid, RequestRefused
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
@@ -31,6 +31,7 @@ FILES = "files"
 """The name of the form field that holds files."""
 DEPTH_MOST = 50
 """The maximum nesting of lists and objects in a body. Tools accept no deeper input."""
+TOO_DEEP = f"The body is nested deeper than {DEPTH_MOST} levels."
 
 
 class StrictJSON(BaseParser):  # type: ignore[misc]
@@ -39,18 +40,21 @@ class StrictJSON(BaseParser):  # type: ignore[misc]
     media_type = "application/json"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
-        """Return the parsed value. Raises ParseError, TooLarge."""
+        """Return the parsed value. Raises ParseError, RequestRefused."""
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         content = stream.read(most + 1)
         if len(content) > most:
-            raise TooLarge(f"The body may have at most {most:,} bytes.")
+            raise RequestRefused(413, "too_large", f"The body may have at most {most:,} bytes.")
         try:
             value = json.loads(content.decode(), parse_constant=_refuse)
+            json.dumps(value, ensure_ascii=False).encode()
         except RecursionError as error:
-            raise ParseError(f"The body is nested deeper than {DEPTH_MOST} levels.") from error
+            raise ParseError(TOO_DEEP) from error
+        except UnicodeEncodeError as error:
+            raise ParseError("The body contains half of a surrogate pair, which is not a character.") from error
         except ValueError as error:
             raise ParseError(f"The body is not valid JSON: {error}.") from error
-        _check(value)
+        _check_depth(value)
         return value
 
 
@@ -69,29 +73,16 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _check(value: Any) -> None:
-    """Raise ParseError if the value is nested too deep, or contains text that a database does not store."""
+def _check_depth(value: Any) -> None:
     level, depth = [value], 0
     while level:
         depth += 1
         if depth > DEPTH_MOST + 1:
-            raise ParseError(f"The body is nested deeper than {DEPTH_MOST} levels.")
+            raise ParseError(TOO_DEEP)
         inner: list[Any] = []
         for each in level:
-            if isinstance(each, str):
-                _check_text(each)
-            elif isinstance(each, dict):
-                inner += [*each.keys(), *each.values()]
-            elif isinstance(each, list):
-                inner += each
+            inner += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
         level = inner
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ParseError("The body contains half of a surrogate pair, which is not a character.") from error
 
 
 def read(request: Request, shape: type[B]) -> B:

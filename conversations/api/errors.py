@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
@@ -19,6 +19,8 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from agents.engine.ledger import JSON
+from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.display.json import gate_json
 from conversations.files.uploads import BadFile
@@ -28,9 +30,6 @@ from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.listing import BadTitle
 from conversations.prompts.start import BadInput, Deactivated, TurnInProgress
 from conversations.usage.quotas import OverQuota
-
-if TYPE_CHECKING:
-    from agents.engine.ledger import JSON
 
 ROOT = "/api/"
 NOT_FOUND = "There is nothing at this address, or it is not yours to see."
@@ -47,6 +46,21 @@ class RequestRefused(exceptions.APIException):  # type: ignore[misc]
         super().__init__(message, code)
         self.status_code, self.code, self.details = status, code, details
 
+    @property
+    def body(self) -> dict[str, JSON]:
+        """The error as clients receive it."""
+        return {"error": {"code": self.code, "message": str(self.detail), **self.details}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that go with it."""
+        headers = {"WWW-Authenticate": SCHEME.title()} if self.status_code == HTTPStatus.UNAUTHORIZED else {}
+        return headers | ({"Retry-After": str(self.details["retry_after"])} if "retry_after" in self.details else {})
+
+    def response(self) -> JsonResponse:
+        """Return the answer outside the REST framework: of an async view, or if no view was found."""
+        return JsonResponse(self.body, status=self.status_code, headers=self.headers)
+
 
 class Invalid(RequestRefused):
     """A request with invalid fields, and why; "" stands for the whole body."""
@@ -56,36 +70,13 @@ class Invalid(RequestRefused):
         super().__init__(400, "invalid", error_body, fields=dict(fields))
 
 
-class TooLarge(RequestRefused):
-    """A body that is longer than the limit."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(413, "too_large", message)
-
-
-def error_json(code: str, message: str, **details: JSON) -> dict[str, JSON]:
-    """Return an error as clients receive it."""
-    return {"error": {"code": code, "message": message, **details}}
-
-
-def error_response(status: int, code: str, message: str, **details: JSON) -> JsonResponse:
-    """Return an error from outside the REST framework: from an async view, or if no view was found."""
-    return JsonResponse(error_json(code, message, **details), status=status)
-
-
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return the answer to an exception of a view; None for an unexpected one, which is logged, and answered below."""
     refused = refusal(error)
     if refused is None:
         return None
     set_rollback()
-    headers = {}
-    if getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
-    if isinstance(error, exceptions.Throttled) and error.wait:
-        headers["Retry-After"] = str(int(error.wait) + 1)
-    error_body = error_json(refused.code, str(refused.detail), **refused.details)
-    return Response(error_body, refused.status_code, headers=headers)
+    return Response(refused.body, refused.status_code, headers=refused.headers)
 
 
 def refusal(error: Exception) -> RequestRefused | None:
@@ -123,7 +114,10 @@ _FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
 """The code of each framework exception, and a message that replaces the framework's own."""
 
 
-def _of_framework(error: exceptions.APIException) -> RequestRefused:
+def of_framework(error: exceptions.APIException) -> RequestRefused:
+    """Return what an exception of the REST framework means to a client; a RequestRefused says it itself."""
+    if isinstance(error, RequestRefused):
+        return error
     code, message = _FRAMEWORK.get(type(error), ("refused", ""))
     message = message or str(error.detail)
     if code == "forbidden" and message.startswith("CSRF Failed"):
@@ -136,7 +130,6 @@ def _of_framework(error: exceptions.APIException) -> RequestRefused:
 
 
 _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
-    RequestRefused: lambda error: error,
     TurnInProgress: lambda error: RequestRefused(409, "turn_in_progress", str(error), prompt=error.prompt),
     OverQuota: lambda error: RequestRefused(429, "over_quota", str(error)),
     Deactivated: lambda error: RequestRefused(403, "forbidden", str(error)),
@@ -149,8 +142,8 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
     Http404: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     ObjectDoesNotExist: lambda error: RequestRefused(404, "not_found", NOT_FOUND),
     DjangoPermissionDenied: lambda error: RequestRefused(403, "forbidden", "You do not have permission to do this."),
-    RequestDataTooBig: lambda error: TooLarge("The body is too long."),
-    exceptions.APIException: _of_framework,
+    RequestDataTooBig: lambda error: RequestRefused(413, "too_large", "The body is too long."),
+    exceptions.APIException: of_framework,
 }
 """The error of each exception; the first matching class wins."""
 
@@ -158,37 +151,31 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
 # The URLconf's handlers, for requests that no view answered.
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django itself refused."""
-    if not request.path.startswith(ROOT):
-        return defaults.bad_request(request, exception)
-    refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
-    return error_response(refused.status_code, refused.code, str(refused.detail))
+def _handler(page: Callable[[HttpRequest, Exception], HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return a handler that answers with an error under /api/, and with Django's page elsewhere."""
+
+    def handle(request: HttpRequest, exception: Exception) -> HttpResponse:
+        if not request.path.startswith(ROOT):
+            return page(request, exception)
+        return (refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")).response()
+
+    return handle
 
 
-def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that is not allowed."""
-    if not request.path.startswith(ROOT):
-        return defaults.permission_denied(request, exception)
-    return error_response(HTTPStatus.FORBIDDEN, "forbidden", "You do not have permission to do this.")
+bad_request = _handler(defaults.bad_request)
+permission_denied = _handler(defaults.permission_denied)
+page_not_found = _handler(defaults.page_not_found)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form post, or a request with a session, that lacks the CSRF token."""
     if not request.path.startswith(ROOT):
         return render(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
-    return error_response(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING)
-
-
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request for an address that does not exist."""
-    if not request.path.startswith(ROOT):
-        return defaults.page_not_found(request, exception)
-    return error_response(HTTPStatus.NOT_FOUND, "not_found", NOT_FOUND)
+    return RequestRefused(HTTPStatus.FORBIDDEN, "csrf_failed", CSRF_MISSING).response()
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer after an internal error. The details are only in the log."""
     if not request.path.startswith(ROOT):
         return defaults.server_error(request)
-    return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED)
+    return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED).response()

@@ -17,9 +17,9 @@ from django.http.response import HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from conversations.accounts.keys import SCHEME
-from conversations.api.errors import Invalid, error_response, refusal
+from conversations.api.errors import Invalid, of_framework
 from conversations.api.views import ApiView
+from conversations.database.ids import row_id
 from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
 from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, pass_by_session, pass_to_conversation
@@ -65,13 +65,15 @@ def _conversation_of(prompt: int) -> int:
 async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> HttpResponseBase:
     try:
         if request.method != "GET":
-            raise exceptions.MethodNotAllowed(str(request.method))
+            response = of_framework(exceptions.MethodNotAllowed(str(request.method))).response()
+            response.headers["Allow"] = "GET"
+            return response
         subscription = await read(_subscribe, request, place)
         shares.raise_if_full(subscription.entry.user)
     except TooMany:
-        return _refusal(exceptions.Throttled(FULL_SECONDS, FULL))
+        return of_framework(exceptions.Throttled(FULL_SECONDS, FULL)).response()
     except exceptions.APIException as error:
-        return _refusal(error)
+        return of_framework(error).response()
     if subscription.had_end:
         return HttpResponse(status=204)
     stream = _stream(subscription)
@@ -80,21 +82,9 @@ async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | Non
 
 def _after(request: HttpRequest) -> int:
     text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if (seq := row_id(text)) is None:
         raise Invalid({"after": ["Send the number of a step, here or as Last-Event-ID."]})
-    return int(text)
-
-
-def _refusal(error: exceptions.APIException) -> HttpResponse:
-    refused = refusal(error) or error
-    response = error_response(error.status_code, refused.code, str(refused.detail), **refused.details)
-    if error.status_code == 401:
-        response.headers["WWW-Authenticate"] = SCHEME.title()
-    if error.status_code == 405:
-        response.headers["Allow"] = "GET"
-    if "retry_after" in refused.details:
-        response.headers["Retry-After"] = str(refused.details["retry_after"])
-    return response
+    return seq
 
 
 @dataclass(frozen=True)

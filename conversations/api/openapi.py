@@ -19,7 +19,7 @@ from conversations.api import shapes
 from conversations.api.views import ApiView
 from conversations.models import Conversation, Prompt
 
-UNKNOWN = "/api/"
+AS_BROWSERS = "The same number, as browsers send it when they reconnect."
 REF = "#/components/schemas/{model}"
 # Swagger UI writes inline styles and contains small images of its own. Nothing is loaded from another origin.
 POLICY = (
@@ -31,7 +31,7 @@ POLICY = (
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How an API key is sent."""
 
-    target_class = "conversations.api.auth.KeyAuthentication"
+    target_class = "conversations.api.views.KeyAuthentication"
     name = "key"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -61,11 +61,6 @@ class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return schema
 
 
-def described_paths(endpoints: list[tuple[Any, ...]], **kwargs: Any) -> list[tuple[Any, ...]]:
-    """Return the paths to document: all but the catch-all for unknown addresses."""
-    return [each for each in endpoints if each[0] != UNKNOWN]
-
-
 def with_events(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Add the streaming endpoints to the document, as they are not views of the REST framework."""
     _, found = models_json_schema([(shapes.Event, "serialization")], ref_template=REF)
@@ -86,46 +81,33 @@ def _stream(whole: str, of: str) -> dict[str, Any]:
         "description": f"Stream what happened after a step, and then what happens, as server-sent events.{ends}",
         "tags": [f"{whole}s"],
         "parameters": [
-            {"in": "path", "name": "id", "required": True, "schema": {"type": "integer"}, "description": f"{of}."},
-            {
-                "in": "query",
-                "name": "after",
-                "schema": {"type": "integer"},
-                "description": "The seq of the last event you have; 0 if you have none.",
-            },
-            {
-                "in": "header",
-                "name": "Last-Event-ID",
-                "schema": {"type": "string"},
-                "description": "The same number, as browsers send it when they reconnect.",
-            },
+            _parameter("path", "id", "integer", f"{of}.", required=True),
+            _parameter("query", "after", "integer", "The seq of the last event you have; 0 if you have none."),
+            _parameter(
+                "header", "Last-Event-ID", "string", "The same number, as browsers send it when they reconnect."
+            ),
         ],
         "security": [{"key": []}, {"cookieAuth": []}],
         "responses": {
-            "200": {
-                "description": "A stream of events: `id:` is the seq, `data:` an Event.",
-                "content": {"text/event-stream": {"schema": {"$ref": REF.format(model="Event")}}},
-            },
-            **{
-                status: {
-                    "description": said,
-                    "content": {"application/json": {"schema": {"$ref": REF.format(model="Error")}}},
-                }
-                for status, said in (
-                    ("401", "You are not signed in."),
-                    ("404", "It does not exist, or it is not yours."),
-                )
-            },
+            "200": _response("A stream of events: `id:` is the seq, `data:` an Event.", "text/event-stream", "Event"),
+            "401": _response("You are not signed in.", "application/json", "Error"),
+            "404": _response("It does not exist, or it is not yours.", "application/json", "Error"),
         },
     }
+
+
+def _parameter(place: str, name: str, kind: str, said: str, **more: bool) -> dict[str, Any]:
+    return {"in": place, "name": name, "schema": {"type": kind}, "description": said, **more}
+
+
+def _response(said: str, media_type: str, model: str) -> dict[str, Any]:
+    return {"description": said, "content": {media_type: {"schema": {"$ref": REF.format(model=model)}}}}
 
 
 class Schema(ApiView, SpectacularAPIView):
     """The OpenAPI 3 document, for those who may use the API."""
 
     renderer_classes = [OpenApiJsonRenderer2]
-    permission_classes = ApiView.permission_classes
-    authentication_classes = ApiView.authentication_classes
 
 
 @method_decorator(login_required, name="dispatch")

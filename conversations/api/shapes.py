@@ -15,8 +15,6 @@ from conversations.models import State
 
 T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
-WHOLE = ConfigDict(json_schema_serialization_defaults_required=True)
-"""For the engine's types: fields with a default are always present."""
 
 
 if TYPE_CHECKING:
@@ -40,6 +38,18 @@ class ListPage(Shape, Generic[T]):
     next: str | None
     previous: str | None
     results: list[T]
+
+
+class Whole(BaseModel):
+    """One of the engine's types as programs get it: fields with a default are always present."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class Row(Whole):
+    """The same, stored under an id."""
+
+    id: Id
 
 
 # Outputs
@@ -88,64 +98,40 @@ class Gate(Shape):
     by_rule: str | None = None
 
 
-class TextOutput(kinds.TextOutput):
+class TextOutput(Row, kinds.TextOutput):
     """A text from the model, or from the system about the turn (`role_hint` is "system")."""
 
-    model_config = WHOLE
 
-    id: Id
-
-
-class ToolOutput(kinds.ToolOutput):
+class ToolOutput(Row, kinds.ToolOutput):
     """A call and its result. `proposed` is the agent's input if a person edited `input`."""
 
-    model_config = WHOLE
-
-    id: Id
     approval: Gate | None  # type: ignore[assignment]
 
 
-class FileOutput(kinds.Output):
+class FileOutput(Row, kinds.Output):
     """A file that a tool made; null if it was lost."""
 
-    model_config = WHOLE
-
-    id: Id
     type: Literal["file"]
     file: File | None
     summary: str
 
 
-class WidgetOutput(kinds.WidgetOutput):
+class WidgetOutput(Row, kinds.WidgetOutput):
     """Something to look at; `fallback` describes it in words."""
 
-    model_config = WHOLE
 
-    id: Id
-
-
-class ReasoningOutput(kinds.ReasoningOutput):
+class ReasoningOutput(Row, kinds.ReasoningOutput):
     """A summary of the model's reasoning."""
 
-    model_config = WHOLE
 
-    id: Id
-
-
-class RetryOutput(kinds.RetryOutput):
+class RetryOutput(Row, kinds.RetryOutput):
     """An answer of the model that could not be read."""
 
-    model_config = WHOLE
 
-    id: Id
-
-
-class OtherOutput(kinds.Output):
+class OtherOutput(Row, kinds.Output):
     """A kind of output added by the site's own apps, with its own fields."""
 
-    model_config = WHOLE | ConfigDict(extra="allow")
-
-    id: Id
+    model_config = ConfigDict(extra="allow")
 
 
 AnyOutput = Union[  # noqa: UP007 - pydantic reads it
@@ -333,34 +319,26 @@ class ApprovalPage(ListPage[Approval]):
 # Events
 
 
-class OutputCreated(events.OutputCreated):
+class OutputCreated(Whole, events.OutputCreated):
     """A new output."""
 
-    model_config = WHOLE
-
     output: AnyOutput  # type: ignore[assignment]
 
 
-class OutputUpdated(events.OutputUpdated):
+class OutputUpdated(Whole, events.OutputUpdated):
     """An output changed: its call started, waits, or has a result."""
 
-    model_config = WHOLE
-
     output: AnyOutput  # type: ignore[assignment]
 
 
-class ApprovalRequested(events.ApprovalRequested):
+class ApprovalRequested(Whole, events.ApprovalRequested):
     """A call waits for a person."""
-
-    model_config = WHOLE
 
     output: ToolOutput  # type: ignore[assignment]
 
 
-class ApprovalDecided(events.ApprovalDecided):
+class ApprovalDecided(Whole, events.ApprovalDecided):
     """An approval was decided: by a person, by a rule, or because it expired."""
-
-    model_config = WHOLE
 
     output: ToolOutput  # type: ignore[assignment]
 

@@ -1,20 +1,87 @@
-"""The base classes of the API's views."""
+"""The base classes of the API's views: authentication by API key or session, scopes of keys, and rate limits.
+
+Rates are limited for one user, with all their keys and pages together, or for one address of unknown clients. Requests
+are counted in Django's cache. By default each web process has its own, so that several processes let through several
+times as much. A shared cache in the settings makes the limits exact.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rest_framework.authentication import SessionAuthentication
+from django.conf import settings
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from conversations.api.auth import HasScope, KeyAuthentication
+from conversations.accounts.keys import SCHEME, allows, key_from_header
+from conversations.accounts.throttle import client_address
 from conversations.api.bodies import StrictJSON
 from conversations.api.errors import NOT_FOUND, RequestRefused
-from conversations.api.limits import Requests, Starts
-from conversations.models import Scope
+from conversations.models import ApiKey, Scope
+
+BAD_KEY = "This key is unknown, revoked or expired: create a new one on your account page."
+
+
+class KeyAuthentication(BaseAuthentication):  # type: ignore[misc]
+    """`Authorization: Bearer <key>`. If the header is present, cookies are ignored."""
+
+    def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
+        """Return the user of the key, and the key; None if the header has no key. Raises AuthenticationFailed."""
+        header = get_authorization_header(request).decode("latin-1")
+        if header.partition(" ")[0].lower() != SCHEME:
+            return None
+        key = key_from_header(header)
+        if key is None:
+            raise AuthenticationFailed(BAD_KEY)
+        return key.user, key
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the WWW-Authenticate header of a 401."""
+        return SCHEME.title()
+
+
+class HasScope(BasePermission):  # type: ignore[misc]
+    """Allows users who are signed in, and keys with the scope that the request needs. Every key may read."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the request is allowed. A session may do whatever its user may."""
+        if not (request.user and request.user.is_authenticated):
+            return False
+        if not isinstance(request.auth, ApiKey):
+            return True
+        wanted: Scope = Scope.READ if request.method in SAFE_METHODS else view.scope
+        self.message = f"This key lacks the scope {wanted.value!r}: create one that has it on your account page."
+        return allows(request.auth, wanted)
+
+
+class Requests(SimpleRateThrottle):  # type: ignore[misc]
+    """All requests: AGENTSITE_API_REQUESTS a minute."""
+
+    scope = "requests"
+    setting = "AGENTSITE_API_REQUESTS"
+
+    def get_rate(self) -> str:
+        """Return the limit."""
+        return f"{getattr(settings, self.setting)}/min"
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        """Return one key for each user, who may have many API keys, and for each address of unknown clients."""
+        known = request.user and request.user.is_authenticated
+        who = f"user-{request.user.pk}" if known else f"address-{client_address(request)}"
+        key: str = self.cache_format % {"scope": self.scope, "ident": who}
+        return key
+
+
+class Starts(Requests):
+    """Requests that start turns: AGENTSITE_API_STARTS a minute."""
+
+    scope = "starts"
+    setting = "AGENTSITE_API_STARTS"
 
 
 class ApiView(APIView):  # type: ignore[misc]

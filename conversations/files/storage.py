@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.core.files.base import File as Content
 from django.utils import timezone
 
 from conversations.models import File, Step
-
-if TYPE_CHECKING:
-    from django.core.files.base import File as Content
 
 logger = logging.getLogger(__name__)
 
@@ -76,9 +73,8 @@ def _unrecorded(past: datetime, alive: Callable[[], object]) -> Iterator[int]:
     for conversation in list(made.values_list("conversation", flat=True).distinct()):
         alive()
         ids = set(made.filter(conversation=conversation).values_list("pk", flat=True))
-        steps = Step.objects.filter(
-            conversation=conversation, type="file"
-        )  # read after the rows, so their steps are included
+        # Read after the rows, so their steps are included.
+        steps = Step.objects.filter(conversation=conversation, type="file")
         yield from ids - {step.content.get("file") for step in steps}
 
 

@@ -6,11 +6,11 @@ import hashlib
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Self
 
 from django.conf import settings
@@ -103,9 +103,9 @@ class PendingUploads:
 
     def __init__(self, given: Sequence[Upload]) -> None:
         self._given = given
+        self._undoing = ExitStack()
         self._rows: list[File] = []
         self._parts: list[Path] = []
-        self._kept = False
 
     def __enter__(self) -> Self:
         try:
@@ -113,15 +113,12 @@ class PendingUploads:
                 with _storing(upload.name):
                     self._store(upload)
         except BaseException:
-            self._undo()
+            self._undoing.close()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._kept:
-            self._undo()
+    def __exit__(self, *error: object) -> None:
+        self._undoing.close()
 
     def attach(self, prompt: Prompt) -> list[Attachment]:
         """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
@@ -130,33 +127,27 @@ class PendingUploads:
         """
         for row, part in zip(self._rows, self._parts, strict=True):
             row.conversation_id, row.prompt = prompt.conversation_id, prompt
+            box = Box(folder_of(prompt.conversation_id))
             with _storing(row.name):
-                row.path = Box(folder_of(prompt.conversation_id)).adopt(row.name, part)
+                row.path = box.adopt(row.name, part)
+            self._undoing.callback(_undo, row.name, partial(box.remove, row.path))
             row.save(force_insert=True)
         return [_attached(row) for row in self._rows]
 
     def keep(self, prompt: Prompt) -> None:
         """Keep the files if they belong to this prompt. A repeated request may have stored another prompt first."""
-        self._kept = all(row.prompt is prompt for row in self._rows)
+        if all(row.prompt is prompt for row in self._rows):
+            self._undoing.pop_all()
 
     def _store(self, upload: Upload) -> None:
         row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
         self._rows.append(row)
+        self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
         storage.store(row, upload.content)
         with row.content.open("rb") as content:
-            self._parts.append(Box(root()).part(content.chunks()))
-
-    def _undo(self) -> None:
-        for row in self._rows:
-            if row.path:
-                with _logged(row.name):
-                    Box(folder_of(row.conversation_id)).remove(row.path)
-            if row.content:
-                with _logged(row.name):
-                    row.content.delete(save=False)
-        for part in self._parts:
-            with _logged(part.name):
-                part.unlink(missing_ok=True)
+            part = Box(root()).part(content.chunks())
+        self._parts.append(part)
+        self._undoing.callback(_undo, part.name, partial(part.unlink, missing_ok=True))
 
 
 @contextmanager
@@ -181,11 +172,10 @@ _WHY = {
 """What people read, by the code of the error, whose own message is meant for models."""
 
 
-@contextmanager
-def _logged(name: str) -> Iterator[None]:
-    """Log an error and go on: it must not hide the one that led here."""
+def _undo(name: str, remove: Callable[[], object]) -> None:
+    """Remove something again. An error is logged: it must not hide the one that led here."""
     try:
-        yield
+        remove()
     except Exception:
         logger.exception("a rejected upload could not be removed: %r", name)
 

@@ -7,8 +7,8 @@ a link: the only links are the site's own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -32,26 +32,6 @@ TITLE_MOST, LINE_MOST = 80, 200
 _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 
-@dataclass(frozen=True)
-class WaitingTurn:
-    """A waiting turn, as an e-mail describes it. `asked_by` is empty if the reader asked.
-
-    `another`: the reader asked, and somebody else must decide.
-    """
-
-    title: str
-    asked_by: str
-    card: Card
-    what: str
-    reason: str
-    begins: str
-    more: int
-    since: str
-    until: str
-    link: str
-    another: bool
-
-
 def waiting_letter(telling: PersonWaits) -> EmailMessage | None:
     """Return the e-mail that lists what waits for a person, where to decide it, and until when.
 
@@ -63,9 +43,9 @@ def waiting_letter(telling: PersonWaits) -> EmailMessage | None:
     if not waits:
         return None
     turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
-    for_another = all(turn.another for turn in turns)
+    for_another = all(turn["another"] for turn in turns)
     whom = "someone else" if for_another else "you"
-    one, many = f"Waiting for {whom}: {turns[0].title}", f"{len(waits)} turns are waiting for {whom}"
+    one, many = f"Waiting for {whom}: {turns[0]['title']}", f"{len(waits)} turns are waiting for {whom}"
     subject = one if len(waits) == 1 else many
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
     return compose(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})
@@ -84,24 +64,28 @@ def line(text: str, most: int = LINE_MOST) -> str:
     return _LINKS.sub(lambda found: f"[{found[0]}]", plain(" ".join(first_line(text, most).split(" "))))
 
 
-def _turn(wait: Wait, reader: User) -> WaitingTurn:
+def _turn(wait: Wait, reader: User) -> dict[str, Any]:
+    """Return a waiting turn as the template describes it. `asked_by` is empty if the reader asked.
+
+    `another`: the reader asked, and somebody else must decide.
+    """
     conversation = wait.prompt.conversation
     pending = Output.objects.pending().filter(prompt=wait.prompt).select_related("conversation").order_by("position")
     first, *rest = cards(list(pending), reader)
     own = conversation.owner_id == reader.pk
-    return WaitingTurn(
-        title=line(str(conversation), TITLE_MOST),
-        asked_by="" if own else line(display_name(conversation.owner), TITLE_MOST),
-        card=first,
-        what=line(first.title, TITLE_MOST),
-        reason=line(first.row.reason),
-        begins=line(first.call.first_line),
-        more=len(rest),
-        since=_moment(wait.since),
-        until=_moment(min(card.row.expires_at for card in (first, *rest) if card.row.expires_at)),
-        link=_link(_page(first, own)),
-        another=all(card.may and not card.allow for card in (first, *rest)),
-    )
+    return {
+        "title": line(str(conversation), TITLE_MOST),
+        "asked_by": "" if own else line(display_name(conversation.owner), TITLE_MOST),
+        "card": first,
+        "what": line(first.title, TITLE_MOST),
+        "reason": line(first.row.reason),
+        "begins": line(first.call.first_line),
+        "more": len(rest),
+        "since": _moment(wait.since),
+        "until": _moment(min(card.row.expires_at for card in (first, *rest) if card.row.expires_at)),
+        "link": _link(_page(first, own)),
+        "another": all(card.may and not card.allow for card in (first, *rest)),
+    }
 
 
 def _page(card: Card, own: bool) -> str:

@@ -72,10 +72,8 @@ def _unnotified(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
 
 def _waiting(before: datetime) -> QuerySet[Any]:
     """Return the turns that have been waiting since before then, each with the step that paused it last."""
-    pauses = Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), type="pause").order_by(
-        "-seq"
-    )
-    paused, since = (Subquery(pauses.values(field)[:1]) for field in ("seq", "time"))
+    pauses = Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), type="pause")
+    paused, since = (Subquery(pauses.order_by("-seq").values(field)[:1]) for field in ("seq", "time"))
     waiting = Prompt.objects.filter(state=State.WAITING).annotate(paused=paused, since=since).filter(since__lte=before)
     return waiting.select_related("conversation__owner").order_by("pk")
 

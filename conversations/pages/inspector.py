@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_GET
 
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
 from conversations.accounts.http import PersonRequest
+from conversations.database.ids import row_id
 from conversations.display.faithful import spelled_out
 from conversations.display.moments import TurnMoment
 from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
+from conversations.pages.decorators import page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.blocks import Block
 from conversations.pages.timeline.turns import build_turn, read_outputs
@@ -63,8 +63,7 @@ class InspectorRow:
         return shorten(spelled_out(self.step.payload), PAYLOAD_MOST)
 
 
-@login_required
-@require_GET
+@page_view
 def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the steps of one of the user's own turns, and its outputs after the step `?at=`, or after the last step."""
     mine = Prompt.objects.visible_to(request.user).select_related("conversation__owner")
@@ -94,13 +93,10 @@ def _at(request: HttpRequest, known: TurnMoment) -> int | None:
     given = request.GET.get("at")
     if given is None:
         return None
-    if (
-        not (given.isascii() and given.isdigit() and len(given) < 19)
-        or not known.steps
-        or int(given) < known.steps[0].id
-    ):
+    at = row_id(given)
+    if at is None or not known.steps or at < known.steps[0].id:
         raise Http404("There is no such step.")
-    return int(given)
+    return at
 
 
 def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:

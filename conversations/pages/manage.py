@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods
 
 from agents.engine.ledger import valid_text
 from conversations.accounts.http import PersonRequest
 from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
 from conversations.models import Conversation
-from conversations.pages.chat.deleted import deleted_page
-from conversations.pages.chat.flash import flash_archived, flash_deleted
-from conversations.pages.posting import form_view
+from conversations.pages.chat.removed import ARCHIVED, DELETED, deleted_page
+from conversations.pages.chat.views import own_conversation
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.timeline.turns import TURNS_MOST
 from conversations.prompts.listing import archive, unarchive
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
@@ -26,16 +27,16 @@ RUNS = "A turn is still running: stop it first. Nothing was deleted."
 @form_view
 def archive_view(request: PersonRequest, pk: int) -> HttpResponse:
     """Archive a conversation. The list says so and offers to undo it."""
-    found = _mine(request, pk)
+    found = own_conversation(request, pk)
     archive(found)
-    flash_archived(request, found)
+    messages.info(request, str(found.pk), extra_tags=ARCHIVED)
     return redirect("home")
 
 
 @form_view
 def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
     """Unarchive a conversation, and show it."""
-    found = _mine(request, pk)
+    found = own_conversation(request, pk)
     unarchive(found)
     return redirect(found)
 
@@ -45,7 +46,7 @@ def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
 def delete(request: PersonRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST, delete the conversation. 409 while a worker runs a turn of it, 410 if gone."""
     try:
-        found, problem = _mine(request, pk), ""
+        found, problem = own_conversation(request, pk), ""
     except Http404:
         return deleted_page(request, request.user, pk)
     if request.method == "POST":
@@ -57,7 +58,7 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
         except Conversation.DoesNotExist:
             raise Http404 from None  # somebody else deleted it at the same moment
         else:
-            flash_deleted(request, title)
+            messages.info(request, title, extra_tags=DELETED)
             return redirect("home")
     context = {
         "conversation": found,
@@ -70,22 +71,20 @@ def delete(request: PersonRequest, pk: int) -> HttpResponse:
     return render(request, "conversations/delete.html", context, status=409 if problem else 200)
 
 
-@login_required
-@require_GET
+@page_view
 def export(request: PersonRequest, pk: int) -> HttpResponse:
     """Download a conversation as a Markdown file."""
-    found = _mine(request, pk)
+    found = own_conversation(request, pk)
     response = HttpResponse(export_markdown(found), content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = content_disposition_header(True, file_name(found))
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 
-@login_required
-@require_GET
+@page_view
 def usage(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the tokens and cost of a conversation: in total, by model, and turn by turn."""
-    found = _mine(request, pk)
+    found = own_conversation(request, pk)
     prompts = found.prompts.filter(rounds__gt=0).order_by("-number")
     newest = list(prompts[:TURNS_MOST])
     spent = of_prompts({prompt.conversation_id for prompt in newest}, [prompt.pk for prompt in newest])
@@ -97,9 +96,3 @@ def usage(request: PersonRequest, pk: int) -> HttpResponse:
         "more": prompts.count() - len(newest),
     }
     return render(request, "conversations/usage.html", context)
-
-
-def _mine(request: PersonRequest, pk: int) -> Conversation:
-    """Return the conversation for its owner. Raises Http404 if it is not theirs."""
-    mine = Conversation.objects.visible_to(request.user).select_related("owner", "active_prompt")
-    return get_object_or_404(mine, pk=pk)

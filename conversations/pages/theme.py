@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from conversations.pages.posting import referring_page
+from conversations.pages.decorators import referring_page
 
 COOKIE = "theme"
 THEMES = ("light", "dark")

@@ -18,8 +18,6 @@ from conversations.pages.timeline.markdown import render
 from conversations.prompts.killswitch import active_switch, actor_name
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
     from conversations.pages.timeline.activity import ActivityRow
     from conversations.pages.timeline.blocks import Block
     from conversations.pages.timeline.drafts import Prose
@@ -28,24 +26,12 @@ if TYPE_CHECKING:
 register = template.Library()
 
 
-@register.filter
-@stringfilter
-def visible(text: str) -> SafeString:
-    """Return text as HTML, with a mark for each character that cannot be seen as what it is."""
-    return faithful.visible(text)
-
-
-@register.filter
-@stringfilter
-def inert(text: str) -> str:
-    """Return text in which no character can reverse the direction of others: each becomes its number in brackets."""
-    return faithful.inert(text)
-
-
-@register.filter
-def command_lines(command: str) -> list[SafeString]:
-    """Return the lines of a command as HTML, with invisible characters marked."""
-    return faithful.command_lines(command)
+register.filter("visible", stringfilter(faithful.visible))
+register.filter("inert", stringfilter(faithful.inert))
+register.filter("command_lines", faithful.command_lines)
+register.filter("collapsed", long.collapsed)
+register.filter("called", names.display_name)
+register.filter("span", when.span)
 
 
 @register.filter
@@ -61,18 +47,6 @@ def grouped(number: int) -> str:
 
 
 @register.filter
-def collapsed(text: str) -> long.Long | None:
-    """Collapse a long text; None if it is short."""
-    return long.collapsed(text)
-
-
-@register.filter
-def called(user: User) -> str:
-    """Return the name to show for a user."""
-    return names.display_name(user)
-
-
-@register.filter
 def ago(time: datetime) -> SafeString:
     """Show how long ago a time was, with the exact time as its title."""
     return _time(time, when.ago(time))
@@ -82,12 +56,6 @@ def ago(time: datetime) -> SafeString:
 def ahead(time: datetime) -> SafeString:
     """Show how far off a time is, with the exact time as its title."""
     return _time(time, when.ahead(time))
-
-
-@register.filter
-def span(seconds: float) -> str:
-    """Format a duration in seconds."""
-    return when.span(seconds)
 
 
 def _time(time: datetime, words: str) -> SafeString:

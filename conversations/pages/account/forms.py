@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ else:
 
 RESET_EVERY_SECONDS = 300
 """A user is sent a link to reset their password at most this often, whoever asks for it."""
+ADVICE = "At least 8 characters. Not a common password, not only digits, and not similar to your name."
 LASTS = (("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Until it is revoked"))
 
 
@@ -34,14 +36,15 @@ def knows_password(request: HttpRequest, password: str) -> bool:
     return authenticate(request, username=request.user.get_username(), password=password) is not None
 
 
-class Styled:
-    """A form whose fields have the style of the site's pages."""
+class Styled(forms.BaseForm):
+    """A form whose text controls have the style of the site's pages. `labels`: those that differ from Django's."""
 
-    fields: dict[str, forms.Field]
+    labels: Mapping[str, str] = {}
 
-    def style(self) -> None:
-        """Set the CSS class of every text control."""
-        for field in self.fields.values():
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            field.label = self.labels.get(name, field.label)
             if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
                 field.widget.attrs["class"] = "input"
 
@@ -69,7 +72,6 @@ class Details(Styled, UserForm):
         account = Account.objects.filter(user=user).first()
         super().__init__(data, instance=copy(user), initial={"mail": account.mail if account else True})
         self.request, self.old_address = request, user.email
-        self.style()
 
     def clean(self) -> dict[str, Any]:
         """Require the password if the address changes."""
@@ -111,7 +113,6 @@ class NewKey(Styled, forms.Form):
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="key")
-        self.style()
 
     @property
     def lasts(self) -> int | None:
@@ -120,15 +121,14 @@ class NewKey(Styled, forms.Form):
 
 
 class NewPasswordFields(Styled):
-    """The two fields of a new password. Errors are shown at the first one."""
+    """The two fields of a new password, with a help text of one line. Errors are shown at the first one."""
 
-    def set_labels(self) -> None:
-        """Set labels, and a help text of one line."""
-        first, second = self.fields["new_password1"], self.fields["new_password2"]
-        first.label, second.label = "New password", "Confirm password"
-        first.help_text = "At least 8 characters. Not a common password, not only digits, and not similar to your name."
-        second.help_text = ""
-        self.style()
+    labels = {"old_password": "Current password", "new_password1": "New password", "new_password2": "Confirm password"}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["new_password1"].help_text = ADVICE
+        self.fields["new_password2"].help_text = ""
 
     def validate_password_for_user(self, user: User, password_field_name: str = "") -> None:
         """Report errors at the first field; Django would use the second."""
@@ -147,8 +147,6 @@ class ChangePassword(NewPasswordFields, PasswordChange):
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
         self.request = request
-        self.fields["old_password"].label = "Current password"
-        self.set_labels()
 
     def clean_old_password(self) -> str:
         """Refuse a wrong password; it counts as a failed sign-in."""
@@ -161,18 +159,11 @@ class ChangePassword(NewPasswordFields, PasswordChange):
 class NewPassword(NewPasswordFields, SetPassword):
     """A new password, typed twice, for a user who followed a reset link."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.set_labels()
-
 
 class ForgottenPassword(Styled, PasswordResetForm):
     """The address to send a reset link to, if it belongs to an account."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["email"].label = "E-mail address"
-        self.style()
+    labels = {"email": "E-mail address"}
 
     def send_mail(self, *args: Any, **kwargs: Any) -> None:
         """Send the link in the background, and not more often to one user than every RESET_EVERY_SECONDS."""

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from conversations.accounts import throttle
 from conversations.accounts.http import PersonRequest
@@ -24,6 +24,7 @@ from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
+from conversations.pages.decorators import form_view
 from conversations.pages.sidebar import sidebar
 from conversations.usage import quotas
 from conversations.usage.totals import DAY, MONTH, of_person
@@ -51,8 +52,7 @@ def account(request: PersonRequest) -> HttpResponse:
     return redirect("account")
 
 
-@require_POST
-@login_required
+@form_view
 def create_key(request: PersonRequest) -> HttpResponse:
     """Create an API key, which is shown only this once. 400 with the errors at their fields."""
     form = NewKey(request.POST)
@@ -68,8 +68,7 @@ def create_key(request: PersonRequest) -> HttpResponse:
     return page
 
 
-@require_POST
-@login_required
+@form_view
 def revoke_key(request: PersonRequest, key: str) -> HttpResponse:
     """Revoke one of the user's own API keys, at once."""
     found = by_public_id(_keys(request.user), key)
@@ -80,8 +79,7 @@ def revoke_key(request: PersonRequest, key: str) -> HttpResponse:
     return redirect(f"{reverse('account')}#keys")
 
 
-@require_POST
-@login_required
+@form_view
 def sign_out_everywhere(request: PersonRequest) -> HttpResponse:
     """End every other session of the user. This one gets a new key, so that its old one is useless to anybody."""
     ended = end_sessions(request.user, but=request.session)
@@ -167,28 +165,18 @@ def _keys(user: User) -> Any:
     return ApiKey.objects.filter(user=user)
 
 
-def _page(
-    request: PersonRequest,
-    *,
-    details: Details | None = None,
-    form: NewKey | None = None,
-    made: ApiKey | None = None,
-    text: str = "",
-    status: int = 200,
-) -> HttpResponse:
-    """Render the account page; `text` is the secret of the key `made` just now."""
+def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResponse:
+    """Render the account page. `more`: a form that was refused, or the key `made` just now and its secret `text`."""
     context = {
-        "details": details or Details(request, request.user),
-        "form": form or NewKey(),
+        "details": Details(request, request.user),
+        "form": NewKey(),
         "keys": [(public_id(key), key, _may(key)) for key in _keys(request.user)],
-        "made": made,
-        "text": text,
         "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
         "elsewhere": True,  # neither a conversation nor a new one
     }
-    return render(request, "conversations/account.html", context, status=status)
+    return render(request, "conversations/account.html", context | more, status=status)
 
 
 def _usage(user: User) -> dict[str, Any]:

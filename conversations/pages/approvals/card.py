@@ -16,7 +16,7 @@ from conversations.display.decision_form import decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
 from conversations.pages.chat.live import fragment, page_seq
-from conversations.pages.posting import form_view
+from conversations.pages.decorators import form_view
 from conversations.pages.timeline.blocks import Block
 from conversations.pages.timeline.turns import build_turns
 

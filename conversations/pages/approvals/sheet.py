@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -21,6 +23,52 @@ from conversations.display.gate import Card, cards
 from conversations.models import Conversation
 
 
+@dataclass(frozen=True)
+class BulkPost:
+    """A submitted form, here or in the admin: the outcome of each decision, or the `problem` why none was made."""
+
+    posted: QueryDict
+    outcomes: Sequence[DecisionOutcome] = ()
+    problem: str = ""
+
+    @classmethod
+    def decide(cls, posted: QueryDict, keys: Iterable[int], by: User, via: str) -> BulkPost:
+        """Make the decisions marked for these outputs, in this order. A refusal does not stop the others."""
+        marked = [(key, posted.get(f"decision_{key}", LEAVE)) for key in keys]
+        wanted = [
+            WantedDecision(
+                key, word, posted.get(f"digest_{key}", ""), reason(posted, key) if word == Decision.REJECT else ""
+            )
+            for key, word in marked
+            if word != LEAVE
+        ]
+        try:
+            return cls(posted, decide_many(wanted, by, via))
+        except MixedRisk as several:
+            return cls(posted, problem=mixed_risk_message(several))
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Why decisions were refused, by output."""
+        return {each.output_id: str(each.refused) for each in self.outcomes if each.refused}
+
+    @property
+    def status(self) -> int:
+        """The status of the answer: 400 if calls of several risks were to be approved, 409 if one was refused."""
+        return 400 if self.problem else 409 if self.refused else 200
+
+    def row(self, card: Card) -> BulkRow:
+        """Return the row of this card, with what was marked and typed."""
+        key = card.row.pk
+        picked, problem = self.posted.get(f"decision_{key}", LEAVE), self.refused.get(key, "")
+        return BulkRow(card, picked, reason(self.posted, key), problem)
+
+
+def reason(posted: QueryDict, key: int | None = None) -> str:
+    """Return the reason that was typed for this output, or for all of them."""
+    return posted.get(f"reason_{key}", posted.get("reason", "")).replace("\r\n", "\n")[:TEXT_MOST]
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def sheet(request: PersonRequest, pk: int) -> HttpResponse:
@@ -35,33 +83,17 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
         shown = _waiting(mine, request)
         found, risk = risks(shown), request.GET.get("risk")
         marks = BulkMarks(request.GET.get("all", LEAVE), found[0].name if len(found) == 1 else risk)
-        rows = [BulkRow(card, marks.of(card)) for card in shown]
-        return _page(request, mine, rows, more=_left_out(mine, rows))
-    shown = _cards(mine, request)
-    try:
-        verdicts = decide_many(_wanted(request.POST, shown), request.user, "page")
-    except MixedRisk as several:
-        return _page(
-            request,
-            mine,
-            [_after(card, request.POST, None) for card in shown],
-            400,
-            problem=mixed_risk_message(several),
-        )
-    refused = {verdict.output_id: verdict for verdict in verdicts if verdict.refused}
-    if not refused:
+        more = mine.outputs.pending().count() - len(shown)
+        return _page(request, mine, [BulkRow(card, marks.of(card)) for card in shown], BulkPost(request.POST), more)
+    post = BulkPost.decide(request.POST, [card.row.pk for card in _cards(mine, request)], request.user, "page")
+    if post.status == 200:
         return redirect(f"{mine.get_absolute_url()}#now")
-    rows = [_after(card, request.POST, refused.get(card.row.pk)) for card in _cards(mine, request)]
-    return _page(request, mine, rows, 409)
+    return _page(request, mine, [post.row(card) for card in _cards(mine, request)], post)
 
 
 def _waiting(conversation: Conversation, request: PersonRequest) -> list[Card]:
     waits = conversation.outputs.pending().select_related("conversation__owner")
     return cards(list(waits.order_by("prompt_id", "position")[:TOGETHER_MOST]), request.user)
-
-
-def _left_out(conversation: Conversation, rows: Sequence[BulkRow]) -> int:
-    return conversation.outputs.pending().count() - len(rows)
 
 
 def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
@@ -73,42 +105,17 @@ def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
     return cards(list(found.order_by("prompt_id", "position")), request.user)
 
 
-def _wanted(posted: QueryDict, shown: Sequence[Card]) -> list[WantedDecision]:
-    """Return the marked decisions, in the order shown."""
-    marked = [(card.row.pk, posted.get(f"decision_{card.row.pk}", LEAVE)) for card in shown]
-    return [
-        WantedDecision(
-            key, decision, posted.get(f"digest_{key}", ""), _reason(posted, key) if decision == Decision.REJECT else ""
-        )
-        for key, decision in marked
-        if decision != LEAVE
-    ]
-
-
-def _reason(posted: QueryDict, key: int) -> str:
-    return posted.get(f"reason_{key}", "").replace("\r\n", "\n")[:TEXT_MOST]
-
-
-def _after(card: Card, posted: QueryDict, verdict: DecisionOutcome | None) -> BulkRow:
-    key = card.row.pk
-    problem = str(verdict.refused) if verdict else ""
-    return BulkRow(card, posted.get(f"decision_{key}", LEAVE), _reason(posted, key), problem)
-
-
 def _page(
-    request: PersonRequest,
-    conversation: Conversation,
-    rows: Sequence[BulkRow],
-    status: int = 200,
-    *,
-    more: int = 0,
-    problem: str = "",
+    request: PersonRequest, conversation: Conversation, rows: Sequence[BulkRow], post: BulkPost, more: int = 0
 ) -> HttpResponse:
-    open = [row for row in rows if row.open]
-    context = {"conversation": conversation, "rows": rows, "open": open, "more": more, "reason_most": TEXT_MOST}
-    context |= {
+    context = {
+        "conversation": conversation,
+        "rows": rows,
+        "open": [row for row in rows if row.open],
+        "more": more,
+        "reason_most": TEXT_MOST,
         "risks": risks(row.card for row in rows),
-        "problem": problem,
+        "problem": post.problem,
         "address": reverse("sheet", args=[conversation.pk]),
     }
-    return render(request, "conversations/sheet.html", context, status=status)
+    return render(request, "conversations/sheet.html", context, status=post.status)

@@ -1,22 +1,46 @@
-"""The composer: the message field, and why its last message was not sent."""
+"""The composer: the message field, what was sent from it, and why its last message was not accepted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
+from typing import ClassVar
 
 from django.conf import settings
+from django.http import HttpRequest
 
-from conversations.files.uploads import FILES_MOST
-from conversations.pages.chat.forms import TIERS
+from agents.engine.ledger import valid_text
+from conversations.files.uploads import FILES_MOST, Upload, read_uploads
+from conversations.prompts.idempotency import KEY_MOST
+
+TIERS = (("normal", "Normal"), ("high", "High"))
+
+
+class Message:
+    """What was sent from the message field: a text, files, and the tier of the model that should answer.
+
+    `key` is the page's idempotency key for it; "" if it sent none.
+    """
+
+    def __init__(self, request: HttpRequest) -> None:
+        sent = request.POST
+        self.text = sent.get("input", "")
+        self.tier = sent["model"] if sent.get("model") in dict(TIERS) else "normal"
+        self.key = valid_text(sent.get("key", ""))[:KEY_MOST]
+        self.files = request.FILES.getlist("files")
+
+    def uploads(self) -> list[Upload]:
+        """Return the validated files. Raises BadFile."""
+        return read_uploads(self.files)
 
 
 @dataclass(frozen=True)
 class Composer:
     """`action` is the URL a message is posted to, `text` what was typed but not sent, `problem` why not.
 
-    `brought`: how many files came with it; only a page that is still open has them. `key` names the next message: if
-    it is sent twice, it is accepted once.
+    `brought`: how many files came with it; only a page that is still open has them. `status` is that of the answer.
+    `fresh`: an open page needs another key, because its own belongs to a message that was accepted. `key` names the
+    next message: if it is sent twice, it is accepted once.
     """
 
     action: str
@@ -24,17 +48,11 @@ class Composer:
     tier: str = "normal"
     problem: str = ""
     brought: int = 0
+    status: int = 200
+    fresh: bool = True
+    tiers: ClassVar = TIERS
+    files_most: ClassVar = FILES_MOST
     key: str = field(default_factory=lambda: token_urlsafe(16))
-
-    @property
-    def tiers(self) -> tuple[tuple[str, str], ...]:
-        """The model tiers to choose from, with their labels."""
-        return TIERS
-
-    @property
-    def files_most(self) -> int:
-        """The maximum number of files in one message."""
-        return FILES_MOST
 
     @property
     def file_mb(self) -> int:

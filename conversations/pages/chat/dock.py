@@ -47,11 +47,6 @@ class Batch:
         """The gates that wait for the reader; the rest wait for somebody else."""
         return [card for card in self.open if card.allow]
 
-    @property
-    def may(self) -> bool:
-        """Whether at least one gate waits for the reader."""
-        return bool(self.yours)
-
 
 @dataclass(frozen=True)
 class Dock:
@@ -84,7 +79,7 @@ class Dock:
             "name": version(str(self.conversation)),
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
             "state": version(self.state, len(self.batch.yours)),
-            "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], self.batch.may),
-            "act": version(active, self.state, self.batch.may),
+            "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], len(self.batch.yours)),
+            "act": version(active, self.state, len(self.batch.yours)),
         }
         return {name: Part(name, value) for name, value in shown.items()}

@@ -16,6 +16,7 @@ from django.template.loader import render_to_string
 
 from agents.engine.paths import parent
 from conversations.database.disk import is_short
+from conversations.database.ids import row_id
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
@@ -56,9 +57,7 @@ class LivePage:
         self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
         self._unplaced: set[tuple[int, str]] = set()  # drafts that have no place on the page
-        self._collapsed: set[int | None] = (
-            set()
-        )  # turns that were sent collapsed, because another turn repeats their message
+        self._collapsed: set[int | None] = set()  # turns that were sent collapsed, because another one repeats them
 
     def changed(self, prompts: Collection[int]) -> str:
         """Render what changed in these turns since the last call; "" if nothing did."""
@@ -192,13 +191,12 @@ def list_html(user_id: int, disk_full: bool | None = None) -> str:
 
 def page_seq(request: HttpRequest) -> int:
     """Return the step that the posting page is at, from its X-Seq header; 0 if it does not say."""
-    given = request.headers.get("X-Seq", "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    return row_id(request.headers.get("X-Seq", "")) or 0
 
 
-def answer_html(composer: Composer, *, fresh: bool) -> str:
-    """Render the composer's answer to a form post: why the message was refused, and a new key if `fresh`."""
-    return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
+def answer_html(composer: Composer) -> str:
+    """Render the composer's answer to a form post: why the message was refused, and a new key if it needs one."""
+    return render_to_string("conversations/answer.html", {"composer": composer, "oob": True})
 
 
 def _render_turns(conversation: Conversation, changed: set[int]) -> str:

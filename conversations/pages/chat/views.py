@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.accounts.http import PersonRequest
@@ -19,13 +17,11 @@ from conversations.database.disk import DiskFull
 from conversations.display.decision_form import open_asked
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
-from conversations.pages.chat.composer import Composer
-from conversations.pages.chat.deleted import deleted_page, own_erasure
+from conversations.pages.chat.composer import Composer, Message
 from conversations.pages.chat.dock import Dock
-from conversations.pages.chat.flash import take_flash
-from conversations.pages.chat.forms import Message
 from conversations.pages.chat.live import answer_html, fragment, list_html, page_seq
-from conversations.pages.posting import form_view
+from conversations.pages.chat.removed import deleted_page, own_erasure, take_flash
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
 from conversations.prompts.idempotency import KeyReused
@@ -51,32 +47,27 @@ REFUSAL_STATUS: dict[type[Exception], int] = {
     DiskFull: 507,
 }
 """Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
-REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, *REFUSAL_STATUS)
+REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, KeyReused, *REFUSAL_STATUS)
 """All reasons why no turn starts."""
-NOT_STARTED: tuple[type[Exception], ...] = (KeyReused, *REFUSED)
-"""The same for the first message of a new conversation."""
 DELETED = "This conversation was deleted: start a new one."
 ALREADY_SENT = (
     "The message that this page sent before has arrived after all: see its conversation. This one was not sent."
 )
 
 
-@login_required
-@require_GET
+@page_view
 def home(request: PersonRequest) -> HttpResponse:
     """Show the list and an empty conversation. A phone shows only the list, unless that is empty."""
     return _empty(request, Composer(reverse("start")), one_pane="list")
 
 
-@login_required
-@require_GET
+@page_view
 def conversation_list(request: PersonRequest) -> HttpResponse:
     """Return only the list, for the search field."""
     return render(request, "conversations/list.html", _sidebar_context(request))
 
 
-@login_required
-@require_GET
+@page_view
 def new(request: PersonRequest) -> HttpResponse:
     """Show an empty conversation. Its first message creates it."""
     return _empty(request, Composer(reverse("start")), one_pane="thread")
@@ -85,27 +76,24 @@ def new(request: PersonRequest) -> HttpResponse:
 @form_view
 def start(request: PersonRequest) -> HttpResponse:
     """Create a conversation with its first message. If the message is refused: 400, with the text kept."""
-    message = Message(request.POST, request.FILES)
+    message = Message(request)
     try:
-        prompt = begin_conversation(
-            request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
-        )
-    except NOT_STARTED as error:
-        kept = _refused_composer(reverse("start"), message, ALREADY_SENT if isinstance(error, KeyReused) else error)
-        status = REFUSAL_STATUS.get(type(error), 400)
+        files = message.uploads()
+        prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
+    except REFUSED as error:
+        kept = _refused_composer(reverse("start"), message, error, REFUSAL_STATUS.get(type(error), 400))
         if request.htmx:
-            return HttpResponse(answer_html(kept, fresh=isinstance(error, KeyReused)), status=status)
-        return _empty(request, kept, one_pane="thread", status=status)
+            return HttpResponse(answer_html(kept), status=kept.status)
+        return _empty(request, kept, one_pane="thread")
     page = f"{prompt.conversation.get_absolute_url()}#now"
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 
-@login_required
-@require_GET
+@page_view
 def conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Show one conversation; 410 for whoever deleted it."""
     try:
-        found = _conversation(request, pk)
+        found = own_conversation(request, pk)
     except Http404:
         return deleted_page(request, request.user, pk)
     return _thread(request, found)
@@ -116,34 +104,25 @@ def send(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409 or 429 if it cannot be
     accepted now, 410 if the reader deleted the conversation.
     """
-    message = Message(request.POST, request.FILES)
-    try:
-        found = _conversation(request, pk)
-        start_prompt(
-            found, request.user, message.checked(), tier=message.tier, key=message.key, files=message.uploads()
-        )
-    except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
-        return _answer_deleted(request, pk, message)
-    except KeyReused:
-        kept = _refused_composer(_message_url(found), message, ALREADY_SENT)
-        return _answer(request, found, kept, 409, fresh=True)
-    except REFUSED as error:
-        return _answer(
-            request, found, _refused_composer(_message_url(found), message, error), REFUSAL_STATUS.get(type(error), 400)
-        )
-    return _answer(request, found)
+    message = Message(request)
+
+    def start(found: Conversation) -> None:
+        files = message.uploads()
+        start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
+
+    return _start_in(request, pk, message, start, 400)
 
 
 @form_view
 def stop(request: PersonRequest, pk: int) -> HttpResponse:
     """Stop a turn. Text that was typed meanwhile stays in the field."""
-    prompt, message = _prompt(request, pk), Message(request.POST, request.FILES)
+    prompt, message = _prompt(request, pk), Message(request)
     try:
         cancel_prompt(prompt.pk, request.user)
-        found = _conversation(request, prompt.conversation_id)
+        found = own_conversation(request, prompt.conversation_id)
     except (Http404, ObjectDoesNotExist):
         return _answer_deleted(request, prompt.conversation_id, message)
-    typed = Composer(_message_url(found), message.text, message.tier) if message.text.strip() else None
+    typed = Composer(_message_url(found), message.text, message.tier, fresh=False) if message.text.strip() else None
     return _answer(request, found, typed)
 
 
@@ -161,28 +140,34 @@ def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
 
 def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], Prompt]) -> HttpResponse:
     prompt = _prompt(request, pk)
+    return _start_in(request, prompt.conversation_id, Message(request), lambda _: start(prompt.pk, request.user), 409)
+
+
+def _start_in(
+    request: PersonRequest, pk: int, message: Message, start: Callable[[Conversation], object], otherwise: int
+) -> HttpResponse:
+    """Start a turn in this conversation. `otherwise`: the status if it is refused for a reason without one."""
     try:
-        found = _conversation(request, prompt.conversation_id)
-        start(prompt.pk, request.user)
-    except (Http404, ObjectDoesNotExist):
-        return _answer_deleted(request, prompt.conversation_id, Message(request.POST))
+        found = own_conversation(request, pk)
+        start(found)
+    except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
+        return _answer_deleted(request, pk, message)
     except REFUSED as error:
-        return _answer(
-            request, found, Composer(_message_url(found), problem=str(error)), REFUSAL_STATUS.get(type(error), 409)
-        )
+        status = 409 if isinstance(error, KeyReused) else REFUSAL_STATUS.get(type(error), otherwise)
+        return _answer(request, found, _refused_composer(_message_url(found), message, error, status))
     return _answer(request, found)
 
 
 @form_view
 def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     """Rename a conversation. If the title is refused: 400, with the title as it was typed."""
-    found, title = _conversation(request, pk), request.POST.get("title", "")
+    found, title = own_conversation(request, pk), request.POST.get("title", "")
     try:
         rename(found, title)
     except BadTitle as error:
         renaming = {"text": title, "problem": str(error)}
         if not request.htmx:
-            return _thread(request, found, status=400, renaming=renaming)
+            return _thread(request, found, renaming=renaming)
         context = {"conversation": found, "renaming": renaming, "oob": True}
         return render(request, "conversations/dock/menu.html", context, status=400)
     if request.htmx:
@@ -190,7 +175,7 @@ def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
     return redirect(found)
 
 
-def _conversation(request: PersonRequest, pk: int) -> Conversation:
+def own_conversation(request: PersonRequest, pk: int) -> Conversation:
     """Return the conversation for its reader. Raises Http404 if it is not theirs."""
     mine = Conversation.objects.visible_to(request.user)
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
@@ -207,57 +192,49 @@ def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpRe
     Raises Http404 for everybody else.
     """
     own_erasure(request.user, pk)
-    kept = _refused_composer(reverse("start"), message, DELETED)
+    kept = _refused_composer(reverse("start"), message, DELETED, 410)
     if request.htmx:
-        return HttpResponse(list_html(request.user.pk) + answer_html(kept, fresh=False), status=410)
-    return _empty(request, kept, one_pane="thread", status=410)
+        return HttpResponse(list_html(request.user.pk) + answer_html(kept), status=kept.status)
+    return _empty(request, kept, one_pane="thread")
 
 
-def _refused_composer(action: str, message: Message, problem: Exception | str) -> Composer:
-    return Composer(action, message.text, message.tier, str(problem), message.brought)
+def _refused_composer(action: str, message: Message, problem: Exception | str, status: int) -> Composer:
+    taken = isinstance(problem, KeyReused)
+    why = ALREADY_SENT if taken else str(problem)
+    return Composer(action, message.text, message.tier, why, len(message.files), status, fresh=taken)
 
 
 def _message_url(conversation: Conversation) -> str:
     return reverse("say", args=[conversation.pk])
 
 
-def _answer(
-    request: PersonRequest,
-    conversation: Conversation,
-    composer: Composer | None = None,
-    status: int = 200,
-    *,
-    fresh: bool = False,
-) -> HttpResponse:
-    """Answer a form: what changed if htmx sent it, otherwise the page.
-
-    `composer`: what should stay in it; `fresh`: give it a new key, because the page's key belongs to another message.
-    """
+def _answer(request: PersonRequest, conversation: Conversation, composer: Composer | None = None) -> HttpResponse:
+    """Answer a form: what changed if htmx sent it, otherwise the page. `composer`: what should stay in it."""
     if request.htmx:
         shown = composer or Composer(_message_url(conversation))
         html = fragment(request.user, conversation, page_seq(request))
-        return HttpResponse(html + answer_html(shown, fresh=fresh or composer is None), status=status)
+        return HttpResponse(html + answer_html(shown), status=shown.status)
     if composer is None:
         return redirect(f"{conversation.get_absolute_url()}#now")
-    return _thread(request, _conversation(request, conversation.pk), composer, status)
+    return _thread(request, own_conversation(request, conversation.pk), composer)
 
 
-def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status: int = 200) -> HttpResponse:
-    context = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
+def _empty(request: PersonRequest, composer: Composer, *, one_pane: str) -> HttpResponse:
+    context: dict[str, Any] = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
-    return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=status)
+    return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=composer.status)
 
 
 def _thread(
     request: PersonRequest,
     conversation: Conversation,
     composer: Composer | None = None,
-    status: int = 200,
-    *,
     renaming: Mapping[str, str] | None = None,
 ) -> HttpResponse:
+    """Show a conversation. `renaming`: a title that was refused, and why."""
+    composer = composer or Composer(_message_url(conversation))
     turns = timeline(conversation, request.user, _turns_wanted(request))
     open_asked((card for turn in turns for card in turn.waiting), request.GET)
     active = next((turn for turn in turns if turn.prompt.pk == conversation.active_prompt_id), None)
@@ -268,9 +245,10 @@ def _thread(
         "earlier": bool(turns) and _any_before(turns[0].prompt),
         "more_turns": len(turns) + TURNS_MOST,
         "dock": Dock.of(conversation, active, turns[-1].prompt if turns else None),
-        "composer": composer or Composer(_message_url(conversation)),
+        "composer": composer,
         "renaming": renaming or {},
     }
+    status = 400 if renaming else composer.status
     return render(request, "conversations/thread.html", context | _sidebar_context(request), status=status)
 
 

@@ -106,13 +106,11 @@ class DrawnChart:
         """Each label with its bars."""
         texts = figures(self.values, unit=self.chart.unit)
         for at, label in enumerate(self.chart.labels):
-            yield (
-                label,
-                [
-                    BarRow(self._lying(number, one.values[at]), one.name, texts[(number - 1) * self.count + at])
-                    for number, one in enumerate(self.chart.series, 1)
-                ],
-            )
+            bars = [
+                BarRow(self._lying(number, one.values[at]), one.name, texts[(number - 1) * self.count + at])
+                for number, one in enumerate(self.chart.series, 1)
+            ]
+            yield label, bars
 
     def _lying(self, series: int, value: float) -> Bar:
         start, length = _from_zero(self.scale, value)

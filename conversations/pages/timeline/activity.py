@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from django.conf import settings
 
@@ -21,21 +20,12 @@ THINKING, UNREADABLE = "Thinking", "The model's answer could not be read"
 MARKS = {"success": "ok", "error": "bad", "running": "run"}
 
 
-class ActivityEntry(NamedTuple):
-    """One entry of an activity, its version, and the output so far if it is running.
+@dataclass(frozen=True)
+class ActivityRow:
+    """One entry of an activity as a row, with the output so far if it is running.
 
     `tries`: for an answer that could not be read, its number in a row of such answers, from 1.
     """
-
-    entry: Output
-    version: str
-    running: RunningCommand | None
-    tries: int = 0
-
-
-@dataclass(frozen=True)
-class ActivityRow:
-    """One row. `mark` is its status: ok, bad, run, wait, or note if it is not a call."""
 
     id: str
     version: str
@@ -45,7 +35,7 @@ class ActivityRow:
 
     @property
     def mark(self) -> str:
-        """The status of the row: ok, bad, run, wait, or note."""
+        """The status of the row: ok, bad, run, wait, or note if it is not a call."""
         if isinstance(self.entry, ToolOutput):
             return MARKS.get(self.entry.result.type, "wait")
         return "bad" if isinstance(self.entry, RetryOutput) else "note"
@@ -59,11 +49,6 @@ class ActivityRow:
             most = max(settings.AGENTSITE_PARSE_FAILURES, self.tries)
             return f"{UNREADABLE} (try {self.tries} of {most})"
         return THINKING
-
-    @property
-    def tool(self) -> str:
-        """The name of the tool."""
-        return self.entry.tool if isinstance(self.entry, ToolOutput) else ""
 
     @property
     def took(self) -> str:
@@ -93,23 +78,15 @@ class Activity:
     """Neighbouring entries, as rows below one line. `working`: the turn is working on them now."""
 
     id: str
-    entries: Sequence[ActivityEntry]
+    rows: Sequence[ActivityRow]
     working: bool = False
-
-    @property
-    def rows(self) -> list[ActivityRow]:
-        """One row for each entry."""
-        return [
-            ActivityRow(f"{self.id}-{one.entry.position}", one.version, one.entry, one.running, one.tries)
-            for one in self.entries
-        ]
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
         """The ids and versions of the collapsed line and of the rows."""
         yield f"{self.id}-line", self.line_version
-        for one in self.entries:
-            yield f"{self.id}-{one.entry.position}", one.version
+        for row in self.rows:
+            yield row.id, row.version
 
     @property
     def version(self) -> str:
@@ -134,12 +111,12 @@ class Activity:
     @property
     def unread(self) -> bool:
         """Whether the activity consists only of answers that could not be read."""
-        return not self._calls and any(isinstance(one.entry, RetryOutput) for one in self.entries)
+        return not self._calls and any(isinstance(row.entry, RetryOutput) for row in self.rows)
 
     @property
     def since(self) -> str:
         """When the first entry was created, as ISO time."""
-        return self.entries[0].entry.created_at
+        return self.rows[0].entry.created_at
 
     @property
     def took(self) -> str:
@@ -170,4 +147,4 @@ class Activity:
 
     @property
     def _calls(self) -> list[ToolOutput]:
-        return [one.entry for one in self.entries if isinstance(one.entry, ToolOutput)]
+        return [row.entry for row in self.rows if isinstance(row.entry, ToolOutput)]

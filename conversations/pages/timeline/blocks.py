@@ -46,11 +46,6 @@ class Status:
     first: str = ""
 
     @property
-    def words(self) -> str:
-        """The number of tokens, formatted for people."""
-        return f"{self.tokens:,}"
-
-    @property
     def shown(self) -> bool:
         """Whether there is anything to show."""
         quiet = self.kind == State.COMPLETED and not (self.rounds or self.again)

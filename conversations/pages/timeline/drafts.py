@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from django.utils.safestring import SafeString
-
-from conversations.display.faithful import visible
 from conversations.models import Draft, Prompt
 from conversations.pages.timeline.growing import GrowingText, Piece
 from conversations.pages.versions import version
@@ -52,11 +49,6 @@ class RunningCommand:
     def version(self) -> str:
         """The size of the output so far."""
         return str(self.size)
-
-    @property
-    def html(self) -> SafeString:
-        """The text as HTML, with nothing hidden in it."""
-        return visible(self.text)
 
 
 @dataclass

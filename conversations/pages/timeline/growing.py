@@ -63,9 +63,8 @@ class GrowingText:
     def grow(self, text: str) -> None:
         """Take the whole text so far; it must begin with the text of the previous call."""
         tail = text[self._done :].removesuffix("\r")  # may be the first half of a line break
-        heavy = max(
-            len(tail), sum(len(piece.html) for piece in self.open) // 4
-        )  # the HTML of a table outgrows its text
+        # The HTML of a table outgrows its text.
+        heavy = max(len(tail), sum(len(piece.html) for piece in self.open) // 4)
         if self.open and self._left < heavy // PATIENCE:
             self._left += 1
             return

@@ -72,9 +72,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
 
 def _last_activity(blocks: Sequence[Block]) -> int | None:
     """Return the number of the last activity block, or None if a decision came after it."""
-    for number in range(len(blocks) - 1, -1, -1):
-        if blocks[number].card:
-            return None
-        if blocks[number].activity:
-            return number
+    for number, block in reversed(list(enumerate(blocks))):
+        if block.card or block.activity:
+            return None if block.card else number
     return None

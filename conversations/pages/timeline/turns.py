@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
@@ -23,7 +23,7 @@ from conversations.display.json import files_of
 from conversations.display.when import day
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
 from conversations.models.erasure import message_redacted
-from conversations.pages.timeline.activity import Activity, ActivityEntry
+from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
@@ -86,14 +86,9 @@ class TimelineTurn:
         return Block("earlier", f"t-{self.prompt.pk}-earlier", version(words, *self._whole), words=words)
 
     @property
-    def given(self) -> list[File]:
-        """The files that were sent with the message."""
-        return list(self.prompt.files.all())
-
-    @property
     def said(self) -> Block:
         """The message that started the turn."""
-        prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.given]
+        prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.prompt.files.all()]
         said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given)
         return Block("said", f"b-{prompt.pk}-said", said)
 
@@ -118,7 +113,7 @@ class TimelineTurn:
     def running(self) -> list[RunningCommand]:
         """The output so far of the running commands."""
         running = [block.running for block in self.blocks]
-        running += [one.running for block in self.blocks if block.activity for one in block.activity.entries]
+        running += [one.running for block in self.blocks if block.activity for one in block.activity.rows]
         return [one for one in running if one]
 
     @property
@@ -234,7 +229,7 @@ def build_turn(
         blocks += [_prose(grow_prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.activity is not None and (activity := blocks[status.activity].activity):
-        blocks[status.activity] = _activity_block(Activity(activity.id, activity.entries, working=True))
+        blocks[status.activity] = _activity_block(Activity(activity.id, activity.rows, working=True))
     return TimelineTurn(prompt, blocks, status)
 
 
@@ -255,17 +250,11 @@ def _final_result(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:
 def _blocks(prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft]) -> Iterator[Block]:
     """Yield the blocks: a gate, text or file on its own; neighbouring calls and reasoning as one activity."""
     places, tries = _numbers_in_batch(shown), _retry_numbers(shown)
-    collapsed: list[ShownOutput] = []
-    for one in shown:
-        if one.card is None and one.entry.type in COLLAPSED:
-            collapsed.append(one)
-            continue
+    for collapsed, group in groupby(shown, lambda one: one.card is None and one.entry.type in COLLAPSED):
         if collapsed:
-            yield _collapsed(prompt, collapsed, drafts, tries)
-            collapsed = []
-        yield _block(prompt, one, drafts, *places.get(one.entry.position, (0, 0)))
-    if collapsed:
-        yield _collapsed(prompt, collapsed, drafts, tries)
+            yield _collapsed(prompt, list(group), drafts, tries)
+        else:
+            yield from (_block(prompt, one, drafts, *places.get(one.entry.position, (0, 0))) for one in group)
 
 
 def _numbers_in_batch(shown: Iterable[ShownOutput]) -> dict[int, tuple[int, int]]:
@@ -314,11 +303,13 @@ def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number
 def _collapsed(
     prompt: Prompt, shown: Sequence[ShownOutput], drafts: Mapping[str, Draft], tries: Mapping[int, int]
 ) -> Block:
+    name = f"b-{prompt.pk}-{shown[0].entry.position}"
     rows = [
-        ActivityEntry(one.entry, one.version, _running(prompt, one.entry, drafts), tries.get(one.entry.position, 0))
+        ActivityRow(f"{name}-{at}", one.version, one.entry, _running(prompt, one.entry, drafts), tries.get(at, 0))
         for one in shown
+        for at in [one.entry.position]
     ]
-    return _activity_block(Activity(f"b-{prompt.pk}-{shown[0].entry.position}", rows))
+    return _activity_block(Activity(name, rows))
 
 
 def _activity_block(activity: Activity) -> Block:

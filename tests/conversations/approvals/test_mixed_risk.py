@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from conversations.admin.fatigue import MOST
+from conversations.admin.start import TIRING
 from conversations.models import Conversation, GateState, Output
 from tests.api.client import error_of, with_key
 from tests.conversations.support import Story, person
@@ -110,7 +110,7 @@ def test_the_risk_of_what_one_is_not_shown_is_not_told(anna: User, bob: User) ->
 def test_the_first_page_warns_where_somebody_decides_more_than_is_read(client: Client, anna: User, bob: User) -> None:
     """C14: decisions of the last hour, by person."""
     _, (gate,) = batch(anna, "write")
-    rows = [(anna, MOST + 1, 1), (bob, MOST, 1), (bob, 5, 61)]
+    rows = [(anna, TIRING + 1, 1), (bob, TIRING, 1), (bob, 5, 61)]
     for by, count, minutes in rows:
         at = timezone.now() - timedelta(minutes=minutes)
         decided = {"decided_by": f"user:{by.pk}", "decided_at": at, "gate": GateState.APPROVED}
@@ -122,6 +122,6 @@ def test_the_first_page_warns_where_somebody_decides_more_than_is_read(client: C
                 setattr(copy, name, value)
         Output.objects.bulk_create(copies)
     html = client.get("/admin/").text
-    assert f"In the last hour: you {MOST + 1}, bob {MOST}." in html
-    assert f"{MOST + 1} decisions in an hour, by you." in html
-    assert f"{MOST} decisions in an hour, by bob" not in html
+    assert f"In the last hour: you {TIRING + 1}, bob {TIRING}." in html
+    assert f"{TIRING + 1} decisions in an hour, by you." in html
+    assert f"{TIRING} decisions in an hour, by bob" not in html

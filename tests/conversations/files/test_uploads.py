@@ -153,7 +153,7 @@ def test_where_one_file_cannot_be_copied_those_before_it_are_taken_back(ann: Use
 def test_what_cannot_be_taken_back_hides_no_error(
     ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged for each file, and the others are taken back all the same."""
+    """It is logged for each file, the last one first, and the others are taken back all the same."""
 
     def fails(self: Any, name: str) -> None:
         raise PermissionError(13, "Permission denied")
@@ -165,7 +165,7 @@ def test_what_cannot_be_taken_back_hides_no_error(
         start_prompt(conversation, ann, SUM, files=[sent(), sent("b.csv")])
     assert copies() == []
     told = [record.getMessage() for record in caplog.records if "could not be removed" in record.message]
-    assert [name in each for name, each in zip(("sales.csv", "b.csv"), told, strict=True)] == [True, True]
+    assert [name in each for name, each in zip(("b.csv", "sales.csv"), told, strict=True)] == [True, True]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -51,7 +51,7 @@ def test_an_empty_message_starts_nothing(client: Client, owner: User, text: str)
 def test_a_message_that_is_too_long_is_kept(client: Client, owner: User) -> None:
     response = client.post("/c/", {"input": "x" * (INPUT_MOST + 1)})
     assert response.status_code == 400
-    assert "Send this one in parts." in response.text
+    assert "Send it in parts." in response.text
     assert "x" * (INPUT_MOST + 1) in response.text
 
 

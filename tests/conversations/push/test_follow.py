@@ -19,7 +19,7 @@ from django.core.cache import cache
 from django.db import connections
 from django.test import AsyncClient
 
-from conversations.accounts.presence import is_present
+from conversations.accounts.presence import was_ever_present
 from conversations.approvals.decisions import decide
 from conversations.database import threads as reader
 from conversations.models import ApiKey, Conversation
@@ -432,8 +432,8 @@ async def test_nobody_waits_for_what_is_noted_down(ann: User) -> None:
             async with streamed(f"/api/conversations/{story.conversation.pk}/events/", key) as stream:
                 assert (await anext(stream.events()))["type"] == "prompt.created"
             assert time.monotonic() - began < 10
-            assert not await aside(is_present, ann.pk)
-        await holds(is_present, ann.pk)
+            assert not await aside(was_ever_present, ann.pk)
+        await holds(was_ever_present, ann.pk)
         await holds(lambda: ApiKey.objects.get().used_at)
 
 

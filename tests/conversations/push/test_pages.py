@@ -199,9 +199,9 @@ async def test_a_page_in_view_says_that_somebody_looks(ann: User) -> None:
     async with opened("/ws/me/", session) as (socket, _):
         await socket.says('{"looking": false}')
         await socket.text()
-        assert not await aside(presence.is_present, ann.pk)
+        assert not await aside(presence.was_ever_present, ann.pk)
         await socket.says('{"looking": true}')
-        await holds(presence.is_present, ann.pk)
+        await holds(presence.was_ever_present, ann.pk)
 
 
 async def test_a_page_that_is_open_shows_what_was_redacted(ann: User) -> None:

@@ -1,4 +1,4 @@
-"""Views that accept form posts."""
+"""Decorators of views: who may send what, and where somebody who is not signed in goes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 View = Callable[..., HttpResponse]
+
+
+def page_view(view: View) -> View:
+    """Decorator for a view that only shows something, to a user who is signed in."""
+    return login_required(require_GET(view))
 
 
 def form_view(view: View) -> View:
