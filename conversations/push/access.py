@@ -11,17 +11,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.models import Session
-from django.core.exceptions import DisallowedHost, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http.request import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-from django.utils.http import is_same_domain
 
 from conversations.accounts.keys import SCHEME, key_from_header
 from conversations.models import ApiKey, Conversation
@@ -63,25 +62,9 @@ def admit(request: HttpRequest) -> Pass:
 
 
 def from_own_page(request: HttpRequest) -> bool:
-    """Whether the Origin header is the requested host or a trusted origin; the check that Django makes for forms."""
-    origin = request.headers.get("Origin", "")
-    try:
-        own = f"{request.scheme}://{request.get_host()}"
-        asked = urlsplit(origin)
-    except (DisallowedHost, ValueError):
-        return False
-    return origin == own or any(_trusts(trusted, origin, asked.scheme, asked.netloc) for trusted in _trusted())
-
-
-def _trusted() -> list[str]:
-    return list(settings.CSRF_TRUSTED_ORIGINS)
-
-
-def _trusts(trusted: str, origin: str, scheme: str, netloc: str) -> bool:
-    if "*" not in trusted:
-        return origin == trusted
-    wanted = urlsplit(trusted)
-    return scheme == wanted.scheme and is_same_domain(netloc, wanted.netloc.lstrip("*"))
+    """Whether the Origin header is the requested host or a trusted origin: the check that Django makes for forms."""
+    check = CsrfViewMiddleware(lambda request: HttpResponse())
+    return "Origin" in request.headers and bool(check._origin_verified(request))  # type: ignore[attr-defined]
 
 
 def carries_key(header: str) -> bool:
