@@ -54,12 +54,12 @@ POSTGRES_FUNCTION = (
 )
 
 POSTGRES = {
-    "ledger_no_update": f"CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}"
-    " FOR EACH ROW EXECUTE FUNCTION ledger_refuses()",
-    "ledger_no_delete": f"CREATE TRIGGER ledger_no_delete BEFORE DELETE ON {STEPS}"
-    " FOR EACH ROW EXECUTE FUNCTION ledger_refuses()",
-    "ledger_no_truncate": f"CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON {STEPS}"
-    " FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses()",
+    name: f"CREATE TRIGGER {name} BEFORE {what} ON {STEPS} FOR EACH {each} EXECUTE FUNCTION ledger_refuses()"
+    for name, what, each in (
+        ("ledger_no_update", "UPDATE", "ROW"),
+        ("ledger_no_delete", "DELETE", "ROW"),
+        ("ledger_no_truncate", "TRUNCATE", "STATEMENT"),
+    )
 }
 
 

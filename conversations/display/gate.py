@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, RUNS, Ask, Outcome, answers_to, decided_as
@@ -17,6 +17,7 @@ from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.diff import Diff, diff
+from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
 
 if TYPE_CHECKING:
@@ -35,20 +36,6 @@ PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
 
 NAMED_MOST = 4
 """People who may decide that are listed by name."""
-
-
-class EditForm(Protocol):
-    """The form of an edit, see conversations.display.schema_form."""
-
-    @property
-    def fields(self) -> Sequence[object]:
-        """The fields, in order."""
-        ...
-
-    @property
-    def others(self) -> Sequence[str]:
-        """Errors that belong to none of the fields."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +57,7 @@ class Opened:
     """
 
     state: str = "plain"
-    form: EditForm | None = None
+    form: SchemaForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()

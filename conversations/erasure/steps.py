@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from conversations.erasure.conversations import delete_unused_snapshots
 from conversations.files.workspaces import folder_of
-from conversations.ledger.journal import CHANGING, output_columns, read_steps
+from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.redacted import (
     COPY_LEAST,
     PLACEHOLDER,
@@ -195,14 +194,7 @@ def _redact_inputs(conversation: Conversation, prompts: Iterable[Prompt]) -> Non
 def _fold_again(prompt: Prompt) -> None:
     """Fold the turn's steps again and update the stored outputs."""
     for position, output in fold_outputs(read_steps(prompt.conversation_id, prompt.pk)).items():
-        columns = output_columns(output)
-        times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
-        changed = {**columns, **times, "type": output.type}
-        Output.objects.of(prompt).filter(position=position).update(**changed)
-
-
-def _is_time(name: str) -> bool:
-    return name in CHANGING and name.endswith("_at")
+        Output.objects.of(prompt).filter(position=position).update(**output_columns(output))
 
 
 def _copies(conversation: Conversation, before: dict[int, str], after: Iterable[str]) -> list[int]:
