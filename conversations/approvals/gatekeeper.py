@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -11,6 +10,7 @@ from agents.engine.actors import Actor, Kind
 from agents.engine.tools.gatekeeper import GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
 from conversations.approvals.permissions import DECIDE_OTHERS, DECIDE_OWN, requesters
+from conversations.database.threads import Write
 from conversations.models import Prompt
 
 OWNER_GONE = "The owner of this conversation may no longer use the site, so nothing is done for them."
@@ -22,7 +22,7 @@ FOUR_EYES = "This was approved by whoever asked for it, and somebody else has to
 class SiteGatekeeper:
     """The gatekeeper of one prompt. `write` runs a function in the thread that owns the connection."""
 
-    def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
+    def __init__(self, write: Write, prompt: int) -> None:
         self._write, self._prompt = write, prompt
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
@@ -31,8 +31,7 @@ class SiteGatekeeper:
 
     async def holds(self, tool: Tool, by: str) -> str | None:
         """Return why an approval given by this actor no longer holds; None if it does."""
-        why: str | None = await self._write(self._holds, tool, by)
-        return why
+        return await self._write(self._holds, tool, by)
 
     def _holds(self, tool: Tool, by: str) -> str | None:
         prompt = Prompt.objects.select_related("conversation__owner").filter(pk=self._prompt).first()

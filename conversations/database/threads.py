@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from django.db import Error, connections
 
@@ -19,6 +19,14 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Runs a function in the thread that owns a worker's connection."""
+
+    def __call__(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Return what the function returns."""
+        ...
 
 
 class DatabaseThread:
