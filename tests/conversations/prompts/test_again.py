@@ -18,7 +18,6 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
 from conversations.verification.stored import verify
 from tests.api.client import error_of, with_key
@@ -70,7 +69,7 @@ def test_one_that_runs_or_that_nobody_asked_is_not(ann: User, bob: User) -> None
     story.ends()
     with pytest.raises(Prompt.DoesNotExist):
         repeat_prompt(story.prompt.pk, bob)
-    unsaid = start_without_message(story.conversation, ann)
+    unsaid = start_prompt(story.conversation, ann, None)
     cancel_prompt(unsaid.pk, ann)
     with pytest.raises(BadInput, match="no message to repeat"):
         repeat_prompt(unsaid.pk, ann)

@@ -14,7 +14,6 @@ from conversations.prompts.start import (
     continue_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
 from conversations.usage.quotas import OverQuota
 from tests.api.client import error_of, with_key
@@ -52,7 +51,7 @@ def test_turns_at_a_time_are_limited_however_one_starts_them(ann: User) -> None:
         start_prompt(start_conversation(ann), ann, "Two.")
     with pytest.raises(OverQuota, match="which is the limit"):
         continue_prompt(old.pk, ann)
-    assert start_without_message(start_conversation(ann), ann).state == State.QUEUED
+    assert start_prompt(start_conversation(ann), ann, None).state == State.QUEUED
     cancel_prompt(first.pk, ann)
     Prompt.objects.filter(state=State.QUEUED).update(state=State.COMPLETED)
     assert start_prompt(start_conversation(ann), ann, "Two.").state == State.QUEUED

@@ -25,7 +25,6 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
 from conversations.verification import LedgerProblem, stored
 from conversations.verification.stored import verify
@@ -208,7 +207,7 @@ def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -
 
 def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
-    unsaid = start_without_message(prompt.conversation, ann)
+    unsaid = start_prompt(prompt.conversation, ann, None)
     triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
     assert [*told(unsaid), *told(triggered)] == []
     for asked in (prompt, triggered):
