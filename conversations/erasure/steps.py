@@ -27,6 +27,7 @@ from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.redacted import (
     COPY_LEAST,
     PLACEHOLDER,
+    KeptStep,
     contains_any,
     has_content,
     is_redacted,
@@ -114,7 +115,7 @@ def _with_copies(conversation: Conversation, named: list[Step]) -> list[Step]:
 
 
 def _can_be_redacted(row: Step) -> bool:
-    return has_content(row) or (_names_snapshot(row) and not is_redacted(row.payload))
+    return has_content(KeptStep.of(row)) or (_names_snapshot(row) and not is_redacted(row.payload))
 
 
 def _names_snapshot(row: Step) -> bool:
@@ -154,7 +155,7 @@ def _gates(row: Step, call: str) -> list[str]:
 
 def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:
     """Record who redacts what, which makes the ledger's triggers allow it, and replace it; return the new payloads."""
-    payloads = [redacted(row) for row in rows]
+    payloads = [redacted(KeptStep.of(row)) for row in rows]
     for row, payload in zip(rows, payloads, strict=True):
         digests = {"sha256": sha256(row.payload), "left_sha256": sha256(payload)}
         named = {"redacted_by": by.get_username(), "reason": hide(reason)}

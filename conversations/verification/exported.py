@@ -6,18 +6,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import get_type_hints
 
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.ledger.prompt_row import PromptStanding
-from conversations.ledger.redacted import MARK, sha256
-from conversations.verification.chain import Chain, KeptStep, RedactedPayload
+from conversations.ledger.redacted import MARK, KeptStep, sha256
+from conversations.verification.chain import Chain, RedactedPayload
 from conversations.verification.ledger_file import FORMAT, VERSION, last_line
 from conversations.verification.rules import LedgerProblem, problems_of, reporting_errors
 
-SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {
-    "seq": int,
-    "prompt": int,
-}
+SHAPE: dict[str, type] = get_type_hints(KeptStep)
 
 
 @dataclass

@@ -15,8 +15,8 @@ from django.db import connection, transaction
 
 from agents.engine.ledger import JSON, canonical
 from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
-from conversations.verification.chain import KeptStep
 
 FORMAT, VERSION = "agentsite-ledger", 2
 """Version 2 added `left_sha256` to redactions."""

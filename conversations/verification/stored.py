@@ -16,11 +16,11 @@ from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
 from conversations.ledger.journal import output_columns
 from conversations.ledger.prompt_row import PromptStanding
-from conversations.ledger.redacted import MARK, sha256
+from conversations.ledger.redacted import MARK, KeptStep, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, Usage
 from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
-from conversations.verification.chain import Chain, KeptStep, RedactedPayload
+from conversations.verification.chain import Chain, RedactedPayload
 from conversations.verification.rules import LedgerProblem, fold_outputs, problems_of, reporting_errors
 
 AT_ONCE = 500
