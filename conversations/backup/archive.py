@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
-from conversations.backup.errors import BackupFailed
 from conversations.backup.folders import FolderEntry, Unread, stays_inside
-from conversations.backup.manifest import Manifest
+from conversations.backup.manifest import BackupFailed, Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
 FILES, WORKSPACES = "files", "workspaces"

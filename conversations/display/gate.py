@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agents.engine.actors import Actor, Kind
-from agents.engine.decisions import DECISIONS, RUNS, Ask, Outcome, answers_to, decided_as
+from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import ToolOutput
@@ -36,15 +36,6 @@ PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
 
 NAMED_MOST = 4
 """People who may decide that are listed by name."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One possible answer, and its consequence."""
-
-    decision: str
-    label: str
-    consequence: str
 
 
 @dataclass(frozen=True)
@@ -148,14 +139,10 @@ class Card:
         return f"Approve and {self.call.effect}" if self.call.effect else "Approve"
 
     @property
-    def choices(self) -> Sequence[Choice]:
+    def choices(self) -> dict[Decision, DecisionRule]:
         """The answers to an interrupted call that the reader may give."""
         given = answers_to(Ask.INTERRUPTED) if self.interrupted else ()
-        return [
-            Choice(decision, DECISIONS[decision].label, DECISIONS[decision].follows)
-            for decision in given
-            if self.allow or decision not in RUNS
-        ]
+        return {decision: DECISIONS[decision] for decision in given if self.allow or decision not in RUNS}
 
     @property
     def decidable(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.template.defaultfilters import pluralize
 
-from conversations.backup.errors import BackupFailed
+from conversations.backup.manifest import BackupFailed
 from conversations.backup.work import back_up
 from conversations.management.printing import reporting
 

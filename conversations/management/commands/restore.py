@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.backup.errors import BackupFailed
+from conversations.backup.manifest import BackupFailed
 from conversations.backup.work import Restored, restore
 from conversations.management.printing import reporting
 
