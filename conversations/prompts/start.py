@@ -91,7 +91,7 @@ def start_prompt(
     """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
 
     `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
-    one with neither text nor files, which the system starts as `by` asked.
+    one over the API with neither text nor files, which the system starts as `by` asked.
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
     `files` are sent with the message, whose text may then be empty.
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
@@ -99,7 +99,7 @@ def start_prompt(
     the kill switch is on, and Deactivated for an owner who may no longer use the site. A turn that the system starts is
     queued instead, and does not count towards the quota.
     """
-    if text is not None or files:
+    if text is not None or files or (by and origin != Origin.API):
         text = clean_message(text, files)
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
     prompt = Prompt(conversation=conversation, asked_by=by, input=text, **fields)

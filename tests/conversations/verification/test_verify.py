@@ -207,7 +207,7 @@ def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -
 
 def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
-    unsaid = start_prompt(prompt.conversation, ann, None)
+    unsaid = start_prompt(prompt.conversation, ann, None, origin=Origin.API)
     triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
     assert [*told(unsaid), *told(triggered)] == []
     for asked in (prompt, triggered):
