@@ -49,7 +49,7 @@ class DatabaseThread:
         """Undo one `hold`: the clients have gone."""
         with self._lock:
             self._wanted -= 1
-        await self(_nothing)
+        await self(lambda: None)  # the connection is closed after the last function that was asked for
 
     async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the function returns. It runs to its end even if the caller is cancelled."""
@@ -77,10 +77,6 @@ class DatabaseThread:
                 unwanted = not self._wanted
             if unwanted:
                 connections.close_all()
-
-
-def _nothing() -> None:
-    """Do nothing: the connection is closed after the last function that was asked for."""
 
 
 def _log_failure(job: Future[Any]) -> None:

@@ -158,11 +158,12 @@ class SQLiteWatch(Watch):
         return frozenset(steps.keys() | drafted)
 
 
-def _rows(connection: BaseDatabaseWrapper, sql: str, *values: object) -> list[tuple[Any, ...]]:
+def _rows(connection: BaseDatabaseWrapper, sql: str, *values: int) -> list[tuple[Any, ...]]:
     """Return all rows: a statement that is not read to its end keeps its snapshot."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def open_watch() -> Watch:
