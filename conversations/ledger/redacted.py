@@ -96,8 +96,7 @@ def redacted(step: KeptStep) -> str:
     payload = parsed(step.payload)
     if payload is None:
         return canonical({MARK: True})
-    stays = _stays(step.type)
-    left = {name: value if name in stays else _without(name, value) for name, value in _unmarked(payload)}
+    left = _kept(payload, _stays(step.type))
     if step.type == "action_call" and isinstance(asked := payload.get("payload"), dict):
         left["payload"] = _asked(step, str(payload.get("policy")), asked)
     return canonical(left | {MARK: True})
@@ -164,8 +163,9 @@ def _stays(type: str) -> frozenset[str]:
     return kind.stays if kind else frozenset()
 
 
-def _unmarked(payload: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    return ((name, value) for name, value in payload.items() if name != MARK)
+def _kept(values: dict[str, JSON], stays: Set[str]) -> dict[str, JSON]:
+    """Return these values, those whose names do not stay without their content."""
+    return {name: value if name in stays else _without(name, value) for name, value in values.items()}
 
 
 def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSON]:
@@ -173,19 +173,12 @@ def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSO
     stays = ASKED_STAYS.get(policy if step.path else "")
     if stays is None or (step.path and step.actor != "runtime"):
         return _emptied() if asked else {}
-    left = {name: value if name in stays else _without(name, value) for name, value in asked.items()}
+    left = _kept(asked, stays)
     if isinstance(schema := asked.get("schema"), str) and len(schema) == 64:  # its digest
         left["schema"] = schema
     if not step.path and isinstance(files := asked.get("files"), list):
-        left["files"] = [_file(file) for file in files]
+        left["files"] = [_kept(file, FILE_STAYS) if isinstance(file, dict) else _without("", file) for file in files]
     return left
-
-
-def _file(file: JSON) -> JSON:
-    """Return an uploaded file's entry without its content."""
-    if not isinstance(file, dict):
-        return _without("", file)
-    return {name: value if name in FILE_STAYS else _without(name, value) for name, value in file.items()}
 
 
 def _without(name: str, value: JSON) -> JSON:
