@@ -123,33 +123,24 @@ def pass_to_approvals(entry: Pass) -> Pass:
 
 def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
     """Return the passes that are no longer valid, with the code to close with. Four queries for any number."""
-    present = _Present(passes)
-    return {entry: code for entry in passes if (code := present.refuses(entry))}
+    now = timezone.now()
+    users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
+    sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
+    open_sessions = set(sessions.filter(expire_date__gt=now).values_list("pk", flat=True))
+    keys = ApiKey.objects.filter(pk__in={entry.key for entry in passes if entry.key})
+    valid_keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
+    conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
+    owned = set(conversations.values_list("pk", "owner"))
 
-
-class _Present:
-    """The current state of the sessions, keys, users and conversations named by passes."""
-
-    def __init__(self, passes: Collection[Pass]) -> None:
-        now = timezone.now()
-        self._users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
-        sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
-        self._sessions = set(sessions.filter(expire_date__gt=now).values_list("pk", flat=True))
-        keys = ApiKey.objects.filter(pk__in={entry.key for entry in passes if entry.key})
-        self._keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
-        conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
-        self._owned = set(conversations.values_list("pk", "owner"))
-
-    def refuses(self, entry: Pass) -> int:
-        """Return the code to close with, or 0 if the pass is valid."""
-        user = self._users.get(entry.user)
-        if user is None or not (self._in_session(user, entry) or entry.key in self._keys):
+    def refuses(entry: Pass) -> int:
+        user = users.get(entry.user)
+        signed_in = user is not None and entry.session in open_sessions and _signed_for(user, entry.session_hash)
+        if user is None or not (signed_in or entry.key in valid_keys):
             return SIGN_IN
         if entry.staff and not user.is_staff:
             return FORBIDDEN
-        if entry.conversation is not None and (entry.conversation, entry.user) not in self._owned:
+        if entry.conversation is not None and (entry.conversation, entry.user) not in owned:
             return NOT_FOUND
         return 0
 
-    def _in_session(self, user: User, entry: Pass) -> bool:
-        return entry.session in self._sessions and _signed_for(user, entry.session_hash)
+    return {entry: code for entry in passes if (code := refuses(entry))}

@@ -117,8 +117,7 @@ class _Details:
 
     def tell(self, events: Sequence[Event]) -> list[SentEvent]:
         """Return the events of one step, ready to be sent."""
-        known = [(event, self._public(event)) for event in events]
-        shown = [(event, public) for event, public in known if public is not None]
+        shown = [(event, public) for event in events if (public := self._public(event)) is not None]
         return [
             _sent_event(event, public, last=number == len(shown))
             for number, (event, public) in enumerate(shown, start=1)

@@ -26,7 +26,8 @@ from conversations.prompts.start import (
     start_conversation,
     start_prompt,
 )
-from conversations.verification import LedgerProblem, stored
+from conversations.verification import stored
+from conversations.verification.rules import LedgerProblem
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
 

@@ -17,7 +17,7 @@ from agents.engine.tools.tool import ToolCall
 from conversations.ledger.claims import Claim
 from conversations.models import Output, Prompt, Usage
 from conversations.prompts.start import continue_prompt
-from conversations.verification import problems_of
+from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from conversations.worker import runner
 from conversations.worker.drafts import Drafts
