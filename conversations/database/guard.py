@@ -103,18 +103,10 @@ def install(using: str = "default", **kwargs: Any) -> None:
         if connection.vendor == "postgresql":
             cursor.execute(POSTGRES_FUNCTION)
         for name in missing(connection):
-            _drop(cursor, connection, name)
+            cursor.execute(dropping(connection, name))
             cursor.execute(triggers(connection)[name])
 
 
-def uninstall(using: str = "default") -> None:
-    """Drop the triggers. For tests, which flush the database between them."""
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        for name in triggers(connection):
-            _drop(cursor, connection, name)
-
-
-def _drop(cursor: Any, connection: BaseDatabaseWrapper, name: str) -> None:
-    on = f" ON {STEPS}" if connection.vendor == "postgresql" else ""
-    cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
+def dropping(connection: BaseDatabaseWrapper, name: str) -> str:
+    """Return the SQL that drops a trigger, if it exists."""
+    return f"DROP TRIGGER IF EXISTS {name}{f' ON {STEPS}' if connection.vendor == 'postgresql' else ''}"

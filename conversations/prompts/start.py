@@ -25,7 +25,6 @@ from conversations.models import Conversation, Origin, Prompt, State
 from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch
 from conversations.prompts.idempotency import set_key, started_before
-from conversations.prompts.stop import stop
 from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
@@ -279,7 +278,7 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
     """
     with locked_turn(prompt_id) as turn:
         if not turn.view.cancelled():
-            stop(turn, actors.user(by.pk), hide(reason), held=_held(turn))
+            turn.stop(actors.user(by.pk), hide(reason), held=_held(turn))
         crashpoint("before_cancel")
         transaction.on_commit(wakeup.wake)
     turn.prompt.refresh_from_db()

@@ -30,6 +30,7 @@ from conversations.verification import stored
 from conversations.verification.rules import LedgerProblem
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
+from tests.guarding import remove_guard
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +44,7 @@ def prompt(ann: User, site: Site) -> Prompt:
 @pytest.fixture
 def unguarded(db: None) -> Iterator[None]:
     """Somebody who owns the database lifts the triggers first."""
-    guard.uninstall()
+    remove_guard()
     yield
     guard.install()
 
