@@ -90,11 +90,12 @@ def _lifted_for_flushes(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     from conversations.database import guard
+    from tests.guarding import remove_guard
 
     request.getfixturevalue("transactional_db")
     guard.install()
     yield
-    guard.uninstall()
+    remove_guard()
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,6 @@ from conversations.prompts.start import (
     continue_prompt,
     repeat_prompt,
     start_prompt,
-    start_without_message,
 )
 
 
@@ -70,12 +69,8 @@ class Prompts(StartingView):
         body, files, key, by = read(request, NewPrompt), uploaded_files(request), idempotency_key(request), request.user
         if not by.is_staff and not body.visible:
             raise RequestRefused(403, "forbidden", "Only staff may start a hidden turn.")
-        if body.input is None and not files:
-            if not by.is_staff:
-                raise BadInput("The message is empty: only staff may have the system start a turn.")
-            return _created_response(
-                start_without_message(conversation, by, tier=body.model, visible=body.visible, key=key)
-            )
+        if body.input is None and not files and not by.is_staff:
+            raise BadInput("The message is empty: only staff may have the system start a turn.")
         more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
         return _created_response(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
 

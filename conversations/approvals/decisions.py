@@ -78,7 +78,7 @@ def decide(
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
-        by = _reloaded(by)
+        by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
         if output.gate != GateState.PENDING:
@@ -138,11 +138,6 @@ def record_decision(turn: LockedTurn, decision: Step) -> None:
         turn.append([_resume(turn)])
     crashpoint("before_decision")
     transaction.on_commit(wakeup.wake)
-
-
-def _reloaded(user: User) -> User:
-    """Return the user as they are now: a session or socket may have loaded them before they were deactivated."""
-    return get_user_model().objects.get(pk=user.pk)
 
 
 def _binding(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:

@@ -68,22 +68,20 @@ class EditCheck:
 
         Raises ToolError if the tool says that the call cannot work.
         """
-        if self.tool is None:
-            return self._edit(payload, list(self.asked.get("facts") or []), None)
-        after = describe_call(self.tool, payload, self._call(self.tool, payload)).recorded
-        change = after.get("change")
-        return self._edit(payload, self._facts(self.tool, after["facts"], change), change)
-
-    def _edit(self, payload: dict[str, JSON], now: list[str], change: dict[str, JSON] | None) -> Edit:
+        stated: list[str] = list(self.asked.get("facts") or [])
+        now, change = stated, None
+        if self.tool:
+            after = describe_call(self.tool, payload, self._call(self.tool, payload)).recorded
+            change = after.get("change")
+            now = self._facts(self.tool, stated, after["facts"], change)
         named = shown_digest(self.asked["tool"], payload, self.asked["schema"], now, change)
         return Edit(payload, named, now, change)
 
-    def _facts(self, tool: Tool, after: list[str], change: dict[str, JSON] | None) -> list[str]:
+    def _facts(self, tool: Tool, stated: list[str], after: list[str], change: dict[str, JSON] | None) -> list[str]:
         """Return the facts of the edited call. Unchanged ones stay as the worker stated them, maybe on another machine.
 
         If the text it starts from has changed since, what the worker stated is outdated, and all facts are new.
         """
-        stated: list[str] = list(self.asked.get("facts") or [])
         before = facts(tool, self._call(tool, self.asked.get("input", {})))
         if _basis(change) != _basis(self.asked.get("change")):
             return after

@@ -20,13 +20,21 @@ AT_ONCE = 100
 def expire_due() -> int:
     """Expire the gates whose time has passed, by the database's clock; return how many."""
     due = Output.objects.pending().filter(expires_at__lte=Now()).order_by("asked_at")
-    return sum(_expire_safely(pk, prompt) for pk, prompt in list(due.values_list("pk", "prompt_id")[:AT_ONCE]))
+    return sum(_expire(pk, prompt) for pk, prompt in list(due.values_list("pk", "prompt_id")[:AT_ONCE]))
 
 
-def _expire_safely(output_id: int, prompt_id: int) -> bool:
-    """Expire one gate. If that fails, log it: it must hold up neither the other gates nor the sweep."""
+def _expire(output_id: int, prompt_id: int) -> bool:
+    """Expire one gate, unless somebody decided it meanwhile or its turn was stopped.
+
+    If that fails, it is logged: it must hold up neither the other gates nor the sweep.
+    """
     try:
-        return _expire(output_id, prompt_id)
+        with locked_turn(prompt_id) as turn:
+            output = Output.objects.get(pk=output_id)
+            if output.gate != GateState.PENDING or turn.view.cancelled() or turn.prompt.ended:
+                return False
+            expire(turn, output)
+            return True
     except OperationalError:
         raise  # the database is unavailable: not this gate's fault
     except Prompt.DoesNotExist:
@@ -34,13 +42,3 @@ def _expire_safely(output_id: int, prompt_id: int) -> bool:
     except Exception:
         logger.exception("gate %d could not be expired", output_id, extra={"prompt": prompt_id})
         return False
-
-
-def _expire(output_id: int, prompt_id: int) -> bool:
-    """Expire one gate, unless somebody decided it meanwhile or its turn was stopped."""
-    with locked_turn(prompt_id) as turn:
-        output = Output.objects.get(pk=output_id)
-        if output.gate != GateState.PENDING or turn.view.cancelled() or turn.prompt.ended:
-            return False
-        expire(turn, output)
-        return True

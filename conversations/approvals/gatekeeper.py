@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from django.contrib.auth.models import User
 
 from agents.engine.actors import Actor, Kind
-from agents.engine.tools.gatekeeper import GateVerdict
-from agents.engine.tools.tool import Tool, ToolCall
+from agents.engine.tools.gatekeeper import AskEverybody
+from agents.engine.tools.tool import Tool
 from conversations.approvals.permissions import DECIDE_OTHERS, DECIDE_OWN, requesters
+from conversations.database.threads import Write
 from conversations.models import Prompt
 
 OWNER_GONE = "The owner of this conversation may no longer use the site, so nothing is done for them."
@@ -19,20 +17,15 @@ APPROVER_NOT_ALLOWED = "Whoever approved this may no longer decide it, so it has
 FOUR_EYES = "This was approved by whoever asked for it, and somebody else has to approve it."
 
 
-class SiteGatekeeper:
-    """The gatekeeper of one prompt. `write` runs a function in the thread that owns the connection."""
+class SiteGatekeeper(AskEverybody):
+    """The gatekeeper of one prompt: there are no rules or grants, but permissions may have changed."""
 
-    def __init__(self, write: Callable[..., Awaitable[Any]], prompt: int) -> None:
+    def __init__(self, write: Write, prompt: int) -> None:
         self._write, self._prompt = write, prompt
-
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
-        """Leave the decision to a person: there are no rules or grants."""
-        return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
         """Return why an approval given by this actor no longer holds; None if it does."""
-        why: str | None = await self._write(self._holds, tool, by)
-        return why
+        return await self._write(self._holds, tool, by)
 
     def _holds(self, tool: Tool, by: str) -> str | None:
         prompt = Prompt.objects.select_related("conversation__owner").filter(pk=self._prompt).first()

@@ -78,16 +78,7 @@ def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
 
 def _outcome(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
     try:
-        output = decide(
-            wanted.output_id,
-            by,
-            wanted.decision,
-            digest=wanted.digest,
-            via=via,
-            reason=wanted.reason,
-            input=wanted.input,
-            answer=wanted.answer,
-        )
+        output = decide(by=by, via=via, **vars(wanted))
     except ObjectDoesNotExist:
         return DecisionOutcome(wanted.output_id, refused=DecisionRefused("not_found", "This approval does not exist."))
     except DecisionRefused as refused:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
-from conversations.backup.errors import BackupFailed
 from conversations.backup.folders import FolderEntry, Unread, stays_inside
-from conversations.backup.manifest import Manifest
+from conversations.backup.manifest import BackupFailed, Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
 FILES, WORKSPACES = "files", "workspaces"
@@ -43,14 +42,9 @@ class Writer:
     def add(self, name: str, content: BinaryIO, mode: int = 0o600) -> None:
         """Add a file, as it is once it has been read to its end."""
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(self.folder)) as whole:
-            sha = hashlib.sha256()
-            while chunk := content.read(1 << 20):
-                sha.update(chunk)
-                whole.write(chunk)
-            size = whole.tell()
+            self.members[name] = size, _ = _copy(content, whole)
             whole.seek(0)
             self.tar.addfile(_info(name, mode, size), whole)
-        self.members[name] = (size, sha.hexdigest())
 
     def add_found(self, folder: str, found: FolderEntry | Unread | None) -> None:
         """Add an entry of `folder`, which is FILES or WORKSPACES."""
@@ -187,10 +181,14 @@ class _Unpacking:
 
 def _write(place: Path, content: IO[bytes], mode: int) -> tuple[int, str]:
     """Write the content to a new file that only its owner can read; return its size and sha256."""
-    sha = hashlib.sha256()
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100), "wb") as file:
-        while chunk := content.read(1 << 20):
-            sha.update(chunk)
-            file.write(chunk)
-        size = file.tell()
-    return size, sha.hexdigest()
+        return _copy(content, file)
+
+
+def _copy(content: IO[bytes], target: IO[bytes]) -> tuple[int, str]:
+    """Copy the content; return its size and sha256."""
+    sha = hashlib.sha256()
+    while chunk := content.read(1 << 20):
+        sha.update(chunk)
+        target.write(chunk)
+    return target.tell(), sha.hexdigest()

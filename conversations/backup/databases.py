@@ -12,8 +12,7 @@ from pathlib import Path
 
 from django.db import connection
 
-from conversations.backup.errors import BackupFailed
-from conversations.backup.manifest import APPLIED, HEADS, DatabaseState
+from conversations.backup.manifest import APPLIED, HEADS, BackupFailed, DatabaseState
 
 HELD_UNTIL = 4_102_444_800.0
 """The year 2100. Restored turns are leased until then, to nobody: no worker may claim one before `make_safe`."""

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 
 from agents.engine.ledger import digest
-from conversations.backup.errors import BackupFailed
 
 FORMAT = 1
 """The format of archives: a site refuses a format that it does not know."""
@@ -23,6 +22,10 @@ APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 """The migrations that made its tables."""
 
 Row = tuple[Any, ...]
+
+
+class BackupFailed(Exception):
+    """A backup or a restore failed. The message says why, and what to do."""
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from django.db.models import Model
 from conversations.backup import databases
 from conversations.backup.after_restore import Safe, make_safe
 from conversations.backup.archive import DATABASE, FILES, LINKS_WITHIN, WORKSPACES, unpack, writing
-from conversations.backup.errors import BackupFailed
 from conversations.backup.exchange import Exchange
 from conversations.backup.folders import walk
-from conversations.backup.manifest import Manifest, this_version
+from conversations.backup.manifest import BackupFailed, Manifest, this_version
 from conversations.backup.standstill import STOP, running_parts
 from conversations.backup.taken_out import TakenOut
 from conversations.models import Conversation, Erasure

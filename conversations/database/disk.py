@@ -12,7 +12,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,8 @@ from django.conf import settings
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+
+from conversations.database.threads import Write
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -108,7 +110,7 @@ def reporting_full() -> Iterator[None]:
 
 
 async def retry_while_full(
-    write: Callable[..., Awaitable[T]], function: Callable[..., T], *args: object, waited: Callable[[float], object]
+    write: Write, function: Callable[..., T], *args: object, waited: Callable[[float], object]
 ) -> T:
     """Return `await write(function, *args)`, retried for as long as the disk is full, so that nothing known is lost.
 

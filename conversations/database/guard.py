@@ -54,12 +54,12 @@ POSTGRES_FUNCTION = (
 )
 
 POSTGRES = {
-    "ledger_no_update": f"CREATE TRIGGER ledger_no_update BEFORE UPDATE ON {STEPS}"
-    " FOR EACH ROW EXECUTE FUNCTION ledger_refuses()",
-    "ledger_no_delete": f"CREATE TRIGGER ledger_no_delete BEFORE DELETE ON {STEPS}"
-    " FOR EACH ROW EXECUTE FUNCTION ledger_refuses()",
-    "ledger_no_truncate": f"CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON {STEPS}"
-    " FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses()",
+    name: f"CREATE TRIGGER {name} BEFORE {what} ON {STEPS} FOR EACH {each} EXECUTE FUNCTION ledger_refuses()"
+    for name, what, each in (
+        ("ledger_no_update", "UPDATE", "ROW"),
+        ("ledger_no_delete", "DELETE", "ROW"),
+        ("ledger_no_truncate", "TRUNCATE", "STATEMENT"),
+    )
 }
 
 
@@ -103,18 +103,10 @@ def install(using: str = "default", **kwargs: Any) -> None:
         if connection.vendor == "postgresql":
             cursor.execute(POSTGRES_FUNCTION)
         for name in missing(connection):
-            _drop(cursor, connection, name)
+            cursor.execute(dropping(connection, name))
             cursor.execute(triggers(connection)[name])
 
 
-def uninstall(using: str = "default") -> None:
-    """Drop the triggers. For tests, which flush the database between them."""
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        for name in triggers(connection):
-            _drop(cursor, connection, name)
-
-
-def _drop(cursor: Any, connection: BaseDatabaseWrapper, name: str) -> None:
-    on = f" ON {STEPS}" if connection.vendor == "postgresql" else ""
-    cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
+def dropping(connection: BaseDatabaseWrapper, name: str) -> str:
+    """Return the SQL that drops a trigger, if it exists."""
+    return f"DROP TRIGGER IF EXISTS {name}{f' ON {STEPS}' if connection.vendor == 'postgresql' else ''}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
+from django.db.models import FloatField, Func
 
 
 def now() -> str:
@@ -13,6 +14,16 @@ def now() -> str:
     if connection.vendor == "postgresql":
         return "extract(epoch from clock_timestamp())::float8"
     return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+class Clock(Func):
+    """The same for queries of the ORM."""
+
+    output_field = FloatField()
+
+    def as_sql(self, *_args: Any, **_options: Any) -> tuple[str, tuple[()]]:
+        """Return the SQL, which has no parameters."""
+        return now(), ()
 
 
 def database_time() -> float:

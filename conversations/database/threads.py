@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from django.db import Error, connections
 
@@ -19,6 +19,14 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Runs a function in the thread that owns a worker's connection."""
+
+    def __call__(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Return what the function returns."""
+        ...
 
 
 class DatabaseThread:
@@ -41,7 +49,7 @@ class DatabaseThread:
         """Undo one `hold`: the clients have gone."""
         with self._lock:
             self._wanted -= 1
-        await self(_nothing)
+        await self(lambda: None)  # the connection is closed after the last function that was asked for
 
     async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the function returns. It runs to its end even if the caller is cancelled."""
@@ -69,10 +77,6 @@ class DatabaseThread:
                 unwanted = not self._wanted
             if unwanted:
                 connections.close_all()
-
-
-def _nothing() -> None:
-    """Do nothing: the connection is closed after the last function that was asked for."""
 
 
 def _log_failure(job: Future[Any]) -> None:

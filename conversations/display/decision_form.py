@@ -24,10 +24,10 @@ LOOK = "Nothing was decided. Check the marked fields."
 CANNOT = "This cannot be edited: the input schema of its tool was not recorded."
 
 
-def open_card(card: Card, state: str, posted: Mapping[str, str] | None = None) -> None:
+def open_card(card: Card, state: str) -> None:
     """Open a form on a card: edit or reject. Anything else, or a form that is not allowed, leaves the card plain."""
     if state == "edit" and card.editable and card.allow:
-        form = edit_form(card, posted)
+        form = edit_form(card)
         card.opened = Opened("edit", form) if form else Opened(problem=CANNOT)
     elif state == Decision.REJECT and card.decidable and card.may:
         card.opened = Opened(Decision.REJECT)

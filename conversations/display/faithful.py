@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from html import unescape
+from itertools import groupby
 
 from django.utils.html import conditional_escape, format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString, mark_safe
@@ -131,17 +132,11 @@ def _blanks(part: str) -> str:
 
 def _counted(lines: list[str]) -> Iterator[tuple[int, str]]:
     """Yield each line with its count: consecutive empty lines are counted together."""
-    empty = 0
-    for line in lines:
-        if not line:
-            empty += 1
-            continue
-        if empty:
-            yield empty, ""
-        empty = 0
-        yield 1, line
-    if empty:
-        yield empty, ""
+    for filled, run in groupby(lines, key=bool):
+        if filled:
+            yield from ((1, line) for line in run)
+        else:
+            yield len(list(run)), ""
 
 
 def _without_surrogates(text: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agents.engine.actors import Actor, Kind
-from agents.engine.decisions import DECISIONS, RUNS, Ask, Outcome, answers_to, decided_as
+from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import ToolOutput
@@ -17,6 +17,7 @@ from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.diff import Diff, diff
+from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
 
 if TYPE_CHECKING:
@@ -37,29 +38,6 @@ NAMED_MOST = 4
 """People who may decide that are listed by name."""
 
 
-class EditForm(Protocol):
-    """The form of an edit, see conversations.display.schema_form."""
-
-    @property
-    def fields(self) -> Sequence[object]:
-        """The fields, in order."""
-        ...
-
-    @property
-    def others(self) -> Sequence[str]:
-        """Errors that belong to none of the fields."""
-        ...
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One possible answer, and its consequence."""
-
-    decision: str
-    label: str
-    consequence: str
-
-
 @dataclass(frozen=True)
 class Opened:
     """The open form of a card: `state` is plain, edit or reject.
@@ -70,7 +48,7 @@ class Opened:
     """
 
     state: str = "plain"
-    form: EditForm | None = None
+    form: SchemaForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
@@ -161,14 +139,10 @@ class Card:
         return f"Approve and {self.call.effect}" if self.call.effect else "Approve"
 
     @property
-    def choices(self) -> Sequence[Choice]:
+    def choices(self) -> dict[Decision, DecisionRule]:
         """The answers to an interrupted call that the reader may give."""
         given = answers_to(Ask.INTERRUPTED) if self.interrupted else ()
-        return [
-            Choice(decision, DECISIONS[decision].label, DECISIONS[decision].follows)
-            for decision in given
-            if self.allow or decision not in RUNS
-        ]
+        return {decision: DECISIONS[decision] for decision in given if self.allow or decision not in RUNS}
 
     @property
     def decidable(self) -> bool:

@@ -55,11 +55,11 @@ def file_json(file: File) -> dict[str, JSON]:
 
 def outputs_json(prompt: Prompt) -> list[dict[str, JSON]]:
     """Return the outputs of a prompt in reading order, as they are now."""
-    rows = list(OutputRow.objects.of(prompt))
-    entries = {row.position: row.entry() for row in rows}
+    rows = OutputRow.objects.of(prompt)
     ids = {row.position: row.pk for row in rows}
-    files = files_of(entries.values())
-    return [output_json(entry, ids[entry.position], files) for entry in reading_order(entries.values())]
+    entries = [row.entry() for row in rows]
+    files = files_of(entries)
+    return [output_json(entry, ids[entry.position], files) for entry in reading_order(entries)]
 
 
 def files_of(entries: Iterable[Output]) -> dict[int, File]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
-from agents.engine.closing import USAGE, turn_usage
+from agents.engine.closing import turn_usage
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
@@ -17,6 +15,7 @@ from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
 from conversations.models import Prompt, State
+from conversations.usage.totals import SUMMED, Spent, spent_json
 
 
 @dataclass(frozen=True)
@@ -57,27 +56,15 @@ class TurnMoment:
     @property
     def usage(self) -> dict[str, JSON]:
         """What it had used: tokens, their cost if it is known, and the models that had answered."""
-        used, priced = turn_usage(View(self.steps)), self.standing.counts
-        tokens = {name: used[name] for name in USAGE}
-        known = not priced.get("unpriced") and priced.get("rounds")
-        cost = priced.get("cost_nano_usd", 0) / 1e9 if known else None
-        total = used["input_tokens"] + used["output_tokens"]
-        return {**tokens, "total_tokens": total, "cost_usd": cost, "models": used["models"]}
+        counts, models = self.standing.counts, turn_usage(View(self.steps))["models"]
+        used = {name: counts.get(name, 0) for name in (*SUMMED, "unpriced")}
+        return spent_json(Spent(answers=counts.get("rounds", 0), models=tuple(models), **used))
 
     def rows(self) -> list[OutputRow]:
         """Return the outputs of that moment as unsaved rows, each with the id of its present row."""
         ids = dict(OutputRow.objects.of(self.prompt).values_list("position", "pk"))
-        found = []
-        for output in self.outputs:
-            columns: dict[str, Any] = {
-                name: datetime.fromisoformat(value) if value and name.endswith("_at") else value
-                for name, value in output_columns(output).items()
-            }
-            place = {"position": output.position, "path": output.path, "parent": output.parent, "type": output.type}
-            conversation = self.prompt.conversation
-            row = OutputRow(pk=ids[output.position], conversation=conversation, prompt=self.prompt, **place, **columns)
-            found.append(row)
-        return found
+        place = {"conversation": self.prompt.conversation, "prompt": self.prompt}
+        return [OutputRow(pk=ids[output.position], **place, **output_columns(output)) for output in self.outputs]
 
 
 def moment_json(moment: TurnMoment) -> dict[str, JSON]:

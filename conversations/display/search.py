@@ -47,11 +47,13 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
     words = valid_text(text[:TEXT_MOST]).split()[:WORDS_MOST]
     if not words:
         return {}
-    inputs = Prompt.objects.filter(_all(words, _in_input), visible=True)
+    inputs = Prompt.objects.filter(_all(words, lambda word: Q(input__icontains=word)), visible=True)
     texts = Output.objects.filter(_all(words, _in_text), type="text", prompt__visible=True)
     of_this = {"conversation": OuterRef("pk")}
     in_text = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
-    found = conversations.filter(_all(words, _in_title) | Q(in_text)).order_by("-updated_at")[:most]
+    found = conversations.filter(_all(words, lambda word: Q(title__icontains=word)) | Q(in_text)).order_by(
+        "-updated_at"
+    )[:most]
     titles = dict(found.values_list("pk", "title"))
     elsewhere = [pk for pk, title in titles.items() if not _all_occur(words, title)]
     quotes = _quotes(words, elsewhere, inputs, texts) if elsewhere else {}
@@ -67,14 +69,6 @@ def _all(words: Iterable[str], where: Callable[[str], Q]) -> Q:
 def _cases(word: str) -> set[str]:
     """Return the spellings of a word: SQLite ignores the case of ASCII letters only."""
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
-
-
-def _in_title(word: str) -> Q:
-    return Q(title__icontains=word)
-
-
-def _in_input(word: str) -> Q:
-    return Q(input__icontains=word)
 
 
 def _in_text(word: str) -> Q:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from django.db.models.fields.files import FieldFile
 
 
-AT_ONCE = 500
-"""Workspaces looked up by one query: databases limit the number of values."""
 REASON_MOST = 500
 """Maximum length of the reason for an erasure, in characters."""
 
@@ -93,14 +91,10 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
 
     Returns how many. `alive` is called repeatedly.
     """
-    swept, folders = 0, [int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()]
-    for first in range(0, len(folders), AT_ONCE):
-        some = folders[first : first + AT_ONCE]
-        erased = set(Erasure.objects.filter(conversation_id__in=some).values_list("conversation_id", flat=True))
-        there = Conversation.objects.filter(pk__in=erased).values_list("pk", flat=True)  # ids may be used again
-        for conversation_id in erased - set(there):
-            alive()
-            clear(conversation_id)
-            swept += 1
+    folders = {int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()}
+    erased = Erasure.objects.exclude(conversation_id__in=Conversation.objects.values("pk"))  # ids may be used again
+    left = folders & set(erased.values_list("conversation_id", flat=True))
+    for conversation_id in left:
         alive()
-    return swept
+        clear(conversation_id)
+    return len(left)

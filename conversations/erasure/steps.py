@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,11 @@ from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from conversations.erasure.conversations import delete_unused_snapshots
 from conversations.files.workspaces import folder_of
-from conversations.ledger.journal import CHANGING, output_columns, read_steps
+from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.redacted import (
     COPY_LEAST,
     PLACEHOLDER,
+    KeptStep,
     contains_any,
     has_content,
     is_redacted,
@@ -115,7 +115,7 @@ def _with_copies(conversation: Conversation, named: list[Step]) -> list[Step]:
 
 
 def _can_be_redacted(row: Step) -> bool:
-    return has_content(row) or (_names_snapshot(row) and not is_redacted(row.payload))
+    return has_content(KeptStep.of(row)) or (_names_snapshot(row) and not is_redacted(row.payload))
 
 
 def _names_snapshot(row: Step) -> bool:
@@ -155,7 +155,7 @@ def _gates(row: Step, call: str) -> list[str]:
 
 def _replace(rows: Collection[Step], by: User, reason: str) -> list[str]:
     """Record who redacts what, which makes the ledger's triggers allow it, and replace it; return the new payloads."""
-    payloads = [redacted(row) for row in rows]
+    payloads = [redacted(KeptStep.of(row)) for row in rows]
     for row, payload in zip(rows, payloads, strict=True):
         digests = {"sha256": sha256(row.payload), "left_sha256": sha256(payload)}
         named = {"redacted_by": by.get_username(), "reason": hide(reason)}
@@ -195,14 +195,7 @@ def _redact_inputs(conversation: Conversation, prompts: Iterable[Prompt]) -> Non
 def _fold_again(prompt: Prompt) -> None:
     """Fold the turn's steps again and update the stored outputs."""
     for position, output in fold_outputs(read_steps(prompt.conversation_id, prompt.pk)).items():
-        columns = output_columns(output)
-        times = {name: value and datetime.fromisoformat(value) for name, value in columns.items() if _is_time(name)}
-        changed = {**columns, **times, "type": output.type}
-        Output.objects.of(prompt).filter(position=position).update(**changed)
-
-
-def _is_time(name: str) -> bool:
-    return name in CHANGING and name.endswith("_at")
+        Output.objects.of(prompt).filter(position=position).update(**output_columns(output))
 
 
 def _copies(conversation: Conversation, before: dict[int, str], after: Iterable[str]) -> list[int]:

@@ -1,6 +1,6 @@
 """Claims: a worker's right to run a prompt. Each has a fence, one higher than the last, and a lease to be renewed.
 
-Hand-written SQL, like the journal, which checks the claim with each record that a worker writes.
+Claiming and renewing are hand-written SQL, like the journal, which checks the claim with each record of a worker.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
+from django.db.models import F
 
-from conversations.database.sql import claim_age, drop_drafts, in_list, now
-from conversations.models.prompt import CLAIMABLE, State
+from conversations.database.sql import Clock, drop_drafts, in_list, now
+from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
 
 
 @dataclass(frozen=True)
@@ -113,26 +114,19 @@ def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
 
 def exclude_from_running_time(claim: Claim, seconds: float) -> None:
     """Leave this many seconds since the claim out of the prompt's running time."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE conversations_prompt SET claimed_at = claimed_at + %s"
-            " WHERE id = %s AND fence = %s AND lease_until > 0",
-            [seconds, claim.prompt, claim.fence],
-        )
+    _held(claim).update(claimed_at=F("claimed_at") + seconds)
 
 
 def release(claim: Claim) -> None:
     """Release a prompt, so that any worker can claim it at once."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_prompt SET running_seconds = running_seconds + {claim_age()}, lease_until = 0"
-            " WHERE id = %s AND fence = %s AND lease_until > 0",
-            [claim.prompt, claim.fence],
-        )
+    ran = Clock() - F("claimed_at")
+    _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
+
+
+def _held(claim: Claim) -> PromptQuerySet:
+    return Prompt.objects.filter(pk=claim.prompt, fence=claim.fence, lease_until__gt=0)
 
 
 def is_held(prompt: int) -> bool:
     """Whether a worker holds this prompt now."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM conversations_prompt WHERE id = %s AND lease_until > {now()}", [prompt])
-        return cursor.fetchone() is not None
+    return Prompt.objects.filter(pk=prompt, lease_until__gt=Clock()).exists()

@@ -38,10 +38,9 @@ from conversations.models.prompt import CLAIMABLE
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
 """The columns of an output that never change."""
-CHANGING = (
-    "data", "result", "tool", "gate", "gate_path", "ask", "reason", "risk", "digest", "who", "asked_at",
-    "expires_at", "decided_by", "decided_at", "via", "note",
-)  # fmt: skip
+GATE = ("ask", "reason", "risk", "digest", "who", "expires_at", "decided_by", "decided_at", "via", "note")
+"""The columns that are named like the fields of a gate."""
+CHANGING = ("data", "result", "tool", "gate", "gate_path", "asked_at", *GATE)
 WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fields}
 """The maximum length of each column. PostgreSQL refuses longer values; SQLite does not check."""
 
@@ -190,42 +189,34 @@ def _usage_row(place: LedgerPlace, step: Step, used: dict[str, int]) -> tuple[An
 
 
 def _output_row(place: LedgerPlace, output: Output) -> tuple[Any, ...]:
-    columns = output_columns(output)
-    changing = (_time(columns[name]) if name.endswith("_at") else columns[name] for name in CHANGING)
-    return (place.conversation, place.prompt, output.position, output.path, output.parent, output.type, *changing)
+    columns = {"conversation_id": place.conversation, "prompt_id": place.prompt, **output_columns(output)}
+    stored = connection.ops.adapt_datetimefield_value
+    return tuple(stored(columns[name]) if name.endswith("_at") else columns[name] for name in PLACED + CHANGING)
 
 
 def output_columns(output: Output) -> dict[str, Any]:
-    """Return the columns of a stored output that can change; times as ISO text, or None.
+    """Return the columns of a stored output, without its conversation and prompt.
 
     `data` is the whole output. The other texts are made valid and cut to their column: a model wrote some of them.
     """
-    columns: dict[str, Any] = {name: None if name.endswith("_at") else "" for name in CHANGING}
+    columns: dict[str, Any] = dict.fromkeys(CHANGING, "")
     if isinstance(output, ToolOutput):
         columns |= {"result": output.result.type, "tool": output.tool}
         if gate := output.approval:
-            columns |= {
-                "gate": gate.state,
-                "gate_path": gate.path,
-                "ask": gate.ask,
-                "reason": gate.reason,
-                "risk": gate.risk,
-                "digest": gate.digest,
-                "who": gate.who,
-                "asked_at": gate.requested_at or None,
-                "expires_at": gate.expires_at or None,
-                "decided_by": gate.decided_by,
-                "decided_at": gate.decided_at or None,
-                "via": gate.via,
-                "note": gate.note,
-            }
-    fitting = {name: valid_text(value)[: WIDTHS[name]] if value else value for name, value in columns.items()}
-    return fitting | {"data": canonical(output.model_dump(mode="json"))}
+            columns |= {"gate": gate.state, "gate_path": gate.path, "asked_at": gate.requested_at}
+            columns |= {name: getattr(gate, name) for name in GATE}
+    for name, text in columns.items():
+        if name.endswith("_at"):
+            columns[name] = datetime.fromisoformat(text) if text else None
+        else:
+            columns[name] = valid_text(text)[: WIDTHS[name]]
+    placed = {"position": output.position, "path": output.path, "parent": output.parent, "type": output.type}
+    return placed | columns | {"data": canonical(output.model_dump(mode="json"))}
 
 
-def _time(iso: str | None) -> Any:
+def _time(iso: str) -> Any:
     """Return an ISO time in the form the database takes."""
-    return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso)) if iso else None
+    return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(iso))
 
 
 _INSERT_USAGE = (

@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
+from agents.engine.closing import close_turn
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.secrets import hide_in
 from agents.engine.view import View
 from conversations.ledger.journal import LedgerPlace, append, read_steps
-from conversations.models import Conversation, Prompt
+from conversations.models import Conversation, Prompt, State
+
+STOPPED = "Stopped before it was done."
 
 
 @dataclass
@@ -38,6 +41,18 @@ class LockedTurn:
                 changed[output.position] = output
         if placed:
             self.place = append(self.place, Record(tuple(placed), tuple(changed.values())))
+
+    def stop(self, actor: str, reason: str, *, held: bool) -> None:
+        """Record that the turn is stopped. A turn that has ended does not change.
+
+        If no worker holds it, it ends at once; else the worker first ends its calls.
+        """
+        if self.prompt.ended:
+            return
+        if not self.view.cancelled():
+            self.append([Step(actor, "cancel", {"reason": reason})])
+        if not held:
+            self.append(close_turn(self.view, State.CANCELLED, "cancelled", STOPPED))
 
 
 @contextmanager

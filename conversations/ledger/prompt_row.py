@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agents.engine.closing import USAGE, answer_usage
-from agents.engine.ledger import Step
+from agents.engine.ledger import JSON, Step
 from agents.engine.runtime.run import is_round
 from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
 """Steps that a worker also writes on its way to the point where the one before it was lost."""
+
+COUNTED = ("rounds", *USAGE, "cost_nano_usd", "unpriced")
+"""The columns that count."""
 
 
 @dataclass
@@ -30,6 +33,11 @@ class PromptStanding:
         for step in steps:
             self._fold(step)
         return self
+
+    def columns(self) -> dict[str, JSON]:
+        """Return the columns of a prompt that has these steps and no others."""
+        counts = {name: self.counts.get(name, 0) for name in COUNTED}
+        return {"state": self.state or State.QUEUED.value, "stop_reason": self.stop_reason, **counts}
 
     def _fold(self, step: Step) -> None:
         self.progress = self.progress or step.type not in PROGRESS_LESS

@@ -9,11 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Set
-from typing import Protocol
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING
 
-from agents.engine.ledger import JSON, canonical
+from agents.engine.ledger import JSON, Step, canonical
 from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
+
+if TYPE_CHECKING:
+    from conversations.models import Step as StepRow
 
 PLACEHOLDER = "[redacted]"
 """What replaces a text."""
@@ -53,46 +58,51 @@ EMPTY = frozenset({"value", "items", "data"})
 """Keys whose content is emptied without a placeholder: their readers would take a placeholder for data."""
 
 
-class Recorded(Protocol):
-    """A step as it is stored."""
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """A step as it was stored. `time` is ISO 8601 in UTC. `payload` is text, which may not be valid JSON."""
 
-    @property
-    def actor(self) -> str:
-        """The actor."""
-        ...
+    seq: int
+    prompt: int
+    path: str
+    actor: str
+    type: str
+    time: str
+    payload: str
+    digest: str
 
-    @property
-    def path(self) -> str:
-        """The path of the call it belongs to."""
-        ...
+    @classmethod
+    def of(cls, row: StepRow) -> KeptStep:
+        """Convert a row of the database."""
+        time = row.time.astimezone(UTC).isoformat()
+        return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)
 
-    @property
-    def type(self) -> str:
-        """The type of the step."""
-        ...
-
-    @property
-    def payload(self) -> str:
-        """The payload as canonical JSON."""
-        ...
+    def step(self) -> Step:
+        """Return it as an engine step. A payload that cannot be read becomes {}; the chain reports that."""
+        return Step(self.actor, self.type, parsed(self.payload) or {}, self.path, self.seq, self.time)
 
 
-def redacted(step: Recorded) -> str:
-    """Return the payload of this step without its content, as canonical JSON. Redacting twice changes nothing."""
+def parsed(payload: str) -> dict[str, JSON] | None:
+    """Return the JSON object in this text; None if there is none."""
     try:
-        payload = json.loads(step.payload)
-    except ValueError:
-        payload = None
-    if not isinstance(payload, dict):
+        found = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def redacted(step: KeptStep) -> str:
+    """Return the payload of this step without its content, as canonical JSON. Redacting twice changes nothing."""
+    payload = parsed(step.payload)
+    if payload is None:
         return canonical({MARK: True})
-    stays = _stays(step.type)
-    left = {name: value if name in stays else _without(name, value) for name, value in _unmarked(payload)}
+    left = _kept(payload, _stays(step.type))
     if step.type == "action_call" and isinstance(asked := payload.get("payload"), dict):
         left["payload"] = _asked(step, str(payload.get("policy")), asked)
     return canonical(left | {MARK: True})
 
 
-def still_has_content(step: Recorded) -> bool:
+def still_has_content(step: KeptStep) -> bool:
     """Whether a step that was redacted nevertheless has content.
 
     Only its app knows what is kept of a third-party kind, and that app may have changed or been removed. So such a step
@@ -103,7 +113,7 @@ def still_has_content(step: Recorded) -> bool:
     return not is_redacted(step.payload)
 
 
-def has_content(step: Recorded) -> bool:
+def has_content(step: KeptStep) -> bool:
     """Whether this step has content that can be redacted."""
     payload = json.loads(step.payload)
     return not payload.get(MARK) and json.loads(redacted(step)) != payload | {MARK: True}
@@ -153,28 +163,22 @@ def _stays(type: str) -> frozenset[str]:
     return kind.stays if kind else frozenset()
 
 
-def _unmarked(payload: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    return ((name, value) for name, value in payload.items() if name != MARK)
+def _kept(values: dict[str, JSON], stays: Set[str]) -> dict[str, JSON]:
+    """Return these values, those whose names do not stay without their content."""
+    return {name: value if name in stays else _without(name, value) for name, value in values.items()}
 
 
-def _asked(step: Recorded, policy: str, asked: dict[str, JSON]) -> dict[str, JSON]:
+def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSON]:
     """Return the input of a call without its content. Whatever a model asked for is content, whatever it calls."""
     stays = ASKED_STAYS.get(policy if step.path else "")
     if stays is None or (step.path and step.actor != "runtime"):
         return _emptied() if asked else {}
-    left = {name: value if name in stays else _without(name, value) for name, value in asked.items()}
+    left = _kept(asked, stays)
     if isinstance(schema := asked.get("schema"), str) and len(schema) == 64:  # its digest
         left["schema"] = schema
     if not step.path and isinstance(files := asked.get("files"), list):
-        left["files"] = [_file(file) for file in files]
+        left["files"] = [_kept(file, FILE_STAYS) if isinstance(file, dict) else _without("", file) for file in files]
     return left
-
-
-def _file(file: JSON) -> JSON:
-    """Return an uploaded file's entry without its content."""
-    if not isinstance(file, dict):
-        return _without("", file)
-    return {name: value if name in FILE_STAYS else _without(name, value) for name, value in file.items()}
 
 
 def _without(name: str, value: JSON) -> JSON:

@@ -1,10 +1,15 @@
-"""Argument types shared by the commands."""
+"""Arguments shared by the commands, and the rows that they name."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.core.management.base import CommandError, CommandParser
+
 from agents.engine.ledger import valid_text
+from conversations.models import Conversation
 
 NUMBER_MOST = 2**63 - 1
 """The largest integer of a database column."""
@@ -30,8 +35,29 @@ def _positive(text: str, kind: str) -> int:
     return value
 
 
-def reason(text: str) -> str:
-    """Parse the reason for an irreversible action. Raises ArgumentTypeError if it is empty."""
+def add_responsible(parser: CommandParser) -> None:
+    """Add the arguments of an irreversible action: `by` and `reason`."""
+    parser.add_argument("--by", required=True, metavar="USERNAME", help="who is responsible for it")
+    parser.add_argument("--reason", type=_reason, required=True, help="why; kept on record")
+
+
+def _reason(text: str) -> str:
     if not (cleaned := valid_text(text).strip()):
         raise ArgumentTypeError("say why.")
     return cleaned
+
+
+def user_named(username: str) -> User:
+    """Return the user with this name. Raises CommandError if there is none."""
+    user: User | None = get_user_model().objects.filter(username=username).first()
+    if user is None:
+        raise CommandError(f"There is no user {username!r}.")
+    return user
+
+
+def conversation_with(pk: int) -> Conversation:
+    """Return the conversation with this id. Raises CommandError if there is none."""
+    conversation = Conversation.objects.filter(pk=pk).first()
+    if conversation is None:
+        raise CommandError(f"There is no conversation {pk}.")
+    return conversation

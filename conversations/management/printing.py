@@ -1,4 +1,4 @@
-"""Printing a command's output: a full disk, and pipes that are closed."""
+"""What a command prints: its errors, and its output, also to a full disk and to pipes that are closed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from django.core.management.base import CommandError, OutputWrapper
+
+
+@contextmanager
+def reporting(*errors: type[Exception]) -> Iterator[None]:
+    """Turn these errors into CommandError, which is printed without a traceback."""
+    try:
+        yield
+    except errors as error:
+        raise CommandError(str(error)) from None
 
 
 @contextmanager

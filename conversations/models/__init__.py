@@ -13,29 +13,3 @@ from conversations.models.step import Step
 from conversations.models.usage import Usage
 from conversations.models.verification import Verification
 from conversations.models.worker import Drain, Worker
-
-__all__ = [
-    "Account",
-    "ApiKey",
-    "Approval",
-    "Conversation",
-    "Draft",
-    "Drain",
-    "Erasure",
-    "File",
-    "GateState",
-    "KillSwitch",
-    "Notice",
-    "Origin",
-    "Output",
-    "Prompt",
-    "Quota",
-    "Redaction",
-    "Scope",
-    "Snapshot",
-    "State",
-    "Step",
-    "Usage",
-    "Verification",
-    "Worker",
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -11,13 +11,23 @@ from django.urls import reverse
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
+Row = TypeVar("Row", bound=models.Model)
 
-class ConversationQuerySet(models.QuerySet["Conversation"]):
-    """Conversations, filtered by who may see them."""
 
-    def visible_to(self, user: User | AnonymousUser) -> ConversationQuerySet:
-        """Return the conversations this user owns. Only the admin shows other people's, and it has its own rules."""
-        return self.filter(owner_id=user.pk) if user.is_authenticated else self.none()
+class OwnedQuerySet(models.QuerySet[Row]):
+    """Rows of a conversation, filtered by who may see them."""
+
+    owner = "conversation__owner"
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Return the rows this user owns. Only the admin shows other people's, and it has its own rules."""
+        return self.filter(**{self.owner: user.pk}) if user.is_authenticated else self.none()
+
+
+class ConversationQuerySet(OwnedQuerySet["Conversation"]):
+    """Conversations."""
+
+    owner = "owner"
 
 
 class Conversation(models.Model):

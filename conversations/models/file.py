@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 
-from conversations.models.conversation import Conversation
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
-
-
-class FileQuerySet(models.QuerySet["File"]):
-    """Files, filtered by who may see them."""
-
-    def visible_to(self, user: User | AnonymousUser) -> FileQuerySet:
-        """Return the files in conversations that this user owns."""
-        return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
+from conversations.models.conversation import Conversation, OwnedQuerySet
 
 
 class File(models.Model):
@@ -43,7 +30,7 @@ class File(models.Model):
     summary = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = FileQuerySet.as_manager()
+    objects = OwnedQuerySet["File"].as_manager()
 
     def __str__(self) -> str:
         return f"File {self.pk}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -12,9 +12,6 @@ from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import load_output
 from conversations.models.conversation import Conversation
 from conversations.models.prompt import OfPromptsQuerySet, Prompt
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 
 class GateState(models.TextChoices):
@@ -29,11 +26,7 @@ class GateState(models.TextChoices):
 
 
 class OutputQuerySet(OfPromptsQuerySet["Output"]):
-    """Outputs, filtered by who may see them. Approvals are outputs with a pending gate, not a second list (R25)."""
-
-    def visible_to(self, user: User | AnonymousUser) -> OutputQuerySet:
-        """Return the outputs of conversations that this user owns."""
-        return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
+    """Outputs. Approvals are outputs with a pending gate, not a second list (R25)."""
 
     def gates(self) -> OutputQuerySet:
         """Return the outputs that a person was asked about."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self
 
 from django.conf import settings
 from django.db import models
 
-from conversations.models.conversation import Conversation
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
+from conversations.models.conversation import Conversation, OwnedQuerySet, Row
 
 
 class State(models.TextChoices):
@@ -41,10 +38,7 @@ class Origin(models.TextChoices):
     API = "api", "The API"
 
 
-Row = TypeVar("Row", bound=models.Model)
-
-
-class OfPromptsQuerySet(models.QuerySet[Row]):
+class OfPromptsQuerySet(OwnedQuerySet[Row]):
     """Rows of a conversation and a prompt. Keys and queries name the conversation first: tables can be split by it."""
 
     def of(self, *prompts: Prompt) -> Self:
@@ -52,12 +46,8 @@ class OfPromptsQuerySet(models.QuerySet[Row]):
         return self.filter(conversation__in={prompt.conversation_id for prompt in prompts}, prompt__in=prompts)
 
 
-class PromptQuerySet(models.QuerySet["Prompt"]):
+class PromptQuerySet(OwnedQuerySet["Prompt"]):
     """Prompts, filtered by who may see them and by their state."""
-
-    def visible_to(self, user: User | AnonymousUser) -> PromptQuerySet:
-        """Return the prompts of conversations that this user owns."""
-        return self.filter(conversation__owner_id=user.pk) if user.is_authenticated else self.none()
 
     def ended(self) -> PromptQuerySet:
         """Return the prompts that have ended."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import models
 from django.db.models import CharField, Func, Q
@@ -17,6 +17,11 @@ class AppendOnly(Exception):
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    """Raise AppendOnly."""
+    raise AppendOnly
 
 
 class Told(Func):
@@ -33,21 +38,7 @@ class Told(Func):
 class StepQuerySet(OfPromptsQuerySet["Step"]):
     """Steps, for reading only."""
 
-    def update(self, **kwargs: Any) -> int:
-        """Raise AppendOnly."""
-        raise AppendOnly
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        """Raise AppendOnly."""
-        raise AppendOnly
-
-    def bulk_create(self, *args: Any, **kwargs: Any) -> list[Step]:
-        """Raise AppendOnly."""
-        raise AppendOnly
-
-    def bulk_update(self, *args: Any, **kwargs: Any) -> int:
-        """Raise AppendOnly."""
-        raise AppendOnly
+    update = delete = bulk_create = bulk_update = _refuse
 
 
 class Step(models.Model):
@@ -93,13 +84,7 @@ class Step(models.Model):
     def __str__(self) -> str:
         return f"{self.seq} {self.path or '.'} {self.type}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raise AppendOnly."""
-        raise AppendOnly
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Raise AppendOnly."""
-        raise AppendOnly
+    save = delete = _refuse
 
     @property
     def content(self) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from conversations.ledger import wakeup
 from conversations.ledger.claims import is_held
 from conversations.ledger.locked import locked_turn
 from conversations.models import KillSwitch, Prompt, State, Step
-from conversations.prompts.stop import stop
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ def end(prompt: int, switch: KillSwitch) -> bool:
     try:
         with locked_turn(prompt) as turn:
             if turn.prompt.state == State.RUNNING and turn.prompt.lease_until:
-                stop(turn, switch.on_by, f"Kill switch: {switch.reason}", held=is_held(prompt))
+                turn.stop(switch.on_by, f"Kill switch: {switch.reason}", held=is_held(prompt))
             return True
     except OperationalError:
         raise  # the database is unavailable: that is not this turn's fault

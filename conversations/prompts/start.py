@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -25,8 +24,7 @@ from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
 from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch
-from conversations.prompts.idempotency import KeyedRequest
-from conversations.prompts.stop import stop
+from conversations.prompts.idempotency import set_key, started_before
 from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
@@ -73,8 +71,8 @@ def begin_conversation(
     The same `key` again returns the first one's. Raises what start_prompt raises.
     """
     text = clean_message(text, files)
-    request = KeyedRequest.of(owner, key, "conversation", text, tier, *(file.identity for file in files))
-    return _start(request, request.new_prompt(Conversation(owner=owner), input=text, tier=tier), files)
+    prompt = Prompt(conversation=Conversation(owner=owner), asked_by=owner, input=text, tier=tier)
+    return _start(prompt, key, ["conversation", text, tier], files)
 
 
 def start_prompt(
@@ -91,7 +89,8 @@ def start_prompt(
 ) -> Prompt:
     """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
 
-    `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free.
+    `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
+    one over the API with neither text nor files, which the system starts as `by` asked.
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
     `files` are sent with the message, whose text may then be empty.
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
@@ -99,23 +98,11 @@ def start_prompt(
     the kill switch is on, and Deactivated for an owner who may no longer use the site. A turn that the system starts is
     queued instead, and does not count towards the quota.
     """
-    if by or text is not None:
+    if text is not None or files or (by and origin != Origin.API):
         text = clean_message(text, files)
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
-    request = KeyedRequest.of(by, key, "prompt", conversation.pk, text, fields, *(file.identity for file in files))
-    return _start(request, request.new_prompt(conversation, input=text, **fields), files)
-
-
-def start_without_message(
-    conversation: Conversation, by: User, *, tier: str = "normal", visible: bool = True, key: str = ""
-) -> Prompt:
-    """Have the system start a turn without a message (S4), as `by` asked over the API. It is queued.
-
-    Raises KeyReused.
-    """
-    fields: dict[str, Any] = {"tier": tier, "origin": Origin.API, "policy": "agent", "visible": visible}
-    request = KeyedRequest.of(by, key, "prompt", conversation.pk, None, fields)
-    return _start(request, request.new_prompt(conversation, input=None, **fields))
+    prompt = Prompt(conversation=conversation, asked_by=by, input=text, **fields)
+    return _start(prompt, key, ["prompt", conversation.pk, text, fields], files)
 
 
 def continue_prompt(
@@ -127,9 +114,7 @@ def continue_prompt(
     Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
-    request = KeyedRequest.of(by, key, "continue", old.pk, tier)
-    fields = {"tier": tier or old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
-    return _start(request, request.new_prompt(old.conversation, continues=old, **fields))
+    return _start(_following(old, by, origin, tier=tier or old.tier, continues=old), key, ["continue", old.pk, tier])
 
 
 def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
@@ -140,19 +125,41 @@ def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key
     Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
-    request = KeyedRequest.of(by, key, "again", old.pk)
     message = old.input and hide(old.input)  # a secret may have been set up after the message was sent
-    fields = {"tier": old.tier, "origin": origin, "policy": old.policy, "visible": old.visible}
-    prompt = request.new_prompt(old.conversation, repeats=old, input=message, **fields)
-    return request.once(partial(_store, prompt, ReusedFiles(old)))
+    prompt = _following(old, by, origin, tier=old.tier, repeats=old, input=message)
+    set_key(prompt, key, ["again", old.pk])
+    return _store_once(prompt, ReusedFiles(old))
 
 
-def _start(request: KeyedRequest, prompt: Prompt, files: Sequence[Upload] = ()) -> Prompt:
+def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
+    """Return a prompt, not stored yet, that runs as an earlier one did."""
+    return Prompt(
+        conversation=old.conversation, asked_by=by, origin=origin, policy=old.policy, visible=old.visible, **fields
+    )
+
+
+def _start(prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = ()) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
+    set_key(prompt, key, [*sent, *(file.identity for file in files)])
     with reporting_full(), PendingUploads(files) as giving:
-        started = request.once(partial(_store, prompt, giving))
+        started = _store_once(prompt, giving)
         giving.keep(started)
     return started
+
+
+def _store_once(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
+    """Store a new prompt, or return the one that the same request started before. Raises KeyReused.
+
+    If the request arrives twice at the same moment, the database decides: a person's keys are unique.
+    """
+    if earlier := started_before(prompt):
+        return earlier
+    try:
+        return _store(prompt, giving)
+    except Exception:
+        if earlier := started_before(prompt):  # the same request was faster, and has what this one wanted
+            return earlier
+        raise
 
 
 def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
@@ -271,7 +278,7 @@ def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:
     """
     with locked_turn(prompt_id) as turn:
         if not turn.view.cancelled():
-            stop(turn, actors.user(by.pk), hide(reason), held=_held(turn))
+            turn.stop(actors.user(by.pk), hide(reason), held=_held(turn))
         crashpoint("before_cancel")
         transaction.on_commit(wakeup.wake)
     turn.prompt.refresh_from_db()

@@ -11,17 +11,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.models import Session
-from django.core.exceptions import DisallowedHost, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http.request import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-from django.utils.http import is_same_domain
 
 from conversations.accounts.keys import SCHEME, key_from_header
 from conversations.models import ApiKey, Conversation
@@ -63,25 +62,9 @@ def admit(request: HttpRequest) -> Pass:
 
 
 def from_own_page(request: HttpRequest) -> bool:
-    """Whether the Origin header is the requested host or a trusted origin; the check that Django makes for forms."""
-    origin = request.headers.get("Origin", "")
-    try:
-        own = f"{request.scheme}://{request.get_host()}"
-        asked = urlsplit(origin)
-    except (DisallowedHost, ValueError):
-        return False
-    return origin == own or any(_trusts(trusted, origin, asked.scheme, asked.netloc) for trusted in _trusted())
-
-
-def _trusted() -> list[str]:
-    return list(settings.CSRF_TRUSTED_ORIGINS)
-
-
-def _trusts(trusted: str, origin: str, scheme: str, netloc: str) -> bool:
-    if "*" not in trusted:
-        return origin == trusted
-    wanted = urlsplit(trusted)
-    return scheme == wanted.scheme and is_same_domain(netloc, wanted.netloc.lstrip("*"))
+    """Whether the Origin header is the requested host or a trusted origin: the check that Django makes for forms."""
+    check = CsrfViewMiddleware(lambda request: HttpResponse())
+    return "Origin" in request.headers and bool(check._origin_verified(request))  # type: ignore[attr-defined]
 
 
 def carries_key(header: str) -> bool:
@@ -140,33 +123,24 @@ def pass_to_approvals(entry: Pass) -> Pass:
 
 def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
     """Return the passes that are no longer valid, with the code to close with. Four queries for any number."""
-    present = _Present(passes)
-    return {entry: code for entry in passes if (code := present.refuses(entry))}
+    now = timezone.now()
+    users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
+    sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
+    open_sessions = set(sessions.filter(expire_date__gt=now).values_list("pk", flat=True))
+    keys = ApiKey.objects.filter(pk__in={entry.key for entry in passes if entry.key})
+    valid_keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
+    conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
+    owned = set(conversations.values_list("pk", "owner"))
 
-
-class _Present:
-    """The current state of the sessions, keys, users and conversations named by passes."""
-
-    def __init__(self, passes: Collection[Pass]) -> None:
-        now = timezone.now()
-        self._users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
-        sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
-        self._sessions = set(sessions.filter(expire_date__gt=now).values_list("pk", flat=True))
-        keys = ApiKey.objects.filter(pk__in={entry.key for entry in passes if entry.key})
-        self._keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
-        conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
-        self._owned = set(conversations.values_list("pk", "owner"))
-
-    def refuses(self, entry: Pass) -> int:
-        """Return the code to close with, or 0 if the pass is valid."""
-        user = self._users.get(entry.user)
-        if user is None or not (self._in_session(user, entry) or entry.key in self._keys):
+    def refuses(entry: Pass) -> int:
+        user = users.get(entry.user)
+        signed_in = user is not None and entry.session in open_sessions and _signed_for(user, entry.session_hash)
+        if user is None or not (signed_in or entry.key in valid_keys):
             return SIGN_IN
         if entry.staff and not user.is_staff:
             return FORBIDDEN
-        if entry.conversation is not None and (entry.conversation, entry.user) not in self._owned:
+        if entry.conversation is not None and (entry.conversation, entry.user) not in owned:
             return NOT_FOUND
         return 0
 
-    def _in_session(self, user: User, entry: Pass) -> bool:
-        return entry.session in self._sessions and _signed_for(user, entry.session_hash)
+    return {entry: code for entry in passes if (code := refuses(entry))}

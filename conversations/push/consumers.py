@@ -42,7 +42,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket: admitted or refused, served by a task of its own while it may listen, removed when it closes."""
 
     listener: Listener | None = None
-    feed: Feed[Any, Any]
+    kind: type[ListFeed | ApprovalsFeed]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve the socket to its end, however it ends."""
@@ -82,7 +82,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
 
     def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed that this socket sends."""
-        raise NotImplementedError
+        return self.kind(hub, listener)
 
     async def _send_all(self, listener: Listener) -> None:
         """Send what the feed brings, until the client may not listen any more."""
@@ -179,33 +179,25 @@ class ConversationSocket(SocketConsumer):
 class PersonSocket(SocketConsumer):
     """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
-    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
-        """Return the feed of the list."""
-        return ListFeed(hub, listener)
+    kind = ListFeed
 
 
 class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
+    kind = ApprovalsFeed
+
     def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for approvals. Raises ListeningRefused."""
         return pass_to_approvals(admit(request))
 
-    def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
-        """Return the feed of approvals."""
-        return ApprovalsFeed(hub, listener)
 
-
-class UnknownSocket(AsyncConsumer):  # type: ignore[misc]
+class UnknownSocket(SocketConsumer):
     """Any other address: refused."""
 
-    async def websocket_connect(self, message: dict[str, Any]) -> None:
-        """Refuse the socket."""
-        await self.send({"type": "websocket.close"})
-
-    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        """The client has closed the socket."""
-        raise StopConsumer
+    def authorize(self, request: ASGIRequest) -> Pass:
+        """Raise ListeningRefused."""
+        raise ListeningRefused
 
 
 _last_looked: dict[int, float] = {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.events import Event, EventFold
@@ -109,16 +109,15 @@ class _Details:
     def __init__(self, conversation: int, events: Sequence[Event]) -> None:
         entries = {id(event): load_output(event.output) for event in events if hasattr(event, "output")}
         self._entries = entries
-        self._ids = _ids(
-            conversation, {(event.prompt, entries[id(event)].position) for event in events if id(event) in entries}
-        )
+        prompts, positions = {event.prompt for event in events}, {entry.position for entry in entries.values()}
+        rows = OutputRow.objects.filter(conversation=conversation, prompt__in=prompts, position__in=positions)
+        self._ids = dict(rows.values_list("position", "pk"))
         self._files = files_of(entries.values())
         self._spent = of_prompts([conversation], {event.prompt for event in events if event.type in TERMINAL})
 
     def tell(self, events: Sequence[Event]) -> list[SentEvent]:
         """Return the events of one step, ready to be sent."""
-        known = [(event, self._public(event)) for event in events]
-        shown = [(event, public) for event, public in known if public is not None]
+        shown = [(event, public) for event in events if (public := self._public(event)) is not None]
         return [
             _sent_event(event, public, last=number == len(shown))
             for number, (event, public) in enumerate(shown, start=1)
@@ -127,27 +126,13 @@ class _Details:
     def _public(self, event: Event) -> dict[str, JSON] | None:
         public: dict[str, JSON] = event.model_dump(mode="json")
         if entry := self._entries.get(id(event)):
-            row = self._ids.get((event.prompt, entry.position))
+            row = self._ids.get(entry.position)
             if row is None:
                 return None
             public["output"] = output_json(entry, row, self._files)
         elif event.type in TERMINAL:
             public["usage"] = spent_json(self._spent.get(event.prompt, NOTHING))
         return public
-
-
-def _ids(conversation: int, places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """Return the ids of a conversation's outputs at these places (prompt, position)."""
-    positions: dict[int, set[int]] = {}
-    for prompt, position in places:
-        positions.setdefault(prompt, set()).add(position)
-    if not positions:
-        return {}
-    wanted = Q()
-    for prompt, of_prompt in positions.items():
-        wanted |= Q(prompt=prompt, position__in=of_prompt)
-    rows = OutputRow.objects.filter(wanted, conversation=conversation).values_list("prompt_id", "position", "pk")
-    return {(prompt, position): pk for prompt, position, pk in rows}
 
 
 def _sent_event(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:

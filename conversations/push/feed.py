@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from conversations.database.threads import read
 from conversations.push.event_reader import TERMINAL, EventReader, SentEvent
-from conversations.push.growth import Delta, Growth, KnownDrafts, MissingText
+from conversations.push.growth import Delta, Growth, KnownDrafts, Missed
 from conversations.push.hub import Hub
 from conversations.push.list_state import ListedConversation, current_listing
 from conversations.push.listener import Listener
@@ -27,10 +27,6 @@ Frame = TypeVar("Frame", SentEvent | Delta, str)
 Followed = TypeVar("Followed", bound=Topic[Any])
 
 
-class Missed(Exception):
-    """A message does not continue what the client has: it has to read from the database."""
-
-
 class Feed(Generic[Frame, Followed]):
     """What one client is sent."""
 
@@ -48,14 +44,14 @@ class Feed(Generic[Frame, Followed]):
                 for frame in self._frames_of(message):
                     yield frame
                 return
-        except (Missed, MissingText):
+        except Missed:
             self.listener.fall_behind()
             return
         async for frame in self._backlog():
             yield frame
 
     def _frames_of(self, message: Any) -> Iterator[Frame]:
-        """Return what is new in a message. Raises Missed or MissingText if something before it is missing."""
+        """Return what is new in a message. Raises Missed if something before it is missing."""
         raise NotImplementedError
 
     def _backlog(self) -> AsyncIterator[Frame]:
@@ -79,9 +75,7 @@ class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
                 raise Missed  # text of drafts that may have ended since, or grown while the client read
             return
         yield from self._unseen(message.events)
-        for delta in message.deltas:
-            if new := self._known.take(delta):
-                yield new
+        yield from filter(None, map(self._known.take, message.deltas))
 
     async def _backlog(self) -> AsyncIterator[SentEvent | Delta]:
         reader = EventReader(self._conversation, self._at)
@@ -91,9 +85,8 @@ class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
             for one in self._unseen(events):
                 yield one
         self._at = reader.at
-        for delta in deltas:
-            if new := self._known.take(delta):
-                yield new
+        for new in filter(None, map(self._known.take, deltas)):
+            yield new
 
     def _unseen(self, events: list[SentEvent]) -> Iterator[SentEvent]:
         """Return the events that the client does not have. All events of a step come together."""

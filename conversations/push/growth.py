@@ -49,6 +49,10 @@ class Delta(NamedTuple):
         return json.dumps(event | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
 
 
+class Missed(Exception):
+    """Something does not continue what the client has: it has to read from the database."""
+
+
 class KnownDrafts:
     """How much of each draft a client has."""
 
@@ -56,14 +60,14 @@ class KnownDrafts:
         self._ends: dict[Place, tuple[Beginning, int]] = {}
 
     def take(self, delta: Delta) -> Delta | None:
-        """Record a delta. Returns what is new in it, or None. Raises MissingText if text before it is missing."""
+        """Record a delta. Returns what is new in it, or None. Raises Missed if text before it is missing."""
         beginning, end = self._ends.get(delta.place, ((-1, -1), 0))
         if delta.beginning < beginning:
             return None
         if delta.beginning > beginning:
             end = 0
         if delta.offset > end:
-            raise MissingText
+            raise Missed
         if delta.end <= end and delta.beginning == beginning:
             return None
         self._ends[delta.place] = (delta.beginning, delta.end)
@@ -72,10 +76,6 @@ class KnownDrafts:
     def forget(self, prompt: int) -> None:
         """Forget the drafts of a prompt that has ended."""
         self._ends = {place: known for place, known in self._ends.items() if place[0] != prompt}
-
-
-class MissingText(Exception):
-    """Text before this was never received."""
 
 
 class Growth:

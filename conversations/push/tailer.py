@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from django.db import Error, connections
@@ -139,23 +138,24 @@ class Tailer:
 
     def _read(self, topics: list[Topic[Any]], change: ChangeNotice) -> Look:
         """Read what these topics need, and nothing that none of them needs."""
-        needs = Needs.of(topics)
         if not topics:
             return Look({})
         sweep = change.everything or time.monotonic() - self._swept_at >= SWEEP_SECONDS
-        found = _read_conversations(needs.conversations_in(change, sweep=sweep))
+        found = _read_conversations(_wanted(topics, change, sweep=sweep))
         appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
         self._remember(found)
-        self._growth.keep(needs.streamed)
-        running = {pk for pk in needs.streamed & found.keys() if found[pk].running}
+        streamed = {topic.conversation for topic in topics if isinstance(topic, EventsTopic)}
+        self._growth.keep(streamed)
+        running = {pk for pk in streamed & found.keys() if found[pk].running}
         grown = self._growth.read(running) if running else {}
-        owned = self._read_owned(needs.lists, change)
+        lists = [topic for topic in topics if isinstance(topic, ListTopic)]
+        owned = self._read_owned(lists, change)
         waiting = None
         if sweep:
             self._swept_at = time.monotonic()
-            if needs.people:
+            if any(isinstance(topic, PersonTopic) for topic in topics):
                 self._notices = current_notices()
-            waiting = count_waiting() if any(each.counts for each in needs.lists) else None
+            waiting = count_waiting() if any(each.counts for each in lists) else None
         return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
 
     def _read_owned(self, lists: list[ListTopic], change: ChangeNotice) -> dict[int, str] | None:
@@ -187,39 +187,18 @@ class Tailer:
             self._publish(topic, message)
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What some topics need to know of. `new`: conversations of topics that have not begun."""
-
-    followed: set[int]
-    new: set[int]
-    streamed: set[int]
-    people: set[int]
-    lists: list[ListTopic]
-    approvals: bool
-
-    @classmethod
-    def of(cls, topics: list[Topic[Any]]) -> Needs:
-        """Return what these topics need."""
-        conversations = [topic for topic in topics if isinstance(topic, ConversationTopic)]
-        return cls(
-            followed={topic.conversation for topic in conversations},
-            new={topic.conversation for topic in conversations if topic.at is None},
-            streamed={topic.conversation for topic in conversations if isinstance(topic, EventsTopic)},
-            people={topic.person for topic in topics if isinstance(topic, PersonTopic)},
-            lists=[topic for topic in topics if isinstance(topic, ListTopic)],
-            approvals=any(isinstance(topic, ApprovalsTopic) for topic in topics),
-        )
-
-    def conversations_in(self, change: ChangeNotice, *, sweep: bool) -> Q | None:
-        """Return which conversations to read after this change, on a sweep all that are followed; None for none."""
-        changed = change.conversations | {pk for pk, _ in change.relisted}
-        pages = self.followed if sweep else self.followed & (changed | self.new)
-        wanted = Q(pk__in=pages) if pages else None
-        if change.conversations and self.people:
-            theirs = Q(pk__in=change.conversations) & (Q() if self.approvals else Q(owner__in=self.people))
-            wanted = wanted | theirs if wanted else theirs
-        return wanted
+def _wanted(topics: list[Topic[Any]], change: ChangeNotice, *, sweep: bool) -> Q | None:
+    """Return which conversations to read after this change, on a sweep all that are followed; None for none."""
+    changed = change.conversations | {pk for pk, _ in change.relisted}
+    followed = [topic for topic in topics if isinstance(topic, ConversationTopic)]
+    pages = {each.conversation for each in followed if sweep or each.at is None or each.conversation in changed}
+    people = {topic.person for topic in topics if isinstance(topic, PersonTopic)}
+    wanted = Q(pk__in=pages) if pages else None
+    if change.conversations and people:
+        everybody = any(isinstance(topic, ApprovalsTopic) for topic in topics)
+        theirs = Q(pk__in=change.conversations) & (Q() if everybody else Q(owner__in=people))
+        wanted = wanted | theirs if wanted else theirs
+    return wanted
 
 
 def _read_conversations(wanted: Q | None) -> dict[int, ChangedConversation]:

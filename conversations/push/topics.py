@@ -279,7 +279,7 @@ class ApprovalsTopic(PersonTopic[list[str]]):
 
     def __init__(self, person: int) -> None:
         super().__init__(person)
-        self._waiting: dict[int, frozenset[int]] = {}  # conversation -> gates
+        self._waiting: dict[int, int] = {}  # gate -> its conversation
         self._moved: set[int] | None = None  # conversations to look at; None for all
         self._all_at = 0.0
         self._said_to = 0
@@ -299,20 +299,17 @@ class ApprovalsTopic(PersonTopic[list[str]]):
             self._all_at = time.monotonic()
         shown = _gates_shown_to(self.person)
         of_moved = shown if moved is None else shown.filter(conversation__in=moved)
-        pending: dict[int, set[int]] = {}
-        for conversation, pk in of_moved.filter(gate=GateState.PENDING).values_list("conversation", "pk"):
-            pending.setdefault(conversation, set()).add(pk)
-        kept = {} if moved is None else {pk: gates for pk, gates in self._waiting.items() if pk not in moved}
-        was = frozenset[int]().union(*(gates for pk, gates in self._waiting.items() if pk not in kept))
-        waits = frozenset[int]().union(*pending.values())
-        self._waiting = kept | {pk: frozenset(gates) for pk, gates in pending.items()}
-        count = sum(map(len, self._waiting.values()))
+        waits = dict(of_moved.filter(gate=GateState.PENDING).values_list("pk", "conversation"))
+        was = {pk for pk, conversation in self._waiting.items() if moved is None or conversation in moved}
+        self._waiting = {pk: conversation for pk, conversation in self._waiting.items() if pk not in was} | waits
+        count = len(self._waiting)
         before, self._said_to = self._said_to, readers
         if before != readers:
             return [approval_changed(None, "", count)]
-        changed = dict.fromkeys(waits - was, GateState.PENDING.value)
-        changed |= dict.fromkeys(was - waits, "")  # erased, unless found below
-        changed |= dict(shown.filter(pk__in=was - waits).values_list("pk", "gate"))
+        gone = was - waits.keys()
+        changed = dict.fromkeys(waits.keys() - was, GateState.PENDING.value)
+        changed |= dict.fromkeys(gone, "")  # erased, unless found below
+        changed |= dict(shown.filter(pk__in=gone).values_list("pk", "gate"))
         texts = [approval_changed(pk, state, count) for pk, state in sorted(changed.items())]
         return texts or None
 

@@ -6,8 +6,7 @@ what happened is read from the ledger, and what no hint told of is found by the 
 
 Changes to a conversation as a whole are not steps (`conversations.prompts.listing`). PostgreSQL sends hints of these
 too. On SQLite only the process in which they are made hears of them, and that is the one that serves the pages;
-redactions and erasures by other processes are found by their rows. The kill switch, which concerns every page, is not
-a step either: it is read with each commit on SQLite.
+redactions and erasures by other processes are found by their rows, as is the kill switch, with each commit.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -30,10 +30,13 @@ POLL_SECONDS = 0.02
 """Interval between two reads of SQLite's counter. On average a commit waits for half of it."""
 AGAIN_SECONDS = 1.0
 """Seconds between two attempts to connect."""
-SWITCH = "SELECT coalesce(max(id), 0) FROM conversations_killswitch WHERE off_at IS NULL"
-"""The id of the row by which the kill switch is on, 0 for off. It concerns every page, and no step records it."""
-ERASED = "SELECT coalesce(max(id), 0) FROM conversations_erasure"
-"""The id of the last erasure. The conversation it concerns does not exist any more."""
+UNSAID = (
+    "SELECT (SELECT max(id) FROM conversations_killswitch WHERE off_at IS NULL),"
+    " (SELECT max(id) FROM conversations_erasure), (SELECT max(id) FROM conversations_redaction)"
+)
+"""What no step records, though another process may do it: the row by which the kill switch is on, which concerns every
+page; the last erasure, whose conversation does not exist any more; and the last redaction.
+"""
 
 
 @dataclass(frozen=True)
@@ -121,20 +124,19 @@ class SQLiteWatch(Watch):
 
     def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
-        self._version = _scalar(new, "PRAGMA data_version")
-        self._step = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
-        self._redaction = _scalar(new, "SELECT coalesce(max(id), 0) FROM conversations_redaction")
-        self._drafts: frozenset[tuple[int, ...]] = frozenset()
-        self._whole = _scalar(new, SWITCH), _scalar(new, ERASED)
+        self._version = _rows(new, "PRAGMA data_version")
+        ((self._step,),) = _rows(new, "SELECT coalesce(max(id), 0) FROM conversations_step")
+        self._drafts: frozenset[tuple[Any, ...]] = frozenset()
+        self._unsaid = _rows(new, UNSAID)
         self._changed_conversations(new)
         return new
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         while True:
-            if (version := _scalar(connection, "PRAGMA data_version")) != self._version:
+            if (version := _rows(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before reading: a commit meanwhile changes the counter again
-                whole, self._whole = self._whole, (_scalar(connection, SWITCH), _scalar(connection, ERASED))
-                changed, everything = self._changed_conversations(connection), whole != self._whole
+                unsaid, self._unsaid = self._unsaid, _rows(connection, UNSAID)
+                changed, everything = self._changed_conversations(connection), unsaid != self._unsaid
                 if changed or everything:
                     return ChangeNotice(changed, everything, self._take_relisted())
             if told := self._take_relisted():
@@ -145,37 +147,23 @@ class SQLiteWatch(Watch):
 
     def _changed_conversations(self, connection: BaseDatabaseWrapper) -> frozenset[int]:
         """Return the conversations with steps that are new since the last call, or with changed drafts."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT conversation_id, max(id) FROM conversations_step WHERE id > %s GROUP BY conversation_id",
-                [self._step],
-            )
-            steps = dict(cursor.fetchall())
-            cursor.execute("SELECT conversation_id, id, fence, attempt, size FROM conversations_draft")
-            drafts = frozenset(cursor.fetchall())
-            cursor.execute(
-                "SELECT r.id, r.conversation_id, c.owner_id FROM conversations_redaction r"
-                " JOIN conversations_conversation c ON c.id = r.conversation_id WHERE r.id > %s",
-                [self._redaction],
-            )
-            for (
-                pk,
-                conversation,
-                owner,
-            ) in cursor.fetchall():  # redacted by `manage.py redact`, a process that cannot send a signal
-                self._redaction = max(self._redaction, pk)
-                self._relisted.append((conversation, owner))
+        new = "SELECT conversation_id, max(id) FROM conversations_step WHERE id > %s GROUP BY conversation_id"
+        steps = dict(_rows(connection, new, self._step))
+        drafts = frozenset(
+            _rows(connection, "SELECT conversation_id, id, fence, attempt, size FROM conversations_draft")
+        )
         self._step = max([self._step, *steps.values()])
         drafted = {conversation for conversation, *_ in drafts ^ self._drafts}
         self._drafts = drafts
         return frozenset(steps.keys() | drafted)
 
 
-def _scalar(connection: BaseDatabaseWrapper, sql: str) -> int:
+def _rows(connection: BaseDatabaseWrapper, sql: str, *values: int) -> list[tuple[Any, ...]]:
+    """Return all rows: a statement that is not read to its end keeps its snapshot."""
     with connection.cursor() as cursor:
-        cursor.execute(sql)
-        number: int = cursor.fetchall()[0][0]  # all of them: a statement that is not read to its end keeps its snapshot
-    return number
+        cursor.execute(sql, values)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def open_watch() -> Watch:

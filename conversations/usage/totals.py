@@ -10,12 +10,13 @@ from typing import Any
 from django.db.models import Count, QuerySet, Sum
 from django.utils import timezone
 
+from agents.engine.closing import USAGE
 from agents.engine.ledger import JSON
 from conversations.models import Usage
 
 DAY, MONTH = timedelta(hours=24), timedelta(days=30)
 """The periods that people see totals for."""
-SUMMED = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_nano_usd")
+SUMMED = (*USAGE, "cost_nano_usd")
 
 
 @dataclass(frozen=True)
@@ -93,15 +94,8 @@ def of_person(user_id: int, span: timedelta) -> Spent:
 
 def spent_json(spent: Spent) -> dict[str, JSON]:
     """Return it as JSON, with the keys of a prompt's usage in the API."""
-    return {
-        "input_tokens": spent.input_tokens,
-        "cached_tokens": spent.cached_tokens,
-        "output_tokens": spent.output_tokens,
-        "reasoning_tokens": spent.reasoning_tokens,
-        "total_tokens": spent.total_tokens,
-        "cost_usd": spent.cost_usd,
-        "models": list(spent.models),
-    }
+    figures = {name: getattr(spent, name) for name in (*USAGE, "total_tokens", "cost_usd")}
+    return figures | {"models": list(spent.models)}
 
 
 def _by(column: str, rows: QuerySet[Usage]) -> dict[Any, Spent]:

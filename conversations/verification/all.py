@@ -36,13 +36,12 @@ AT = time(3, 17)
 """The time of the nightly check, in the site's time zone: few people work then, and few jobs start at that minute."""
 
 
-def verify_all(tell: Callable[[str], object], alive: Callable[[], object] = lambda: None) -> Verification:
+def verify_all(tell: Callable[[str], object]) -> Verification:
     """Check every conversation, one after the other, and keep the result.
 
-    `tell` is called with each problem, as one line; `alive` is called regularly. A conversation that is erased
-    meanwhile is not a problem.
+    `tell` is called with each problem, as one line. A conversation that is erased meanwhile is not a problem.
     """
-    return _run(Verification.objects.create(), tell, alive)
+    return _run(Verification.objects.create(), tell, lambda: None)
 
 
 def verify_nightly(alive: Callable[[], object]) -> Verification | None:

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
-from typing import TYPE_CHECKING
 
-from agents.engine.ledger import Step, canonical
+from agents.engine.ledger import canonical
 from conversations.ledger.journal import chain_digest_from_sha256
-from conversations.ledger.redacted import sha256, still_has_content
+from conversations.ledger.redacted import KeptStep, parsed, sha256, still_has_content
 from conversations.verification.rules import LedgerProblem, reporting_errors
 
-if TYPE_CHECKING:
-    from conversations.models import Step as StepRow
-
 BROKEN = "the chain is broken: this step, or the one before it, is not what was recorded"
-
-
-@dataclass(frozen=True, slots=True)
-class KeptStep:
-    """A step as it was stored. `time` is ISO 8601 in UTC. `payload` is text, which may not be valid JSON."""
-
-    seq: int
-    prompt: int
-    path: str
-    actor: str
-    type: str
-    time: str
-    payload: str
-    digest: str
-
-    @classmethod
-    def of(cls, row: StepRow) -> KeptStep:
-        """Convert a row of the database."""
-        time = row.time.astimezone(UTC).isoformat()
-        return cls(row.seq, row.prompt_id, row.path, row.actor, row.type, time, row.payload, row.digest)
-
-    def step(self) -> Step:
-        """Return it as an engine step. A payload that cannot be read becomes {}; the chain reports that."""
-        return Step(self.actor, self.type, _parsed(self.payload) or {}, self.path, self.seq, self.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +54,7 @@ class Chain:
         content = was.sha256 if was else now
         if row.digest != chain_digest_from_sha256(self.head, row.step(), row.prompt, content):
             yield LedgerProblem(row.seq, BROKEN)
-        if _parsed(row.payload) is None or canonical(_parsed(row.payload)) != row.payload:
+        if (payload := parsed(row.payload)) is None or canonical(payload) != row.payload:
             yield LedgerProblem(row.seq, "the payload is not canonical JSON")
         if was:
             self.missing.discard(row.seq)
@@ -97,11 +67,3 @@ class Chain:
         """Yield what is wrong after the last step."""
         for seq in sorted(self.missing):
             yield LedgerProblem(seq, "was redacted, but is missing")
-
-
-def _parsed(payload: str) -> dict[str, object] | None:
-    try:
-        parsed = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None

@@ -6,19 +6,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import get_type_hints
 
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.ledger.prompt_row import PromptStanding
-from conversations.ledger.redacted import MARK, sha256
-from conversations.models import State
-from conversations.verification.chain import Chain, KeptStep, RedactedPayload
-from conversations.verification.ledger_file import FORMAT, TOTALS, VERSION, last_line
+from conversations.ledger.redacted import MARK, KeptStep, sha256
+from conversations.verification.chain import Chain, RedactedPayload
+from conversations.verification.ledger_file import FORMAT, VERSION, last_line
 from conversations.verification.rules import LedgerProblem, problems_of, reporting_errors
 
-SHAPE: dict[str, type] = dict.fromkeys(("path", "actor", "type", "time", "payload", "digest"), str) | {
-    "seq": int,
-    "prompt": int,
-}
+SHAPE: dict[str, type] = get_type_hints(KeptStep)
 
 
 @dataclass
@@ -126,10 +123,7 @@ def _turn(pk: int, found: Exported) -> None:
 
 def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProblem]:
     """Check that the prompt's line is what its steps add up to."""
-    standing = PromptStanding().after(steps)
-    expected: dict[str, JSON] = {"state": standing.state or State.QUEUED.value, "stop_reason": standing.stop_reason}
-    expected |= {name: standing.counts.get(name, 0) for name in TOTALS[2:]}
-    for name, value in expected.items():
+    for name, value in PromptStanding().after(steps).columns().items():
         if prompt.get(name) != value:
             yield LedgerProblem(
                 steps[-1].id, f"{name} of prompt {prompt['prompt']} is {prompt.get(name)!r}, not {value!r}"

@@ -14,18 +14,14 @@ from tempfile import SpooledTemporaryFile
 from django.db import connection, transaction
 
 from agents.engine.ledger import JSON, canonical
+from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
-from conversations.verification.chain import KeptStep
 
 FORMAT, VERSION = "agentsite-ledger", 2
 """Version 2 added `left_sha256` to redactions."""
 IN_MEMORY = 1 << 20
 """Bytes of a ledger that are held in memory. A longer one is written to a temporary file."""
-TOTALS = (
-    "state", "stop_reason", "rounds", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens",
-    "cost_nano_usd", "unpriced",
-)  # fmt: skip
-"""The columns of a prompt's row that are folded from its steps."""
 
 
 def exported_ledger(conversation_id: int) -> Iterator[str]:
@@ -88,7 +84,7 @@ def _lines(conversation: Conversation) -> Iterator[dict[str, JSON]]:
 
 
 def _prompt(prompt: Prompt) -> dict[str, JSON]:
-    totals = {name: getattr(prompt, name) for name in TOTALS}
+    totals = {name: getattr(prompt, name) for name in PromptStanding().columns()}
     return {"prompt": prompt.pk, "number": prompt.number, "continues": prompt.continues_id} | totals
 
 

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models.fields.files import FieldFile
@@ -14,14 +13,14 @@ from django.db.models.fields.files import FieldFile
 from agents.engine import actors
 from agents.engine.closing import USAGE, answer_usage
 from agents.engine.interfaces.attached import Attachment
-from agents.engine.ledger import JSON, Step
-from conversations.ledger.journal import CHANGING, output_columns
+from agents.engine.ledger import Step
+from conversations.ledger.journal import output_columns
 from conversations.ledger.prompt_row import PromptStanding
-from conversations.ledger.redacted import MARK, sha256
-from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, State, Usage
+from conversations.ledger.redacted import MARK, KeptStep, sha256
+from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, Usage
 from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
-from conversations.verification.chain import Chain, KeptStep, RedactedPayload
+from conversations.verification.chain import Chain, RedactedPayload
 from conversations.verification.rules import LedgerProblem, fold_outputs, problems_of, reporting_errors
 
 AT_ONCE = 500
@@ -154,14 +153,9 @@ def _outputs(prompt: Prompt, steps: list[Step], rows: dict[int, Output]) -> Iter
                 position, "an output is stored here that no step opened" if row else "the output is missing"
             )
             continue
-        columns = {"path": output.path, "parent": output.parent, "type": output.type, **output_columns(output)}
-        columns["conversation_id"] = prompt.conversation_id
-        if wrong := [name for name, value in columns.items() if getattr(row, name) != _stored(name, value)]:
+        columns = {"conversation_id": prompt.conversation_id, **output_columns(output)}
+        if wrong := [name for name, value in columns.items() if getattr(row, name) != value]:
             yield LedgerProblem(position, f"the output differs from its steps: {', '.join(sorted(wrong))}")
-
-
-def _stored(name: str, value: Any) -> Any:
-    return datetime.fromisoformat(value) if value and name in CHANGING and name.endswith("_at") else value
 
 
 def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
@@ -171,13 +165,7 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> It
         return
     standing, last = PromptStanding().after(steps), steps[-1].id
     ends = [datetime.fromisoformat(step.time) for step in steps if step.type == "action_result" and not step.path]
-    expected: dict[str, JSON] = {
-        "state": standing.state or State.QUEUED.value,
-        "stop_reason": standing.stop_reason,
-        **{name: standing.counts.get(name, 0) for name in ("rounds", *USAGE, "cost_nano_usd", "unpriced")},
-        "ended_at": ends[0] if ends else None,
-    }
-    for name, value in expected.items():
+    for name, value in {**standing.columns(), "ended_at": ends[0] if ends else None}.items():
         if (stored := getattr(prompt, name)) != value:
             yield LedgerProblem(last, f"{name} of {prompt} is {stored!r}, but its steps say {value!r}")
     holds = conversation.active_prompt_id == prompt.pk

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import Error, InterfaceError, OperationalError, connection
 
@@ -20,12 +20,10 @@ from agents.engine.secrets import hide, partial_secret_length
 from conversations.database.disk import report_if_full
 from conversations.database.hints import hint_changed
 from conversations.database.sql import now
+from conversations.database.threads import Write
 from conversations.ledger.claims import Claim
 
 logger = logging.getLogger(__name__)
-
-Write = Callable[..., Awaitable[Any]]
-"""Runs a function in the thread that owns the worker's connection."""
 
 WRITE_SECONDS = 0.1
 """Time between two writes: text that grows ten times a second seems to flow."""

@@ -7,10 +7,9 @@ import socket
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db import connection
 from django.db.models import Q
 
-from conversations.database.sql import database_time, now
+from conversations.database.sql import Clock, database_time
 from conversations.ledger.claims import Claim
 from conversations.models import Drain, KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
@@ -36,13 +35,8 @@ def this_host() -> str:
 def take_drain(host: str, token: str, lease_seconds: float) -> bool:
     """Become the host's drain. Returns False if it has a live one."""
     Drain.objects.get_or_create(host=host)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_drain SET token = %s, lease_until = {now()} + %s"
-            f" WHERE host = %s AND lease_until < {now()}",
-            [token, lease_seconds, host],
-        )
-        return bool(cursor.rowcount == 1)
+    free = Drain.objects.filter(host=host, lease_until__lt=Clock())
+    return bool(free.update(token=token, lease_until=Clock() + lease_seconds))
 
 
 def give_up_drain(host: str, token: str) -> None:
@@ -52,12 +46,7 @@ def give_up_drain(host: str, token: str) -> None:
 
 def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
     """Renew the drain's lease. Returns False if another process has it now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_drain SET lease_until = {now()} + %s WHERE host = %s AND token = %s",
-            [lease_seconds, host, token],
-        )
-        return bool(cursor.rowcount == 1)
+    return bool(Drain.objects.filter(host=host, token=token).update(lease_until=Clock() + lease_seconds))
 
 
 def stop_requests(host: str, held: Collection[Claim]) -> StopRequests:
@@ -78,7 +67,7 @@ def _tells_to_stop() -> Q:
 
 def drain_is_free(host: str) -> bool:
     """Whether the host has no live drain."""
-    return not Drain.objects.filter(host=host, lease_until__gt=database_time()).exists()
+    return not Drain.objects.filter(host=host, lease_until__gt=Clock()).exists()
 
 
 def begin(host: str, pid: int) -> float:

@@ -19,12 +19,13 @@ from agents.engine.runtime.run import Run
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import retry_while_full
+from conversations.database.threads import Write
 from conversations.ledger.claims import STRIKES, Claim, exclude_from_running_time, release
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
 from conversations.prompts import killswitch
-from conversations.worker.drafts import Drafts, Write
+from conversations.worker.drafts import Drafts
 from conversations.worker.services import PromptServices
 
 logger = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ class Runner:
 
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
-        services = self._services = PromptServices.of(loaded.prompt, self.write, drafts, self.may_begin)
+        services = self._services = PromptServices(loaded.prompt, self.write, drafts, self.may_begin)
         run = self._run = Run(
             registry.policies(),
             PromptJournal(

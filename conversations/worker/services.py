@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,55 +13,31 @@ from django.db import DataError, Error
 
 from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.services import PastTurn
+from agents.engine.interfaces.services import PastTurn, PlainServices
 from agents.engine.outputs.kinds import ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
+from conversations.database.threads import Write
 from conversations.files import storage
 from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
 from conversations.models import File, Origin, Output, Prompt
 from conversations.usage import quotas
-from conversations.worker.drafts import PromptDrafts, Write
+from conversations.worker.drafts import PromptDrafts
 
 T = TypeVar("T")
 
 
-@dataclass
-class PromptServices:
-    """The services of one prompt, see agents.engine.interfaces.services.Services.
+class PromptServices(PlainServices):
+    """The services of a prompt that was just claimed, read together with its conversation."""
 
-    `started`: this process's monotonic clock at the claim, plus the time since then that does not count as running.
-    """
-
-    user: int
-    prompt: int
-    conversation: int
-    unattended: bool
-    ran_before: float
-    started: float
-    write: Write
-    drafts: PromptDrafts
-    lease_lasts: Callable[[], bool]
-
-    @classmethod
-    def of(cls, prompt: Prompt, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]) -> PromptServices:
-        """Return the services of a prompt that was just claimed, read together with its conversation."""
-        return cls(
-            user=prompt.conversation.owner_id,
-            prompt=prompt.pk,
-            conversation=prompt.conversation_id,
-            unattended=prompt.origin == Origin.TRIGGER,
-            ran_before=prompt.running_seconds,
-            started=time.monotonic(),
-            write=write,
-            drafts=drafts,
-            lease_lasts=lease_lasts,
-        )
-
-    def now(self) -> datetime:
-        """Return the time, in UTC."""
-        return datetime.now(UTC)
+    def __init__(self, prompt: Prompt, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]) -> None:
+        super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=prompt.origin == Origin.TRIGGER)
+        self.conversation, self.drafts = prompt.conversation_id, drafts
+        self.write, self.lease_lasts = write, lease_lasts
+        self.ran_before = prompt.running_seconds
+        self.started = time.monotonic()
+        """When it was claimed, by this process's clock, plus the time since then that does not count as running."""
 
     def workspace(self) -> Path:
         """Return the folder of the conversation's workspace."""
@@ -71,8 +45,7 @@ class PromptServices:
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
-        row: int = await self.write(self._save_file, name, content, media_type, summary)
-        return row
+        return await self.write(self._save_file, name, content, media_type, summary)
 
     def _save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         row = File(
@@ -111,13 +84,11 @@ class PromptServices:
 
     async def over_quota(self) -> str | None:
         """Return why the owner's tokens are used up; None while they are not."""
-        why: str | None = await self.write(quotas.over_tokens, self.user)
-        return why
+        return await self.write(quotas.over_tokens, self.user)
 
     async def result_of(self, prompt: int, path: str) -> str:
         """Return the whole result of a call of this conversation. Raises ToolError if there is none."""
-        text: str = await self.write(self._result_of, prompt, path)
-        return text
+        return await self.write(self._result_of, prompt, path)
 
     def _result_of(self, prompt: int, path: str) -> str:
         rows = Output.objects.filter(conversation_id=self.conversation, prompt_id=prompt, path=path, type="tool")
@@ -129,13 +100,11 @@ class PromptServices:
 
     async def history(self) -> Sequence[PastTurn]:
         """Return the turns of the conversation that ran before this one."""
-        turns: list[PastTurn] = await self.write(self._history)
-        return turns
+        return await self.write(self._history)
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function in the thread that owns the database connection, and return its result."""
-        found: T = await self.write(function, *args)
-        return found
+        return await self.write(function, *args)
 
     def _history(self) -> list[PastTurn]:
         # Only turns that ran: one that was stopped while it was queued (fence 0) said nothing.

@@ -10,7 +10,6 @@ import pytest
 from django.db import connections, transaction
 from pytest_django import DjangoDbBlocker
 
-from conversations.database import guard
 from conversations.models import Draft, Prompt, Step
 from tests.conversations.recorded import meddle
 from tests.crash.acting import MARKS, ended
@@ -20,6 +19,7 @@ from tests.crash.model import serving
 from tests.crash.scenarios import S99, Scenario
 from tests.crash.site import Site, fresh
 from tests.crash.workers import Whole
+from tests.guarding import remove_guard
 
 pytestmark = MARKS
 
@@ -66,7 +66,7 @@ def whole(
 def ran(whole: Ran) -> Iterator[Ran]:
     """The same for each test: what it breaks is whole again after it."""
     with transaction.atomic():
-        guard.uninstall()
+        remove_guard()
         yield whole
         transaction.set_rollback(True)
 

@@ -6,6 +6,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations.accounts.keys import make_key
+from conversations.management.printing import reporting
 from conversations.models import Scope
 
 
@@ -25,8 +26,6 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no active user {options['username']!r}.")
         scopes = [scope.strip() for scope in options["scopes"].split(",") if scope.strip()]
-        try:
+        with reporting(ValueError):
             _, text = make_key(user, options["name"], scopes, options["days"])
-        except ValueError as error:
-            raise CommandError(str(error)) from None
         self.stdout.write(text)  # nothing else: scripts read it

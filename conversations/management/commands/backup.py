@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.template.defaultfilters import pluralize
 
-from conversations.backup.errors import BackupFailed
+from conversations.backup.manifest import BackupFailed
 from conversations.backup.work import back_up
+from conversations.management.printing import reporting
 
 NAMED_MOST = 20
 """Unreadable files that are listed by name."""
@@ -26,10 +27,8 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **options: Any) -> None:
         file: Path = options["file"]
-        try:
+        with reporting(BackupFailed, OSError):
             made = back_up(file, force=options["force"])
-        except (BackupFailed, OSError) as error:
-            raise CommandError(str(error)) from None
         left = f" Left out of workspaces: {made.left_out} links and other things that are not files."
         conversations, steps, files = made.state.conversations, made.state.steps, len(made.members) - 1
         self.stdout.write(

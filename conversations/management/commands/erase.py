@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.template.defaultfilters import pluralize
 
 from conversations.erasure.conversations import TurnRuns, erase
-from conversations.management.arguments import conversation_id, reason
-from conversations.management.people import user_named
-from conversations.models import Conversation
+from conversations.management.arguments import add_responsible, conversation_id, conversation_with, user_named
+from conversations.management.printing import reporting
 
 
 class Command(BaseCommand):
@@ -16,17 +15,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("conversation", type=conversation_id, help="the conversation's id")
-        parser.add_argument("--by", required=True, metavar="USERNAME", help="who is responsible for it")
-        parser.add_argument("--reason", type=reason, required=True, help="why; kept on record")
+        add_responsible(parser)
 
     def handle(self, *_args: object, **options: Any) -> None:
-        by = user_named(options["by"])
-        conversation = Conversation.objects.filter(pk=options["conversation"]).first()
-        if conversation is None:
-            raise CommandError(f"There is no conversation {options['conversation']}.")
-        try:
+        by, conversation = user_named(options["by"]), conversation_with(options["conversation"])
+        with reporting(TurnRuns):
             erasure = erase(conversation, by, options["reason"])
-        except TurnRuns as error:
-            raise CommandError(str(error)) from None
         steps = f"{erasure.steps} step{pluralize(erasure.steps)}"
         self.stdout.write(f"Erased conversation {erasure.conversation_id}, with {steps}.")

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.template.defaultfilters import pluralize
 
 from conversations.erasure.conversations import TurnRuns
 from conversations.erasure.people import LastAdministrator, erase_user
-from conversations.management.arguments import reason
-from conversations.management.people import user_named
+from conversations.management.arguments import add_responsible, user_named
+from conversations.management.printing import reporting
 
 
 class Command(BaseCommand):
@@ -19,14 +19,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="whom to erase")
-        parser.add_argument("--by", required=True, metavar="USERNAME", help="who is responsible for it")
-        parser.add_argument("--reason", type=reason, required=True, help="why; kept on record")
+        add_responsible(parser)
 
     def handle(self, *_args: object, **options: Any) -> None:
         user, by = user_named(options["username"]), user_named(options["by"])
-        try:
+        with reporting(TurnRuns, LastAdministrator):
             count = erase_user(user, by, options["reason"])
-        except (TurnRuns, LastAdministrator) as error:
-            raise CommandError(str(error)) from None
         conversations = f"{count} conversation{pluralize(count)}"
         self.stdout.write(f"Erased {options['username']}, with {conversations}. Now called {user.get_username()}.")

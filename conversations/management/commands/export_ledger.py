@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations.management.arguments import conversation_id
-from conversations.management.printing import flushed
+from conversations.management.printing import flushed, reporting
 from conversations.models import Conversation
 from conversations.verification.ledger_file import exported_ledger
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
 
 def _write(file: Path, lines: Iterable[str]) -> None:
     """Write the file completely or not at all, even if the database fails or on Ctrl-C. Raises CommandError."""
-    try:
+    with reporting(OSError):
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as output:
@@ -46,5 +46,3 @@ def _write(file: Path, lines: Iterable[str]) -> None:
         except BaseException:
             file.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise CommandError(str(error)) from None

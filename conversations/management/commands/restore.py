@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.backup.errors import BackupFailed
+from conversations.backup.manifest import BackupFailed
 from conversations.backup.work import Restored, restore
+from conversations.management.printing import reporting
 
 
 class Command(BaseCommand):
@@ -22,10 +23,8 @@ class Command(BaseCommand):
         parser.add_argument("--replace", action="store_true", help="delete the conversations that this site has now")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        try:
+        with reporting(BackupFailed, OSError):
             done = restore(options["file"], force=options["replace"])
-        except (BackupFailed, OSError) as error:
-            raise CommandError(str(error)) from None
         for line in _summary(done):
             self.stdout.write(line)
         call_command("verify_ledger", all=True, stdout=self.stdout)

@@ -8,7 +8,7 @@ from django.template.defaultfilters import pluralize
 
 from conversations.display.faithful import plain
 from conversations.management.arguments import conversation_id
-from conversations.management.printing import flushed
+from conversations.management.printing import flushed, reporting
 from conversations.models import Conversation, Erasure
 from conversations.verification.all import verify_all
 from conversations.verification.exported import verify_file
@@ -54,11 +54,8 @@ class Command(BaseCommand):
         self._end(len(conversations), steps, problems)
 
     def _file(self, file: Path) -> None:
-        try:
-            with file.open("rb") as lines:
-                found = verify_file(lines)
-        except OSError as error:
-            raise CommandError(str(error)) from None
+        with reporting(OSError), file.open("rb") as lines:
+            found = verify_file(lines)
         for problem in found.problems:
             self._print_problem(str(problem))
         self.stdout.write(f"head: seq {found.seq}, digest {found.head}")

@@ -16,7 +16,7 @@ from conversations.erasure.conversations import erase
 from conversations.ledger.journal import read_steps
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, GateState, Output, State
-from conversations.verification import problems_of
+from conversations.verification.rules import problems_of
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, pending
 from tests.engine.support import call, says
 

@@ -16,6 +16,7 @@ from conversations.models import Step as Row
 from conversations.models.step import AppendOnly
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.conversations.recorded import meddle
+from tests.guarding import remove_guard
 
 STEPS = "conversations_step"
 SQLITE = pytest.mark.skipif(connection.vendor != "sqlite", reason="a way of SQLite's")
@@ -148,7 +149,7 @@ def test_a_trigger_that_does_not_fire_is_missing(how: str) -> None:
 def test_putting_them_up_twice_or_without_tables_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     guard.install()
     assert guard.missing(connection) == []
-    guard.uninstall()
+    remove_guard()
     monkeypatch.setattr(guard, "STEPS", "not_there")
     guard.install()
     monkeypatch.undo()

@@ -31,6 +31,7 @@ from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, Site, lies_there, meddle, pending
 from tests.conversations.support import Story
 from tests.engine.support import call, says
+from tests.guarding import remove_guard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "hunter2-correct-horse"
@@ -216,7 +217,7 @@ def test_a_redaction_that_was_tampered_with_is_told(ann: User, site: Site) -> No
     assert f"seq {text}: the chain is broken" in told(prompt)
     Redaction.objects.bulk_create([kept])
     assert told(prompt) == ""
-    guard.uninstall()
+    remove_guard()
     meddle("UPDATE conversations_step SET payload = %s WHERE seq = %s", ['{"redacted":true,"text":"Mine."}', text])
     assert f"seq {text}: was redacted, but still has content" in told(prompt)
     Redaction.objects.create(conversation=prompt.conversation, seq=99, sha256="0" * 64, redacted_by="ann")
@@ -238,7 +239,7 @@ def test_what_was_left_of_a_step_is_kept_as_well(
     prompt = site.ended(ann, says(SECRET))
     taken_out(prompt, ann, seq(prompt, "action_call", ""))
     row = Row.objects.get(prompt=prompt, type=type, path=path)
-    guard.uninstall()
+    remove_guard()
     meddle("UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | change), row.pk])
     assert f"seq {row.seq}: was redacted, but is not what the redaction left" in told(prompt)
     Redaction.objects.filter(seq=row.seq).update(left_sha256="")
@@ -251,7 +252,7 @@ def told(prompt: Prompt) -> str:
 
 def test_another_versions_trigger_is_replaced(ann: User, site: Site) -> None:
     """What stood there before redactions were known refuses them all."""
-    guard.uninstall()
+    remove_guard()
     if connection.vendor == "postgresql":
         meddle(
             "CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS"

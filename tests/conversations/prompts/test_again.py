@@ -9,7 +9,7 @@ from django.test import Client
 
 from conversations.erasure.steps import redact
 from conversations.files.uploads import ReusedFiles, Upload
-from conversations.models import Prompt, State, Step
+from conversations.models import Origin, Prompt, State, Step
 from conversations.prompts import start
 from conversations.prompts.start import (
     BadInput,
@@ -18,7 +18,6 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
 from conversations.verification.stored import verify
 from tests.api.client import error_of, with_key
@@ -70,7 +69,7 @@ def test_one_that_runs_or_that_nobody_asked_is_not(ann: User, bob: User) -> None
     story.ends()
     with pytest.raises(Prompt.DoesNotExist):
         repeat_prompt(story.prompt.pk, bob)
-    unsaid = start_without_message(story.conversation, ann)
+    unsaid = start_prompt(story.conversation, ann, None, origin=Origin.API)
     cancel_prompt(unsaid.pk, ann)
     with pytest.raises(BadInput, match="no message to repeat"):
         repeat_prompt(unsaid.pk, ann)

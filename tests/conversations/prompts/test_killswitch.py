@@ -17,11 +17,11 @@ from agents.engine.tools.tool import ToolCall, tool
 from conversations.approvals.decisions import decide
 from conversations.ledger.claims import claim, claimable
 from conversations.ledger.locked import locked_turn
-from conversations.models import KillSwitch, Output, Prompt, State, Worker
+from conversations.models import KillSwitch, Origin, Output, Prompt, State, Worker
 from conversations.models import Step as Row
 from conversations.prompts import killswitch
 from conversations.prompts.killswitch import SiteStopped, active_switch, enforce, turn_off, turn_on
-from conversations.prompts.start import continue_prompt, start_conversation, start_prompt, start_without_message
+from conversations.prompts.start import continue_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
 from conversations.worker.drain import DrainLoop
@@ -162,7 +162,7 @@ def test_nobody_starts_anything_and_the_system_queues(ann: User, chief: User) ->
         start_prompt(talk, ann, "Hi.")
     with pytest.raises(SiteStopped):
         continue_prompt(failed.pk, ann)
-    assert start_without_message(talk, ann).state == State.QUEUED
+    assert start_prompt(talk, ann, None, origin=Origin.API).state == State.QUEUED
     error = error_of(with_key(ann).post(f"/api/conversations/{talk.pk}/prompts/", {"input": "Hi."}), 503)
     assert (error["code"], "A leak" in error["message"]) == ("stopped", True)
 

@@ -8,13 +8,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from conversations.models import Conversation, Prompt, Quota, State, Usage
+from conversations.models import Conversation, Origin, Prompt, Quota, State, Usage
 from conversations.prompts.start import (
     cancel_prompt,
     continue_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
 from conversations.usage.quotas import OverQuota
 from tests.api.client import error_of, with_key
@@ -52,7 +51,7 @@ def test_turns_at_a_time_are_limited_however_one_starts_them(ann: User) -> None:
         start_prompt(start_conversation(ann), ann, "Two.")
     with pytest.raises(OverQuota, match="which is the limit"):
         continue_prompt(old.pk, ann)
-    assert start_without_message(start_conversation(ann), ann).state == State.QUEUED
+    assert start_prompt(start_conversation(ann), ann, None, origin=Origin.API).state == State.QUEUED
     cancel_prompt(first.pk, ann)
     Prompt.objects.filter(state=State.QUEUED).update(state=State.COMPLETED)
     assert start_prompt(start_conversation(ann), ann, "Two.").state == State.QUEUED

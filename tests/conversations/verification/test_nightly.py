@@ -37,6 +37,7 @@ from conversations.worker import hosts, tasks
 from tests.conversations.recorded import Site, at_once, meddle
 from tests.conversations.support import person
 from tests.engine.support import says
+from tests.guarding import remove_guard
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +50,7 @@ def aged(**more: timedelta) -> None:
 
 def broken(count: int = 1) -> None:
     """Somebody changes steps by hand, not the first, which a prompt's row says again."""
-    guard.uninstall()
+    remove_guard()
     for pk in Step.objects.order_by("pk").values_list("pk", flat=True)[1 : 1 + count]:
         meddle("UPDATE conversations_step SET actor = 'user:7' WHERE id = %s", [pk])
     guard.install()
@@ -146,7 +147,7 @@ def test_one_odd_payload_hides_no_other_problem(ann: User, site: Site) -> None:
     odd, other = site.ended(ann, says("One.")), site.ended(ann, says("Two."))
     row = Step.objects.get(prompt=odd, path="1", type="action_result")
     usage = json.loads(row.payload)["usage"] | {"input_tokens": "x"}
-    guard.uninstall()
+    remove_guard()
     meddle(
         "UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | {"usage": usage}), row.pk]
     )

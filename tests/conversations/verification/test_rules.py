@@ -8,7 +8,7 @@ import pytest
 from agents.engine.execution.gates import shown_digest
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.view import View
-from conversations.verification import problems_of
+from conversations.verification.rules import problems_of
 from tests.conversations.recorded import MIXED, TWO_GATES
 from tests.engine.cast import World, site
 from tests.engine.support import carry_on, decide, end_of, open_gates

@@ -25,11 +25,12 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_conversation,
     start_prompt,
-    start_without_message,
 )
-from conversations.verification import LedgerProblem, stored
+from conversations.verification import stored
+from conversations.verification.rules import LedgerProblem
 from conversations.verification.stored import verify
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, meddle, place, record, said
+from tests.guarding import remove_guard
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +44,7 @@ def prompt(ann: User, site: Site) -> Prompt:
 @pytest.fixture
 def unguarded(db: None) -> Iterator[None]:
     """Somebody who owns the database lifts the triggers first."""
-    guard.uninstall()
+    remove_guard()
     yield
     guard.install()
 
@@ -208,7 +209,7 @@ def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -
 
 def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
-    unsaid = start_without_message(prompt.conversation, ann)
+    unsaid = start_prompt(prompt.conversation, ann, None, origin=Origin.API)
     triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
     assert [*told(unsaid), *told(triggered)] == []
     for asked in (prompt, triggered):

@@ -299,7 +299,7 @@ def test_where_the_database_does_not_answer_the_pieces_are_kept(held: Claim) -> 
 def test_a_write_whose_answer_was_lost_is_not_written_twice(held: Claim) -> None:
     """It was committed, and the connection broke before that was known."""
 
-    async def loses_answers(function: Callable[..., Any], *args: Any) -> None:
+    async def loses_answers(function: Callable[..., Any], *args: Any) -> Any:
         await in_this_thread(function, *args)
         if answers.pop(0) == "lost":
             raise OperationalError("gone")
@@ -586,7 +586,7 @@ async def test_writing_goes_on_whatever_goes_wrong(
     monkeypatch.setattr("conversations.worker.drafts.AGAIN_SECONDS", 0.0)
     failed, written = asyncio.Event(), asyncio.Event()
 
-    async def fails_once(function: Any, rows: list[Any]) -> None:
+    async def fails_once(function: Callable[..., Any], *args: Any) -> Any:
         if not failed.is_set():
             failed.set()
             raise RuntimeError("as if something unheard of had happened")

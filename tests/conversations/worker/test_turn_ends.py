@@ -17,7 +17,7 @@ from agents.engine.tools.tool import ToolCall
 from conversations.ledger.claims import Claim
 from conversations.models import Output, Prompt, Usage
 from conversations.prompts.start import continue_prompt
-from conversations.verification import problems_of
+from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from conversations.worker import runner
 from conversations.worker.drafts import Drafts
@@ -127,7 +127,7 @@ def services_of(prompt: Prompt) -> PromptServices:
     """The outside as a turn of this prompt sees it."""
     drafts = Drafts(in_this_thread).of(taken(prompt))
     read = Prompt.objects.select_related("conversation").get(pk=prompt.pk)
-    return PromptServices.of(read, in_this_thread, drafts, lambda: True)
+    return PromptServices(read, in_this_thread, drafts, lambda: True)
 
 
 def refused(prompt: Prompt, of: int, path: str) -> str:
@@ -171,7 +171,7 @@ def test_results_of_other_conversations_are_not_there(ann: User, bob: User, site
 
 def test_a_call_that_waits_has_no_result_yet(ann: User, site: Site) -> None:
     waiting = site.runs(ann, says("", call("shell.run", command="ls")))
-    services = PromptServices.of(
+    services = PromptServices(
         waiting,
         in_this_thread,
         Drafts(in_this_thread).of(Claim(waiting.conversation_id, waiting.pk, 1, 0)),
