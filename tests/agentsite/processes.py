@@ -37,17 +37,22 @@ def free_port() -> int:
     return port
 
 
-def variables(folder: Path, *, fresh: bool = False, **more: str) -> dict[str, str]:
-    """An environment with SQLite in `folder`, and `more`.
-
-    The database has its tables already, which takes a site two seconds, but no rows; `fresh` leaves the folder empty.
-    """
-    inherited = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    database = folder / "data" / "agentsite.sqlite3"
-    if not (fresh or database.exists() or "DATABASE_URL" in more):
+def variables(folder: Path, **more: str) -> dict[str, str]:
+    """An environment with SQLite in `folder`, and `more`. The tables are there: making them takes a site two seconds."""
+    database = _database(folder)
+    if not (database.exists() or "DATABASE_URL" in more):
         database.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(_template(), database)
-    return {**inherited, "AGENTSITE_DATA": str(folder), **more}
+    return _environment(folder) | more
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return {**inherited, "AGENTSITE_DATA": str(folder)}
+
+
+def _database(folder: Path) -> Path:
+    return folder / "data" / "agentsite.sqlite3"
 
 
 @cache
@@ -55,9 +60,9 @@ def _template() -> Path:
     """Return a migrated database, made once in each process that runs tests."""
     folder = Path(tempfile.mkdtemp(prefix="agentsite-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    migrated = run("manage.py", "migrate", environment=variables(folder, fresh=True))
+    migrated = run("manage.py", "migrate", environment=_environment(folder))
     assert migrated.returncode == 0, migrated.stderr
-    return folder / "data" / "agentsite.sqlite3"
+    return _database(folder)
 
 
 def run(*command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
