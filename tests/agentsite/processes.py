@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def variables(folder: Path, **more: str) -> dict[str, str]:
-    """An environment with SQLite in `folder`, and `more`. The tables are there: making them takes a site two seconds."""
+    """An environment with SQLite in `folder`, and `more`. The tables are there: a site needs two seconds for them."""
     database = _database(folder)
     if not (database.exists() or "DATABASE_URL" in more):
         database.parent.mkdir(parents=True, exist_ok=True)
