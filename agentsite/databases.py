@@ -1,9 +1,10 @@
 """The database settings: `DATABASE_URL`, `DATABASE_DIRECT_URL`, and the options of each database."""
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
@@ -31,17 +32,12 @@ def from_url(url: str, folder: Path) -> Database:
     `sqlite:////path` or, if `url` is blank, SQLite in `folder`. Raises CannotStart for anything else."""
     if not url:
         return sqlite(folder / "agentsite.sqlite3")
-    try:
+    with suppress(ValueError):  # a bracket that is not closed
         parts = urlsplit(url)
-        if parts.scheme in {"postgres", "postgresql"} and parts.path.strip("/"):
-            return _postgresql(parts)
         if parts.scheme == "sqlite" and not parts.netloc and parts.path.strip("/"):
             return sqlite(ROOT / unquote(parts.path[1:]))
-    except ValueError:  # a port that is not a number, a bracket that is not closed
-        pass
-    # The URL is not repeated in the message: it contains a password.
-    raise CannotStart(
-        "DATABASE_URL is not valid: write postgres://user:password@host:5432/name or sqlite:////path/to/file."
+    return _postgresql(
+        url, "DATABASE_URL is not valid: write postgres://user:password@host:5432/name or sqlite:////path/to/file."
     )
 
 
@@ -54,13 +50,7 @@ def direct_from_url(url: str, database: Database) -> Database:
         return {}
     if "HOST" not in database:
         raise CannotStart("DATABASE_DIRECT_URL is only for PostgreSQL behind a pooler: remove it, or set DATABASE_URL.")
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in {"postgres", "postgresql"} and parts.path.strip("/"):
-            return _postgresql(parts)
-    except ValueError:
-        pass
-    raise CannotStart("DATABASE_DIRECT_URL is not valid: write postgres://user:password@host:5432/name.")
+    return _postgresql(url, "DATABASE_DIRECT_URL is not valid: write postgres://user:password@host:5432/name.")
 
 
 def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Database:
@@ -92,14 +82,25 @@ def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     }
 
 
-def _postgresql(parts: SplitResult) -> Database:
+def _postgresql(url: str, problem: str) -> Database:
+    """Return the settings for an address of PostgreSQL. Raises CannotStart with this problem for anything else.
+
+    The URL is not repeated in the message: it contains a password.
+    """
+    try:
+        parts = urlsplit(url)
+        port = str(parts.port or "")
+    except ValueError:  # a port that is not a number, a bracket that is not closed
+        raise CannotStart(problem) from None
+    if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
+        raise CannotStart(problem)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.strip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": unquote(parts.hostname or ""),
-        "PORT": str(parts.port or ""),
+        "PORT": port,
         "OPTIONS": _options(dict(parse_qsl(parts.query, keep_blank_values=True))),
         # A server-side cursor does not survive a pooler that passes the connection on after each transaction.
         "DISABLE_SERVER_SIDE_CURSORS": True,

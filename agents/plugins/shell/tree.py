@@ -11,7 +11,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,17 +119,15 @@ def stop_group(child: int) -> None:
     _send_groups(signal.SIGSTOP, [child])
 
 
-def send(number: signal.Signals, pids: Iterable[int]) -> None:
+def send(number: signal.Signals, pids: Iterable[int], deliver: Callable[[int, int], None] = os.kill) -> None:
     """Send a signal to processes. Those that have ended, or belong to another user, are skipped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+            deliver(pid, number)
 
 
 def _send_groups(number: signal.Signals, groups: Iterable[int]) -> None:
-    for group in set(groups) - {os.getpgrp()}:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
+    send(number, set(groups) - {os.getpgrp()}, os.killpg)
 
 
 def threads_of(user: int) -> int:

@@ -61,15 +61,9 @@ def _enabled() -> list[Skill]:
 
 def describe_skills(skills: list[Skill]) -> str:
     """Return what a model is always told about skills: how to activate one, and one line for each."""
-    lines = [f"- {skill.name}: {' '.join(skill.description.split())}" for skill in skills]
+    lines = "\n".join(f"- {skill.name}: {' '.join(skill.description.split())}" for skill in skills)
     activate, deactivate = wire_name(ACTIVATE), wire_name(DEACTIVATE)
-    return "\n".join(
-        [
-            "# Skills",
-            "",
-            f"Before work that one of these fits, activate it with {activate}: from your next answer on you see its"
-            f" full text and have its tools. When that work is done, deactivate it with {deactivate}.",
-            "",
-            *lines,
-        ]
+    return (
+        f"# Skills\n\nBefore work that one of these fits, activate it with {activate}: from your next answer on you see"
+        f" its full text and have its tools. When that work is done, deactivate it with {deactivate}.\n\n{lines}"
     )
