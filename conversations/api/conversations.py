@@ -1,4 +1,4 @@
-"""Conversations of the user who makes the request."""
+"""Conversations of the user who makes the request, and the files in them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from rest_framework.response import Response
 from agents.models import SystemPrompt
 from conversations.api import shapes
 from conversations.api.bodies import ChangedConversation, Erase, NewConversation, read
-from conversations.api.describe import CONVERSATIONS, operation
+from conversations.api.describe import CONVERSATIONS, FILE, operation
 from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import paginate_together
 from conversations.api.views import ApiView
 from conversations.display.json import conversation_json, conversations_json
 from conversations.display.search import search
 from conversations.erasure.conversations import TurnRuns, erase
-from conversations.models import Conversation
+from conversations.files.download import Download, attachment
+from conversations.models import Conversation, File
 from conversations.prompts.listing import archive, rename, unarchive
 from conversations.prompts.start import start_conversation
 
@@ -75,6 +76,15 @@ class OneConversation(ApiView):
         except TurnRuns as error:
             raise RequestRefused(409, "turn_in_progress", str(error), prompt=found.active_prompt_id) from error
         return Response(status=204)
+
+
+class OneFile(ApiView):
+    """One file."""
+
+    @operation("Download a file", FILE)
+    def get(self, request: Request, pk: int) -> Download:
+        """Return the file's content, always as an attachment: it may come from a model and is treated as hostile."""
+        return attachment(File.objects.visible_to(request.user).get(pk=pk))
 
 
 def _requested(request: Request) -> QuerySet[Conversation]:

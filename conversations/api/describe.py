@@ -13,39 +13,34 @@ from conversations.models import GateState
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SIZE = OpenApiParameter(
-    "page_size",
-    int,
-    description="Results per page, 1 to 200; default 50. A page has fewer if they are long. Follow `next`.",
+
+def _query(name: str, kind: type, description: str, **more: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, description=description, **more)
+
+
+SIZE = _query(
+    "page_size", int, "Results per page, 1 to 200; default 50. A page has fewer if they are long. Follow `next`."
 )
-LIST = (OpenApiParameter("page", int, description="The number of the page, from 1."), SIZE)
+LIST = (_query("page", int, "The number of the page, from 1."), SIZE)
 CONVERSATIONS = (
-    OpenApiParameter(
-        "archived",
-        bool,
-        description="Only archived conversations, or only others. By default only others, or both if you search.",
+    _query(
+        "archived", bool, "Only archived conversations, or only others. By default only others, or both if you search."
     ),
-    OpenApiParameter(
-        "search",
-        str,
-        description="Words that all occur in one title, one message or one text of the agent. Finds the 200 newest.",
+    _query(
+        "search", str, "Words that all occur in one title, one message or one text of the agent. Finds the 200 newest."
     ),
     *LIST,
 )
-STEPS = (OpenApiParameter("after", int, description="The seq of the last step you have; 0 if you have none."), SIZE)
-MOMENT = (OpenApiParameter("at", int, description="The seq of a step; by default the last one."),)
-APPROVALS = (
-    OpenApiParameter(
-        "state", str, enum=[*GateState.values, "all"], default="pending", description="The state of the approvals."
-    ),
-    *LIST,
-)
+STEPS = (_query("after", int, "The seq of the last step you have; 0 if you have none."), SIZE)
+MOMENT = (_query("at", int, "The seq of a step; by default the last one."),)
+STATES = [*GateState.values, "all"]
+APPROVALS = (_query("state", str, "The state of the approvals.", enum=STATES, default="pending"), *LIST)
 IDEMPOTENCY = (
-    OpenApiParameter(
+    _query(
         "Idempotency-Key",
         str,
-        OpenApiParameter.HEADER,
-        description="Your own identifier for this request, e.g. a UUID. Sending it again starts nothing twice.",
+        "Your own identifier for this request, e.g. a UUID. Sending it again starts nothing twice.",
+        location=OpenApiParameter.HEADER,
     ),
 )
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}

@@ -109,15 +109,12 @@ class NewKey(Styled, forms.Form):
         widget=forms.CheckboxSelectMultiple,
         label="Besides reading, it may",
     )
-    days = forms.ChoiceField(required=False, choices=LASTS, initial="90", label="Valid for")
+    days = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, choices=LASTS, initial="90")
+
+    labels = {"days": "Valid for"}
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="key")
-
-    @property
-    def lasts(self) -> int | None:
-        """Lifetime in days; None for a key that does not expire."""
-        return int(self.cleaned_data["days"]) if self.cleaned_data["days"] else None
 
 
 class NewPasswordFields(Styled):

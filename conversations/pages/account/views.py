@@ -59,7 +59,7 @@ def create_key(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form=form, status=400)
     try:
-        key, text = make_key(request.user, form.cleaned_data["name"], form.cleaned_data["scopes"], form.lasts)
+        key, text = make_key(request.user, **form.cleaned_data)
     except ValueError as error:
         form.add_error("name", str(error))
         return _page(request, form=form, status=400)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest
+from django.db.models import QuerySet
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -20,7 +21,7 @@ from conversations.database.ids import row_ids
 from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed_risk_message, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
-from conversations.models import Conversation
+from conversations.models import Conversation, Output
 
 
 @dataclass(frozen=True)
@@ -80,29 +81,25 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     """
     mine = get_object_or_404(Conversation.objects.visible_to(request.user), pk=pk)
     if request.method != "POST":
-        shown = _waiting(mine, request)
+        shown = _cards(request, mine.outputs.pending())
         found, risk = risks(shown), request.GET.get("risk")
         marks = BulkMarks(request.GET.get("all", LEAVE), found[0].name if len(found) == 1 else risk)
         more = mine.outputs.pending().count() - len(shown)
         return _page(request, mine, [BulkRow(card, marks.of(card)) for card in shown], BulkPost(request.POST), more)
-    post = BulkPost.decide(request.POST, [card.row.pk for card in _cards(mine, request)], request.user, "page")
+    keys = row_ids(request.POST.getlist("id"))
+    if len(keys) > TOGETHER_MOST:  # no sheet sends so many
+        raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
+    asked = mine.outputs.gates().filter(pk__in=keys)
+    post = BulkPost.decide(request.POST, list(asked.values_list("pk", flat=True)), request.user, "page")
     if post.status == 200:
         return redirect(f"{mine.get_absolute_url()}#now")
-    return _page(request, mine, [post.row(card) for card in _cards(mine, request)], post)
+    return _page(request, mine, [post.row(card) for card in _cards(request, asked)], post)
 
 
-def _waiting(conversation: Conversation, request: PersonRequest) -> list[Card]:
-    waits = conversation.outputs.pending().select_related("conversation__owner")
-    return cards(list(waits.order_by("prompt_id", "position")[:TOGETHER_MOST]), request.user)
-
-
-def _cards(conversation: Conversation, request: PersonRequest) -> list[Card]:
-    """Return the cards that the sheet showed, as they are now. Raises BadRequest for ids that no sheet sends."""
-    keys = row_ids(request.POST.getlist("id"))
-    if len(keys) > TOGETHER_MOST:
-        raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
-    found = conversation.outputs.gates().filter(pk__in=keys).select_related("conversation__owner")
-    return cards(list(found.order_by("prompt_id", "position")), request.user)
+def _cards(request: PersonRequest, rows: QuerySet[Output]) -> list[Card]:
+    """Return the first cards of these outputs, in the order in which the calls run."""
+    ordered = rows.select_related("conversation__owner").order_by("prompt_id", "position")
+    return cards(list(ordered[:TOGETHER_MOST]), request.user)
 
 
 def _page(

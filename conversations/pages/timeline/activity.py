@@ -51,6 +51,11 @@ class ActivityRow:
         return THINKING
 
     @property
+    def tool(self) -> str:
+        """The name of the tool."""
+        return self.entry.tool if isinstance(self.entry, ToolOutput) else ""
+
+    @property
     def took(self) -> str:
         """How long the call took."""
         return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
