@@ -1,9 +1,9 @@
 """A long chat page: how long the web server takes for it, the first time and again.
 
-Real processes: web (`python -m agentsite.web`), asked over HTTP by the conversation's owner. Each turn is one message and
-one answer with headings, lists, code and a table; every tenth answer shows a chart and a table as well. `first` is the
-load after a start of the web server, once for each start: templates are read by then, because a page of one turn was
-loaded before. `again` are the loads after it. All in milliseconds: least, median, most.
+Real processes: web (`python -m agentsite.web`), asked over HTTP by the conversation's owner. Each turn is one message
+and one answer with headings, lists, code and a table; before every tenth answer a chart and a table are shown.
+`first` is the first load after a start of the web server, once for each start: templates have been read by then, for a
+page of one turn that says something else. `again` are the loads after it. Milliseconds: least, median, most.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ SHOWS_EVERY = 10
 """Every such turn shows a chart and a table."""
 PAUSE_SECONDS = 0.02
 """Interval between two looks at a turn that runs."""
+QUESTION = "What about region {number}?"
 ANSWER = """## Region {number}: what the figures say
 
 Sales **rose** by {number} % against the *previous* quarter, mostly in `store-{number}`. See
@@ -58,15 +59,15 @@ Then compare with last year, and repeat the count in four weeks.
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures on one database."""
-    rounds = [reply for number in range(1, options.turns + 1) for reply in _replies(number)]
+    answers = {QUESTION.format(number=number): _replies(number) for number in range(options.turns + 1)}
     port = str(free_port())
     with (
-        support.server([{"text": "Hello."}, *rounds]) as base_url,
+        support.server(answers) as base_url,
         support.site(options.database, base_url, PORT=port),
     ):
         began = time.perf_counter()
-        short = _talked(1)
-        long = _talked(options.turns)
+        short = _talked(range(1))
+        long = _talked(range(1, options.turns + 1))
         print(f"{options.database}: made in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         first: list[float] = []
         again: list[float] = []
@@ -98,16 +99,16 @@ def _replies(number: int) -> list[dict[str, Any]]:
     return [{"text": "Here they are.", "calls": calls}, text]
 
 
-def _talked(turns: int) -> int:
-    """Make a conversation of this number of turns. Returns its id."""
+def _talked(numbers: range) -> int:
+    """Make a conversation of these turns. Returns its id."""
     from conversations.prompts.start import start_conversation, start_prompt
 
     owner = support.person()
     conversation, drain = start_conversation(owner), support.new_drain()
     working = Thread(target=lambda: asyncio.run(drain()))
-    for number in range(1, turns + 1):
-        start_prompt(conversation, owner, f"What about region {number}?")
-        if number == 1:
+    for number in numbers:
+        start_prompt(conversation, owner, QUESTION.format(number=number))
+        if number == numbers[0]:
             working.start()
         while _running(conversation):
             time.sleep(PAUSE_SECONDS)

@@ -16,6 +16,7 @@ from django.template.loader import render_to_string
 
 from agents.engine.paths import parent
 from conversations.database.disk import is_short
+from conversations.display.html_cache import use_html_cache
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
@@ -108,6 +109,7 @@ class LivePage:
 
     def _frame(self, conversation: Conversation, wanted: set[int]) -> str:
         """Render these turns and the dock, as far as that was not sent yet."""
+        # Without the HTML cache: outputs that are kept here may be older than a redaction.
         active = conversation.active_prompt_id
         shown = wanted | ({active} if active else set())
         prompts = _prompts(conversation, shown)
@@ -201,6 +203,7 @@ def answer_html(composer: Composer, *, fresh: bool) -> str:
     return render_to_string("conversations/answer.html", {"composer": composer, "fresh": fresh, "oob": True})
 
 
+@use_html_cache()
 def _render_turns(conversation: Conversation, changed: set[int]) -> str:
     """Render these turns whole, the turns they repeat, and those parts of the active turn that no step records."""
     active = conversation.active_prompt_id

@@ -17,6 +17,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from conversations.accounts.http import PersonRequest
 from conversations.database.disk import DiskFull
 from conversations.display.decision_form import open_asked
+from conversations.display.html_cache import use_html_cache
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
 from conversations.pages.chat.composer import Composer
@@ -250,6 +251,7 @@ def _empty(request: PersonRequest, composer: Composer, *, one_pane: str, status:
     return render(request, "conversations/empty.html", context | {"one_pane": one_pane}, status=status)
 
 
+@use_html_cache()
 def _thread(
     request: PersonRequest,
     conversation: Conversation,

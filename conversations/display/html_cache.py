@@ -1,0 +1,162 @@
+"""The HTML cache: rendered Markdown and blocks, in this process's memory, for the next load of a page.
+
+HTML is found by a digest of everything it depends on, so it never has to be corrected, and no other copy of the text
+is kept. It is used only inside `use_html_cache`, which begins before the content of a page is read: by the counts of
+erasures and redactions it notices those of every process, and empties the cache.
+
+Neither `functools.lru_cache` nor Django's local-memory cache would do: both count entries instead of bytes, and the
+first keeps the text as its key.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
+from threading import Lock, Timer
+from typing import NamedTuple
+
+from django.db import connection
+from django.utils.safestring import SafeString
+from django.utils.timezone import get_current_timezone_name
+from django.utils.translation import get_language
+
+CACHE_BYTES = 32_000_000
+"""The maximum size of the cache: some hundred pages of long conversations."""
+ENTRY_BYTES = 1_000_000
+"""The maximum size of an entry. Larger ones are rendered each time, rather than push out everything else."""
+OVERHEAD_BYTES = 250
+"""What an entry takes besides its HTML: the digest and its place in the dictionary."""
+IDLE_SECONDS = 600.0
+"""How long an unused cache stays. Without use, nothing would notice an erasure."""
+_REMOVED = "SELECT (SELECT count(*) FROM conversations_erasure), (SELECT count(*) FROM conversations_redaction)"
+
+
+class Removed(NamedTuple):
+    """How many erasures and redactions there are. Every commit of either changes the pair, in whatever order they
+    commit: erasures are never deleted, and redactions only with the erasure of their conversation. The greatest id
+    would not do: on PostgreSQL a lower one may be committed later.
+    """
+
+    erasures: int
+    redactions: int
+
+
+class HTMLCache:
+    """HTML by the digest of what it depends on. The least recently used goes first. Safe to use from many threads.
+
+    `size` is in bytes, and never above `most`.
+    """
+
+    def __init__(self, most: int = CACHE_BYTES, entry_most: int = ENTRY_BYTES) -> None:
+        self._most, self._entry_most = most, entry_most
+        self._lock = Lock()
+        self._entries: OrderedDict[bytes, SafeString] = OrderedDict()
+        self._removed: Removed | None = None
+        self._used_at = 0.0
+        self._timer: Timer | None = None
+        self.size = 0
+
+    def keep_up(self, removed: Removed) -> None:
+        """Empty the cache if anything was erased or redacted since the last call."""
+        with self._lock:
+            self._used_at = time.monotonic()
+            if removed != self._removed:
+                self._empty()
+                self._removed = removed
+
+    def get_or_render(self, key: bytes, render: Callable[[], SafeString], removed: Removed) -> SafeString:
+        """Return the HTML of this key, rendered if it is not cached.
+
+        `removed`: the counts from before its content was read. If the cache has other counts by now, it is not used:
+        the content may have been removed meanwhile.
+        """
+        with self._lock:
+            if removed == self._removed and (found := self._entries.get(key)) is not None:
+                self._entries.move_to_end(key)
+                return found
+        html = render()
+        with self._lock:
+            if removed == self._removed and key not in self._entries and size_of(html) <= self._entry_most:
+                self._add(key, html)
+        return html
+
+    def clear(self) -> None:
+        """Empty the cache."""
+        with self._lock:
+            self._empty()
+            self._removed = None  # what is being rendered now is not kept
+
+    def _add(self, key: bytes, html: SafeString) -> None:
+        self._entries[key] = html
+        self.size += size_of(html)
+        while self.size > self._most:
+            self.size -= size_of(self._entries.popitem(last=False)[1])
+        if self._timer is None:
+            self._clear_in(IDLE_SECONDS)
+
+    def _empty(self) -> None:
+        self._entries.clear()
+        self.size = 0
+
+    def _clear_in(self, seconds: float) -> None:
+        self._timer = Timer(seconds, self._clear_if_idle)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _clear_if_idle(self) -> None:
+        with self._lock:
+            self._timer = None
+            left = self._used_at + IDLE_SECONDS - time.monotonic()
+            if left > 0:
+                self._clear_in(left)
+            else:
+                self._empty()
+
+
+def size_of(html: SafeString) -> int:
+    """Return the bytes that an entry with this HTML takes."""
+    return sys.getsizeof(html) + OVERHEAD_BYTES
+
+
+html_cache = HTMLCache()
+"""The cache of this process."""
+_in_use: ContextVar[Removed | None] = ContextVar("html_cache_in_use", default=None)
+
+
+@contextmanager
+def use_html_cache() -> Iterator[None]:
+    """Use the cache for what is rendered in this block, or function. Read the content inside, not before."""
+    removed = empty_if_removed()
+    before = _in_use.set(removed)
+    try:
+        yield
+    finally:
+        _in_use.reset(before)
+
+
+def empty_if_removed() -> Removed:
+    """Empty the cache if any process has erased or redacted something since it was last used. Returns the counts."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REMOVED)
+        removed = Removed(*cursor.fetchall()[0])
+    html_cache.keep_up(removed)
+    return removed
+
+
+def cached_html(render: Callable[[], SafeString], *depends_on: object) -> SafeString:
+    """Return this HTML from the cache, rendered the first time; outside `use_html_cache` it is always rendered.
+
+    `depends_on`: everything that the HTML is made of, as values whose `repr` tells them apart. The language and the
+    time zone, which any template may use, are added here.
+    """
+    removed = _in_use.get()
+    if removed is None:
+        return render()
+    everything = repr((*depends_on, get_language(), get_current_timezone_name()))
+    key = sha256(everything.encode("utf-8", "surrogatepass")).digest()
+    return html_cache.get_or_render(key, render, removed)
