@@ -1,8 +1,8 @@
 """The HTML cache: rendered Markdown and blocks, in this process's memory, for the next load of a page.
 
 HTML is found by a digest of everything it depends on, so it never has to be corrected, and no other copy of the text
-is kept. It is used only inside `use_html_cache`, which begins before the content of a page is read: by the counts of
-erasures and redactions it notices those of every process, and empties the cache.
+is kept. It is used only inside `use_html_cache`, with the counts of erasures and redactions that were read with the
+conversation, before its content: if any process has removed something since, the cache is emptied first.
 
 Neither `functools.lru_cache` nor Django's local-memory cache would do: both count entries instead of bytes, and the
 first keeps the text as its key.
@@ -18,12 +18,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from threading import Lock, Timer
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import connection
+from django.db.models import TextField
+from django.db.models.expressions import RawSQL
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import get_language
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from conversations.models import Conversation
 
 CACHE_BYTES = 32_000_000
 """The maximum size of the cache: some hundred pages of long conversations."""
@@ -33,17 +40,25 @@ OVERHEAD_BYTES = 250
 """What an entry takes besides its HTML: the digest and its place in the dictionary."""
 IDLE_SECONDS = 600.0
 """How long an unused cache stays. Without use, nothing would notice an erasure."""
-_REMOVED = "SELECT (SELECT count(*) FROM conversations_erasure), (SELECT count(*) FROM conversations_redaction)"
+_REMOVED = """
+    SELECT (SELECT count(*) FROM conversations_erasure) || ' ' || (SELECT count(*) FROM conversations_redaction)
+"""
 
 
 class Removed(NamedTuple):
-    """How many erasures and redactions there are. Every commit of either changes the pair, in whatever order they
-    commit: erasures are never deleted, and redactions only with the erasure of their conversation. The greatest id
-    would not do: on PostgreSQL a lower one may be committed later.
+    """How many erasures and redactions there are. The pair grows with every commit of either: erasures are never
+    deleted, and redactions only with the erasure of their conversation.
+
+    The greatest ids would not do: on PostgreSQL a lower id may be committed later.
     """
 
     erasures: int
     redactions: int
+
+    @classmethod
+    def parse(cls, counts: str) -> Removed:
+        """Return the counts that the database has written as text."""
+        return cls(*map(int, counts.split()))
 
 
 class HTMLCache:
@@ -62,10 +77,10 @@ class HTMLCache:
         self.size = 0
 
     def keep_up(self, removed: Removed) -> None:
-        """Empty the cache if anything was erased or redacted since the last call."""
+        """Empty the cache if anything was erased or redacted since the last call; counts that are older are ignored."""
         with self._lock:
             self._used_at = time.monotonic()
-            if removed != self._removed:
+            if self._removed is None or removed > self._removed:
                 self._empty()
                 self._removed = removed
 
@@ -128,10 +143,21 @@ html_cache = HTMLCache()
 _in_use: ContextVar[Removed | None] = ContextVar("html_cache_in_use", default=None)
 
 
+def annotate_removed(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Read the counts of everything erased and redacted together with a conversation, for `use_html_cache`."""
+    return conversations.annotate(removed=RawSQL(_REMOVED, (), TextField()))  # noqa: S611 - a constant
+
+
 @contextmanager
-def use_html_cache() -> Iterator[None]:
-    """Use the cache for what is rendered in this block, or function. Read the content inside, not before."""
-    removed = empty_if_removed()
+def use_html_cache(conversation: Conversation) -> Iterator[None]:
+    """Use the cache for what is rendered in this block, from content that was read after this conversation.
+
+    Without the counts of `annotate_removed` everything is rendered.
+    """
+    counts: str | None = getattr(conversation, "removed", None)
+    removed = Removed.parse(counts) if counts else None
+    if removed:
+        html_cache.keep_up(removed)
     before = _in_use.set(removed)
     try:
         yield
@@ -139,13 +165,11 @@ def use_html_cache() -> Iterator[None]:
         _in_use.reset(before)
 
 
-def empty_if_removed() -> Removed:
-    """Empty the cache if any process has erased or redacted something since it was last used. Returns the counts."""
+def empty_if_removed() -> None:
+    """Empty the cache if any process has erased or redacted something since it was last used."""
     with connection.cursor() as cursor:
         cursor.execute(_REMOVED)
-        removed = Removed(*cursor.fetchall()[0])
-    html_cache.keep_up(removed)
-    return removed
+        html_cache.keep_up(Removed.parse(cursor.fetchall()[0][0]))
 
 
 def cached_html(render: Callable[[], SafeString], *depends_on: object) -> SafeString:
