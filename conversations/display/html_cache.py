@@ -87,11 +87,11 @@ class HTMLCache:
     def get_or_render(self, key: bytes, render: Callable[[], SafeString], removed: Removed) -> SafeString:
         """Return the HTML of this key, rendered if it is not cached.
 
-        `removed`: the counts from before its content was read. If the cache has other counts by now, it is not used:
-        the content may have been removed meanwhile.
+        `removed`: the counts from before its content was read. If the cache has other counts by now, the content may
+        have been removed meanwhile, and its HTML is not kept.
         """
         with self._lock:
-            if removed == self._removed and (found := self._entries.get(key)) is not None:
+            if (found := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
                 return found
         html = render()
