@@ -19,8 +19,10 @@ POSTGRES = os.environ.get("BENCH_POSTGRES_URL", "postgres://postgres@127.0.0.1:5
 
 
 @contextmanager
-def server(rounds: list[Any]) -> Iterator[str]:
-    """The scripted wire server in a process of its own, answering these rounds; yields its base URL."""
+def server(rounds: list[Any] | dict[str, list[Any]]) -> Iterator[str]:
+    """The scripted wire server in a process of its own, answering these rounds, of all turns or by what a user says;
+    yields its base URL.
+    """
     with tempfile.TemporaryDirectory() as folder:
         script, port = Path(folder) / "script.json", Path(folder) / "port"
         script.write_text(json.dumps(rounds))

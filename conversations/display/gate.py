@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import NO_REASON
@@ -17,6 +20,7 @@ from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.diff import Diff, diff
+from conversations.display.html_cache import cached_html
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
 
@@ -206,6 +210,14 @@ class Card:
     def result(self) -> str:
         """The result of the call as text; "" if it was kept from running."""
         return "" if self.refused else result_text(self.entry)
+
+    @property
+    def inside(self) -> SafeString:
+        """What was decided about and what came of it, as HTML from the cache."""
+        return cached_html(
+            lambda: render_to_string("conversations/card/inside.html", {"card": self}),
+            "card", self.row.ask, self.row.gate, self.entry.model_dump(),
+        )  # fmt: skip
 
     @property
     def started(self) -> datetime | None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from django.db import Error, connections
 from django.db.models import Exists, OuterRef, Q
 
+from conversations.display.html_cache import empty_if_removed
 from conversations.models import Conversation, Draft
 from conversations.push.growth import Growth
 from conversations.push.list_state import (
@@ -131,6 +132,8 @@ class Tailer:
     def _follow(self, watch: Watch) -> None:
         while not self._over.is_set():
             change = watch.wait(WAIT_SECONDS) or ChangeNotice()
+            if change.relisted or change.everything:  # what tells of erasures and redactions, among others
+                empty_if_removed()
             topics = self._followed()
             look = self._read(topics, change)
             for topic in topics:

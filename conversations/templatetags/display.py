@@ -14,7 +14,8 @@ from django.utils.safestring import SafeString
 
 from conversations.accounts import names
 from conversations.display import faithful, long, when
-from conversations.pages.timeline.markdown import render
+from conversations.display.html_cache import cached_html
+from conversations.pages.timeline.markdown import RENDERER, render
 from conversations.prompts.killswitch import active_switch, actor_name
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ register.filter("span", when.span)
 @register.filter
 def markdown(text: str) -> SafeString:
     """Render a model's Markdown as safe HTML."""
-    return render(text)
+    return cached_html(lambda: render(text), "markdown", RENDERER, text)
 
 
 @register.filter

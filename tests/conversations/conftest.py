@@ -3,8 +3,15 @@
 import pytest
 from django.contrib.auth.models import User
 
+from conversations.display.html_cache import html_cache
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
+
+
+@pytest.fixture(autouse=True)
+def _empty_html_cache() -> None:
+    """Each test has a site of its own, with its own tools and settings; a process serves one."""
+    html_cache.clear()
 
 
 @pytest.fixture

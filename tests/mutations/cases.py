@@ -36,6 +36,13 @@ MUTATIONS = (
         (f"{_RECORD}/ledger/test_append.py", f"{_RECORD}/prompts/test_cancel.py", _MACHINE),
     ),
     Mutation(
+        "the count of redactions, which empties the HTML cache",
+        "conversations/display/html_cache.py",
+        "(SELECT count(*) FROM conversations_redaction)",
+        "0",
+        (f"{_RECORD}/pages/test_rendered_once.py",),
+    ),
+    Mutation(
         "the digest of what was approved",
         "agents/engine/execution/effect.py",
         "if wanted not in (None, shown.digest):",

@@ -17,6 +17,7 @@ from django.template.loader import render_to_string
 from agents.engine.paths import parent
 from conversations.database.disk import is_short
 from conversations.database.ids import row_id
+from conversations.display.html_cache import annotate_removed, use_html_cache
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
@@ -107,6 +108,7 @@ class LivePage:
 
     def _frame(self, conversation: Conversation, wanted: set[int]) -> str:
         """Render these turns and the dock, as far as that was not sent yet."""
+        # Without the HTML cache: outputs that are kept here may be older than a redaction.
         active = conversation.active_prompt_id
         shown = wanted | ({active} if active else set())
         prompts = _prompts(conversation, shown)
@@ -163,7 +165,7 @@ def catch_up(conversation_id: int, after: int) -> tuple[str, int]:
     With `after` 0: everything that a new page shows. Turns with redacted steps are always included: they may have been
     redacted while the page was away, and no step says so. If the conversation is gone, returns ("", after).
     """
-    conversation = _conversation(conversation_id)
+    conversation = _conversation(conversation_id, for_cache=True)
     if conversation is None:
         return "", after
     return _render_turns(conversation, _changed(conversation, after) | _redacted(conversation)), conversation.seq
@@ -174,7 +176,7 @@ def fragment(user: User, conversation: Conversation, after: int = 0) -> str:
 
     Redactions are not included; the page gets them through its socket, at once or when it reconnects.
     """
-    current = _conversation(conversation.pk)
+    current = _conversation(conversation.pk, for_cache=True)
     return (_render_turns(current, _changed(current, after)) if current else "") + list_html(user.pk)
 
 
@@ -207,11 +209,14 @@ def _render_turns(conversation: Conversation, changed: set[int]) -> str:
     shown = build_turns(_prompts(conversation, wanted), conversation.owner)
     has = {name: version for one in shown if one.prompt.pk not in changed for name, version in _recorded(one).items()}
     dock = Dock.of(conversation, next((one for one in shown if one.prompt.pk == active), None), _last(conversation))
-    return _render(conversation, shown, dock, has)
+    with use_html_cache(conversation):
+        return _render(conversation, shown, dock, has)
 
 
-def _conversation(pk: int) -> Conversation | None:
-    return Conversation.objects.select_related("owner", "active_prompt").filter(pk=pk).first()
+def _conversation(pk: int, *, for_cache: bool = False) -> Conversation | None:
+    """Return the conversation; None if it is gone. `for_cache`: what is read after it may be rendered once for all."""
+    found = Conversation.objects.select_related("owner", "active_prompt").filter(pk=pk)
+    return (annotate_removed(found) if for_cache else found).first()
 
 
 def _prompts(conversation: Conversation, wanted: Iterable[int]) -> list[Prompt]:

@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from conversations.accounts.http import PersonRequest
 from conversations.database.disk import DiskFull
 from conversations.display.decision_form import open_asked
+from conversations.display.html_cache import annotate_removed, use_html_cache
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
 from conversations.pages.chat.composer import Composer, Message
@@ -177,7 +178,7 @@ def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
 
 def own_conversation(request: PersonRequest, pk: int) -> Conversation:
     """Return the conversation for its reader. Raises Http404 if it is not theirs."""
-    mine = Conversation.objects.visible_to(request.user)
+    mine = annotate_removed(Conversation.objects.visible_to(request.user))
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
 
 
@@ -248,8 +249,9 @@ def _thread(
         "composer": composer,
         "renaming": renaming or {},
     }
-    status = 400 if renaming else composer.status
-    return render(request, "conversations/thread.html", context | _sidebar_context(request), status=status)
+    context |= _sidebar_context(request)
+    with use_html_cache(conversation):
+        return render(request, "conversations/thread.html", context, status=400 if renaming else composer.status)
 
 
 def _any_before(prompt: Prompt) -> bool:

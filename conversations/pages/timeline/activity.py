@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 
 from agents.engine.outputs.kinds import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
 from conversations.display.call import DisplayedCall, call_of, phrase, result_text
+from conversations.display.html_cache import cached_html
 from conversations.display.when import took
 from conversations.pages.timeline.drafts import RunningCommand
 from conversations.pages.versions import version
@@ -76,6 +79,16 @@ class ActivityRow:
     def thought(self) -> str:
         """The reasoning, as Markdown."""
         return self.entry.text if isinstance(self.entry, ReasoningOutput) else ""
+
+    @property
+    def html(self) -> SafeString:
+        """The row as HTML, from the cache unless its call is running."""
+        if self.running:
+            return self._render()
+        return cached_html(self._render, "row", self.id, self.version, self.tries, self.entry.model_dump())
+
+    def _render(self) -> SafeString:
+        return render_to_string("conversations/timeline/row.html", {"row": self})
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import nh3
@@ -68,6 +69,9 @@ CELLS_MOST = 4_000
 
 BRACKETS_MOST = 10_000
 """The maximum number of opening brackets in one text. Each may start a link, and checking costs fifty letters' time."""
+
+RENDERER = tuple(f"{name} {version(name)}" for name in ("markdown-it-py", "nh3"))
+"""What renders, besides this module: HTML of other versions may differ."""
 
 _plain = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("strikethrough")
 _plain.disable(["link", "image"])

@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from agents.engine.ledger import JSON
+from conversations.display.html_cache import cached_html
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Widget:
         if self.redacted or not re.fullmatch(r"[A-Za-z0-9-]+", self.name):
             return None
         try:
-            return render_to_string(f"widgets/{self.name}.html", {"data": self.data, "fallback": self.fallback})
+            return cached_html(self._render, "widget", self.name, self.data, self.fallback)
         except TemplateDoesNotExist:
             return None
         except Exception:
@@ -41,3 +42,6 @@ class Widget:
                 "the widget %r could not be drawn", self.name
             )  # its data may not be what the template expects
             return None
+
+    def _render(self) -> SafeString:
+        return render_to_string(f"widgets/{self.name}.html", {"data": self.data, "fallback": self.fallback})
