@@ -48,6 +48,9 @@ def asked(client: Client, method: str, address: str, **body: Any) -> str:
     return letter(response, tables)
 
 
+pytestmark = pytest.mark.django_db
+
+
 @pytest.fixture(scope="module")
 def one_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """The world of all rows: no row changes it."""
