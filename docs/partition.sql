@@ -19,7 +19,7 @@ BEGIN
         -- of this site's do, except for the primary key: the id is still unique, as one sequence gives it.
         SELECT array_agg(command ORDER BY command) INTO definitions FROM (
             SELECT format('ALTER TABLE %I ADD CONSTRAINT %I %s', ledger, conname,
-                          replace(pg_get_constraintdef(oid), 'PRIMARY KEY (id)', 'PRIMARY KEY (conversation_id, id)'))
+                          replace(pg_get_constraintdef(oid), 'PRIMARY KEY (id)', 'PRIMARY KEY (id, conversation_id)'))
                 AS command
             FROM pg_constraint WHERE conrelid = ledger::regclass AND contype IN ('p', 'u', 'f')
             UNION ALL

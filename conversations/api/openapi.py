@@ -83,9 +83,7 @@ def _stream(whole: str, of: str) -> dict[str, Any]:
         "parameters": [
             _parameter("path", "id", "integer", f"{of}.", required=True),
             _parameter("query", "after", "integer", "The seq of the last event you have; 0 if you have none."),
-            _parameter(
-                "header", "Last-Event-ID", "string", "The same number, as browsers send it when they reconnect."
-            ),
+            _parameter("header", "Last-Event-ID", "string", AS_BROWSERS),
         ],
         "security": [{"key": []}, {"cookieAuth": []}],
         "responses": {

@@ -87,9 +87,10 @@ class Sender:
         with self._changed:
             self._queue([text])
             self._over = False
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
-                self._thread.start()
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._run, name="hints", daemon=True)
+                thread.start()  # it may be refused
+                self._thread = thread
             self._changed.notify()
 
     def stop(self, seconds: float) -> None:
@@ -144,11 +145,10 @@ def payload_of(texts: list[str]) -> str:
 
 
 def _notify(direct: BaseDatabaseWrapper, payload: str) -> None:
-    opens = direct.connection is None
     with direct.cursor() as cursor:
-        if opens:
-            cursor.execute("SET synchronous_commit = off")  # a notification that a crash loses was only a hint
-        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, payload])
+        # For this statement only: a pooler may hand the connection on to one that records. A notification that a crash
+        # loses was only a hint.
+        cursor.execute("SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)", [CHANNEL, payload])
 
 
 def _close(direct: BaseDatabaseWrapper) -> None:

@@ -27,6 +27,8 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import get_language
 
+from conversations.display.diff import diff
+
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
@@ -117,6 +119,7 @@ class HTMLCache:
     def _empty(self) -> None:
         self._entries.clear()
         self.size = 0
+        diff.cache_clear()
 
     def _clear_in(self, seconds: float) -> None:
         self._timer = Timer(seconds, self._clear_if_idle)
@@ -167,6 +170,8 @@ def use_html_cache(conversation: Conversation) -> Iterator[None]:
 
 def empty_if_removed() -> None:
     """Empty the cache if any process has erased or redacted something since it was last used."""
+    if not (html_cache.size or diff.cache_info().currsize):
+        return
     with connection.cursor() as cursor:
         cursor.execute(_REMOVED)
         html_cache.keep_up(Removed.parse(cursor.fetchall()[0][0]))

@@ -92,7 +92,8 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
     Returns how many. `alive` is called repeatedly.
     """
     folders = {int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()}
-    erased = Erasure.objects.exclude(conversation_id__in=Conversation.objects.values("pk"))  # ids may be used again
+    used = Conversation.objects.filter(pk=OuterRef("conversation_id"))  # ids may be used again
+    erased = Erasure.objects.exclude(Exists(used))
     left = folders & set(erased.values_list("conversation_id", flat=True))
     for conversation_id in left:
         alive()

@@ -28,8 +28,11 @@ from conversations.push.share import TooMany, shares
 
 logger = logging.getLogger(__name__)
 
-FAILED, TRY_AGAIN, TOO_MUCH = 1011, 1013, 4429
-"""Close codes: an error of ours; the database does not answer; more sockets or messages than one user's pages need."""
+FAILED, TRY_AGAIN, TOO_MUCH = 4500, 4503, 4429
+"""Close codes: an error of ours; the database does not answer; more sockets or messages than one user's pages need.
+
+All are from 4000 to 4999: Daphne refuses those that the protocol keeps for servers, such as 1011.
+"""
 LONGEST = 200
 """Maximum length of a message from a client, in characters."""
 MOST, MOST_SECONDS = 30, 10.0

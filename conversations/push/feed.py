@@ -76,6 +76,7 @@ class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
             return
         yield from self._unseen(message.events)
         yield from filter(None, map(self._known.take, message.deltas))
+        self._at = message.seq  # beyond its last event, if steps without events follow
 
     async def _backlog(self) -> AsyncIterator[SentEvent | Delta]:
         reader = EventReader(self._conversation, self._at)

@@ -69,8 +69,9 @@ class Hub:
         if not self._topics:
             _hubs.pop(self._loop, None)  # a client that comes now starts a new hub
             self._checks.cancel()
+            stopped = self._loop.run_in_executor(None, self.tailer.stop)  # also if what waits here is cancelled
             await read.release()
-            await asyncio.to_thread(self.tailer.stop)
+            await stopped
 
     def end(self, which: Callable[[Pass], bool]) -> None:
         """End the clients with such a pass. May be called from any thread."""

@@ -132,8 +132,6 @@ class Tailer:
     def _follow(self, watch: Watch) -> None:
         while not self._over.is_set():
             change = watch.wait(WAIT_SECONDS) or ChangeNotice()
-            if change.relisted or change.everything:  # what tells of erasures and redactions, among others
-                empty_if_removed()
             topics = self._followed()
             look = self._read(topics, change)
             for topic in topics:
@@ -156,6 +154,7 @@ class Tailer:
         waiting = None
         if sweep:
             self._swept_at = time.monotonic()
+            empty_if_removed()
             if any(isinstance(topic, PersonTopic) for topic in topics):
                 self._notices = current_notices()
             waiting = count_waiting() if any(each.counts for each in lists) else None

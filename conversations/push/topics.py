@@ -138,12 +138,14 @@ class EventsTopic(ConversationTopic[EventsMessage]):
         if first := self.at is None:
             self.at = until
             self._reader = EventReader(self.conversation, until)
-        after, events = self._reader.at, list[SentEvent]()
-        self._reader.more = until > after
+        after, events = self.at, list[SentEvent]()
+        self._reader.more = until > self._reader.at
         while self._reader.more:
             events += self._reader.read(until)
+        if not (first or events or deltas):
+            return None  # and `at` stays: steps without events belong to the next message, which continues this one
         self.at = self._reader.at
-        return EventsMessage(after, self.at, events, deltas) if first or events or deltas else None
+        return EventsMessage(after, self.at, events, deltas)
 
 
 class PageTopic(ConversationTopic[PageMessage]):
@@ -160,8 +162,8 @@ class PageTopic(ConversationTopic[PageMessage]):
         after, before, html = self.at, self._listed, ""
         self._listed = moved.listed
         if moved.seq > after or moved.listed != before:
+            self.at = moved.seq  # also if the page cannot be rendered: its listeners are then told to read again
             html = self._page.changed(self._recorded(after, moved.seq) | self._redacted(before, moved.listed))
-            self.at = moved.seq
         if moved.drafted:
             html += self._page.drafted()
         return PageMessage(after, self.at, before, moved.listed, html) if first or html else None

@@ -69,7 +69,9 @@ def test_people_get_lines_that_fit_a_terminal(settings: Any) -> None:
 
 
 def test_before_the_first_migration_it_says_what_to_do(tmp_path: Path) -> None:
-    ended = run("manage.py", "agents", environment=variables(tmp_path))
+    environment = variables(tmp_path)
+    (tmp_path / "data" / "agentsite.sqlite3").unlink()
+    ended = run("manage.py", "agents", environment=environment)
     assert ended.returncode == 1
     assert "run `manage.py migrate`" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from agents.engine.ledger import valid_text
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
 from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.start import BadInput
 
 TIERS = (("normal", "Normal"), ("high", "High"))
 
@@ -25,12 +26,14 @@ class Message:
     def __init__(self, request: HttpRequest) -> None:
         sent = request.POST
         self.text = sent.get("input", "")
-        self.tier = sent["model"] if sent.get("model") in dict(TIERS) else "normal"
+        self.tier = sent.get("model", "normal")
         self.key = valid_text(sent.get("key", ""))[:KEY_MOST]
         self.files = request.FILES.getlist("files")
 
     def uploads(self) -> list[Upload]:
-        """Return the validated files. Raises BadFile."""
+        """Return the validated files. Raises BadFile, and BadInput for a tier that there is not."""
+        if self.tier not in dict(TIERS):
+            raise BadInput("There is no such model: choose another one.")
         return read_uploads(self.files)
 
 

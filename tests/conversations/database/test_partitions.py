@@ -68,6 +68,7 @@ def test_a_partitioned_site_goes_on(site: Site, ann: User) -> None:
 def test_a_query_looks_into_one_partition(site: Site, ann: User) -> None:
     prompt = site.ended(ann, *ONE_GATE)
     partition()
+    assert "Seq Scan" not in plan(f"SELECT * FROM conversations_output WHERE id = {Output.objects.earliest('pk').pk}")
     asked = f"SELECT * FROM conversations_step WHERE conversation_id = {prompt.conversation_id} AND seq > 3"
     assert len(set(re.findall(r"conversations_step_\d+\b", plan(asked)))) == 1
 
