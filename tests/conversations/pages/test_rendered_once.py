@@ -23,7 +23,10 @@ from conversations.approvals.decisions import decide
 from conversations.display.html_cache import html_cache
 from conversations.models import Step
 from conversations.pages.chat.live import catch_up
+from conversations.push.access import Pass
+from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
+from conversations.push.topics import ListTopic
 from tests.agentsite.processes import wait_for
 from tests.conversations.support import Story, asking, says
 
@@ -165,9 +168,10 @@ def test_what_another_process_removes_goes_from_memory(
     assert html_cache.size == alone
 
 
-def test_an_open_page_makes_it_go_at_once(client: Client, story: Story, ann: User) -> None:
+def test_an_open_page_makes_it_go_soon(client: Client, story: Story, ann: User) -> None:
     """The process notices what another one removes, though nobody loads a page."""
     tailer = Tailer(lambda topic, message: None)
+    tailer.follow(ListTopic(ann.pk), Listener(Pass(ann.pk)))
     page(client, story)
     tailer.start()
     try:
