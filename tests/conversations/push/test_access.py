@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from conversations.models import ApiKey, Conversation
-from conversations.push import hub
+from conversations.push import access, consumers, hub
 from tests.conversations.listening import (
     Transcript,
     aside,
@@ -251,3 +251,10 @@ async def test_who_says_too_much_is_closed(ann: User) -> None:
             for said in messages:
                 await socket.says(said)
             assert await socket.closed() == 4429
+
+
+def test_a_socket_is_closed_with_codes_that_daphne_sends() -> None:
+    """It raises an error for those that the protocol keeps for servers, and the socket would stay open and silent."""
+    codes = [access.SIGN_IN, access.FORBIDDEN, access.NOT_FOUND]
+    codes += [consumers.FAILED, consumers.TRY_AGAIN, consumers.TOO_MUCH]
+    assert all(4000 <= code <= 4999 for code in codes)
