@@ -123,6 +123,10 @@ class LivePage:
         }
         sent = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
         dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
+        if conversation.seq != self._seq:
+            # The answer to a form post may have shown a dock in between that was never sent from here: a short turn
+            # begins and ends between two frames, and the dock is what it was before.
+            self._has.pop(0, None)
         has = {name: version for parts in self._has.values() for name, version in parts.items()}
         html = _render(conversation, sent, dock, has, after=self._seq)
         self._seq = conversation.seq

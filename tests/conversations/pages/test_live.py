@@ -481,3 +481,14 @@ def test_pages_allow_our_own_scripts_only(client: Client, owner: User) -> None:
         assert " style=" not in response.text
         assert "<script>" not in response.text
     assert render_to_string("base.html").count("<script") == 0  # nothing for who is not signed in
+
+
+def test_a_turn_that_began_and_ended_between_two_frames_brings_the_dock(ann: User) -> None:
+    """The answer to the message showed the page a dock that works: it must not stay."""
+    story = Story(ann)
+    story.ends()
+    live = LivePage(story.conversation.pk)
+    live.changed([story.prompt.pk])
+    more = Story(ann, conversation=story.conversation)
+    more.ends()
+    assert 'id="act"' in live.changed([more.prompt.pk])
