@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 from agents.engine.ledger import JSON
 
 NAME = re.compile(r"[A-Za-z0-9_-]+")
-NAME_CHARACTERS = 64
+NAME_CHARACTERS, MODEL_CHARACTERS = 64, 256
 
 TYPES: dict[type, str] = {str: "a string", list: "an array", dict: "an object", bool: "a boolean"}
 
@@ -54,6 +54,15 @@ def check_not_empty(value: list[JSON], place: str) -> None:
 def quote_all(values: Iterable[str]) -> str:
     """Return the values in quotes and sorted, as a message lists them."""
     return ", ".join(f"'{value}'" for value in sorted(values))
+
+
+def checked_body(given: JSON, parameters: Set[str]) -> dict[str, JSON]:
+    """Return the body of a request. Raises RequestError unless it is an object with known parameters and a model."""
+    if not isinstance(given, dict):
+        raise RequestError("We could not parse the JSON body of your request: it is not an object.", "")
+    check_keys(given, parameters)
+    check_length(required(given, "model", str), "model", MODEL_CHARACTERS)
+    return given
 
 
 def check_keys(value: dict[str, JSON], known: Set[str], where: str = "") -> None:

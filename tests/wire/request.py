@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.engine.ledger import JSON
 from tests.wire import history
 from tests.wire.offered import check_tools
-from tests.wire.refusals import RequestError, check_keys, check_length, optional, required
+from tests.wire.refusals import RequestError, checked_body, optional, required
 
 # fmt: off
 PARAMETERS = frozenset({
@@ -17,15 +17,10 @@ PARAMETERS = frozenset({
 # fmt: on
 """The parameters of a request: developers.openai.com/api/reference/resources/responses/methods/create."""
 
-LONGEST_MODEL = 256
 
-
-def check(body: JSON, *, strict_turns: bool = True) -> None:
+def check(given: JSON, *, strict_turns: bool = True) -> None:
     """Raise RequestError for the first thing that the API refuses, or with `strict_turns` the strictest servers."""
-    if not isinstance(body, dict):
-        raise RequestError("We could not parse the JSON body of your request: it is not an object.", "")
-    check_keys(body, PARAMETERS)
-    check_length(required(body, "model", str), "model", LONGEST_MODEL)
+    body = checked_body(given, PARAMETERS)
     for name, kind in (("instructions", str), ("stream", bool), ("store", bool), ("parallel_tool_calls", bool)):
         optional(body, name, kind)
     _check_include(body)
