@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.view import View, opens_gate
@@ -26,15 +24,19 @@ def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[S
         if not call.path:
             continue
         if opens_gate(call):
-            decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
-            steps.append(Step("system", "action_result", decided, path=call.path))
+            steps.append(cancelled_gate(call.path))
         else:
             began = call.payload["policy"] != "model" and view.at(call.path, "action_start")
             why = f"{message} {HAD_BEGUN}" if began else message
-            steps.append(replace(action_error("runtime", code, why), path=call.path))
+            steps.append(action_error("runtime", code, why, path=call.path))
     if state == "failed":
         steps.append(notice(message))
     return [*steps, turn_result(view, state, stop_reason)]
+
+
+def cancelled_gate(path: str) -> Step:
+    """Return the decision that closes the gate at this path, because its call will not run."""
+    return Step("system", "action_result", {"decision": Decision.CANCELLED.value, "via": "system"}, path=path)
 
 
 def notice(message: str) -> Step:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from agents.engine.errors import Halt, Suspended
+from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Ledger, Step, copy_json
 from agents.engine.limits import Limits
@@ -144,7 +144,7 @@ class Runtime(Protocol):
         """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
         ...
 
-    async def refuse(self, call: Step, code: str, message: str) -> list[Step]:
+    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
         """End a call with an error, without running it."""
         ...
 
@@ -199,12 +199,13 @@ class Context:
         action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
         if allowed is not None and action.policy not in allowed:
             offered = ", ".join(sorted(allowed)) or "none"
-            return self.refuse(call, "not_offered", f"{action.policy!r} is not offered here. There are: {offered}.")
+            why = f"{action.policy!r} is not offered here. There are: {offered}."
+            return self.refuse(call, ToolError(why, "not_offered"))
         return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
 
-    def refuse(self, call: Step, code: str, message: str) -> Coroutine[Any, Any, list[Step]]:
+    def refuse(self, call: Step, why: ToolError) -> Coroutine[Any, Any, list[Step]]:
         """End a call that an answer asked for with an error, without running it."""
-        return self._guarded(partial(self.run.refuse, call, code, message))
+        return self._guarded(partial(self.run.refuse, call, why))
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
