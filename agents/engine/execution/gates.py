@@ -15,7 +15,7 @@ from agents.engine.outputs.change import Change
 from agents.engine.runtime.policy import Runtime
 from agents.engine.schema import schema_digest
 from agents.engine.secrets import hide, hide_in
-from agents.engine.tools.tool import Tool, ToolCall
+from agents.engine.tools.tool import Tool, ToolCall, required_approval
 from agents.engine.view import View
 
 NO_REASON = "Proposed by planning model."
@@ -120,19 +120,18 @@ def decision_at(view: View, gate: str) -> GateDecision | None:
 async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
     """Return why a person must approve this call first; None if nobody must (S29, S30).
 
-    If the tool's own approval rule raises, approval is required: better to ask once too often.
+    If the tool's own rule fails, or returns what is neither yes nor no, approval is required: better once too often.
     """
     declared = tool.approval
-    if callable(declared):
-        try:
+    try:
+        if callable(declared):
             declared = declared(call)
             if inspect.isawaitable(declared):
                 declared = await declared
-        except Exception as error:  # noqa: BLE001 - whatever a tool's own rule raises, the gate closes
-            return f"{justification(tool, call)} (its approval rule failed: {error})"
-    if declared is True:
-        return justification(tool, call)
-    return str(declared) if declared else None
+        required = required_approval(declared)
+    except Exception as error:  # noqa: BLE001 - whatever a tool's own rule does, the gate closes
+        return f"{justification(tool, call)} (its approval rule failed: {error})"
+    return justification(tool, call) if required is True else required or None
 
 
 def justification(tool: Tool, call: ToolCall[Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import reprlib
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
@@ -90,8 +91,26 @@ class ToolCall(Generic[Input]):
         self.services.draft(self.path, text, self.attempt)
 
 
-Requirement = bool | str | Callable[[Any], Any] | None
-"""True, or the reason; or a plain or async function of the ToolCall that returns the reason, or None for no gate."""
+Requirement = bool | str | dict[str, Any] | Callable[[Any], Any] | None
+"""What `required_approval` takes, or a plain or async function of the ToolCall that returns it."""
+
+
+def required_approval(said: object) -> bool | str:
+    """Return the reason why approval is required, True if it is for no reason given, False if it is not (S29).
+
+    None and False mean no; True and a text mean yes; `{"required": bool, "reason": text}` says it in words, and may
+    leave the reason out. Raises ValueError for anything else, because a slip must never let a call run.
+    """
+    match said:
+        case None | bool():
+            return bool(said)
+        case str() if said.strip():
+            return said
+        case {"required": bool(required), **rest} if rest.keys() <= {"reason"}:
+            reason = rest.get("reason") or ""
+            if isinstance(reason, str):
+                return required and (reason.strip() or True)
+    raise ValueError(f"{reprlib.repr(said)} is not True, False, a reason, or {{'required': ..., 'reason': ...}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +173,7 @@ class Tool(Declaration):
 class tool(Declaration):  # noqa: N801 - it is used as a decorator
     """Decorator: make a tool of a function that takes one ToolCall, as declared.
 
-    Raises RegistryError for an invalid name, time limit or input.
+    Raises RegistryError for an invalid name, approval, time limit or input.
     """
 
     def __call__(self, function: Callable[[Any], Any]) -> Tool:
@@ -168,9 +187,14 @@ class tool(Declaration):  # noqa: N801 - it is used as a decorator
             raise RegistryError(f"{name}: the time limit must be between 0 and {TIME_LIMIT_MOST:.0f} seconds")
         if self.approval_hours is not None and self.approval_hours <= 0:
             raise RegistryError(f"{name}: approval_hours must be more than 0, not {self.approval_hours:g}")
+        approval = not reads if self.approval is None else self.approval
+        try:
+            approval = approval if callable(approval) else required_approval(approval)
+        except ValueError as error:
+            raise RegistryError(f"{name}: approval: {error}") from None
         title = self.title or name
         decided = {
-            "approval": not reads if self.approval is None else self.approval,
+            "approval": approval,
             "idempotent": reads if self.idempotent is None else self.idempotent,
             "title": title,
         }

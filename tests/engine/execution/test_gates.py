@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agents.engine.errors import RegistryError
 from agents.engine.ledger import Ledger
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.outputs.timeline import Outputs
@@ -168,6 +169,14 @@ async def _reason(call: ToolCall[Amount]) -> str:
         (False, {}, None),
         (lambda call: None, {}, None),
         (None, {"risk": Risk.READ}, None),
+        ({"required": True, "reason": "It is Friday."}, {}, "It is Friday."),
+        ({"required": True}, {}, "Proposed by planning model."),
+        ({"required": False, "reason": "Nobody minds."}, {}, None),
+        (lambda call: {"required": call.input.amount > 4, "reason": "5 is much"}, {}, "5 is much"),
+        (lambda call: {"required": True, "reason": ""}, {}, "Proposed by planning model."),
+        (lambda call: {"required": call.input.amount > 5}, {}, None),
+        (lambda call: True, {}, "Proposed by planning model."),
+        (lambda call: False, {}, None),
     ],
 )
 async def test_when_a_person_is_asked(rule: Any, more: dict[str, Any], reason: str | None) -> None:
@@ -180,6 +189,32 @@ async def test_when_a_person_is_asked(rule: Any, more: dict[str, Any], reason: s
         asked = View(ledger).call("1/0/human")
         assert asked
         assert asked.payload["payload"]["reason"] == reason
+
+
+UNCLEAR = [
+    "", " ", 0, 1, 0.0, [], (), {}, {"required": 0}, {"required": None}, {"required": "no"}, {"reason": "Because."},
+    {"required": False, "why": "A slip"}, {"required": False, "reason": 5}, b"no", object(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", UNCLEAR)
+async def test_a_slip_closes_the_gate(said: Any) -> None:
+    """A rule's answer that is neither yes nor no asks a person, and says what is wrong with it (S29, S30)."""
+    act, ran = gated(lambda call: said)
+    ledger = await carry_on(site([says("", call("act", amount=5))], [act])[0])
+    assert ran == []
+    asked = View(ledger).call("1/0/human")
+    assert asked
+    reason = asked.payload["payload"]["reason"]
+    assert reason.startswith("Proposed by planning model. (its approval rule failed: ")
+    assert "is not True, False, a reason" in reason
+
+
+@pytest.mark.parametrize("said", UNCLEAR)
+def test_a_slip_in_a_declaration_stops_the_start(said: Any) -> None:
+    """What is declared is neither yes nor no: the tool is refused where it is made (S29)."""
+    with pytest.raises(RegistryError, match=r"act: approval: .+ is not True, False, a reason"):
+        gated(said, risk=Risk.READ)
 
 
 async def test_a_card_is_shown_even_where_its_facts_fail() -> None:
