@@ -56,13 +56,17 @@ def valid_text(text: str) -> str:
     return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+ADDED = frozenset({"returns"})
+"""The keys that the engine adds to the payload of a result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that happened.
 
     `path` names the call it belongs to; by default the call whose policy returned the step. `id` and `time` (ISO 8601,
-    UTC) are set by the runtime; ids increase with time, and 0 means not yet in a ledger. Raises TypeError for a payload
-    that is not JSON.
+    UTC) are set by the runtime; ids increase with time, and 0 means not yet in a ledger. An id that is a text, such as
+    a UUID of the policy's own, becomes 0. Raises TypeError for a payload that is not JSON.
     """
 
     actor: str
@@ -73,15 +77,36 @@ class Step:
     time: str = ""
 
     def __post_init__(self) -> None:
-        if not self.id:  # steps in a ledger have been checked already
-            if not isinstance(self.payload, dict):
-                raise TypeError(f"payload: a {type(self.payload).__name__} is not a dict")
-            object.__setattr__(self, "payload", copy_json(self.payload))  # the caller may go on changing its own dict
+        given: object = self.id
+        if not isinstance(given, int):
+            object.__setattr__(self, "id", 0)
+        if not isinstance(self.payload, dict):
+            raise TypeError(f"payload: a {type(self.payload).__name__} is not a dict")
+        object.__setattr__(self, "payload", copy_json(self.payload))  # the caller may go on changing its own dict
+
+    @classmethod
+    def recorded(cls, **values: JSON) -> Step:
+        """Return a step of a ledger, with these values of all its fields.
+
+        The payload was checked when the step was made, and is neither checked nor copied.
+        """
+        step = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(step, name, value)
+        return step
 
     @property
     def failed(self) -> bool:
-        """Whether this is the result of a failed call."""
-        return bool(self.payload.get("error"))
+        """Whether this is the result of a failed call: its `error` is True, with a `code` and a `message`."""
+        said = self.payload
+        return said.get("error") is True and isinstance(said.get("code"), str) and isinstance(said.get("message"), str)
+
+    @property
+    def value(self) -> JSON:
+        """The value of a result: its `output`, or if it has none, its payload without what the engine adds (S115)."""
+        if "output" in self.payload:
+            return self.payload["output"]
+        return {key: value for key, value in self.payload.items() if key not in ADDED} or None
 
 
 @dataclass(frozen=True)
@@ -99,12 +124,8 @@ class Ledger:
         return Ledger((*self.steps, *steps))
 
     def numbered(self) -> Ledger:
-        """Return a ledger in which every step has an id; steps without one get the next."""
-        steps, last = [], 0
-        for step in self.steps:
-            last = step.id or last + 1
-            steps.append(step if step.id else replace(step, id=last))
-        return Ledger(tuple(steps))
+        """Return a ledger in which the ids of the steps are 1, 2, 3 and so on, whatever they were."""
+        return Ledger(tuple(replace(step, id=number) for number, step in enumerate(self.steps, 1)))
 
     def reference(self) -> dict[str, JSON]:
         """Return what is recorded for a ledger inside a payload: `{seq, digest}`, never its steps."""

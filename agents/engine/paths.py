@@ -25,6 +25,12 @@ def join(path: str, key: str | int) -> str:
     return f"{path}/{key}" if path else str(key)
 
 
+def check_key(key: str) -> None:
+    """Raise ValueError for a key that cannot name a call: each is one part of a path, and gates have their own."""
+    if not key or "/" in key or is_gate(key):
+        raise ValueError(f"{key!r} cannot be the key of a call: use a text without '/', other than 'human' and 'card1'")
+
+
 def ancestors(path: str) -> Iterator[str]:
     """Yield `path` and the paths above it, nearest first, ending with the root ("")."""
     while path:

@@ -33,6 +33,7 @@ class View:
         self._emitted: dict[str, list[Step]] = defaultdict(list)
         self._calls: dict[str, Step] = {}
         self._results: dict[str, Step] = {}
+        self._by_id: dict[int, Step] = {}
         self._states: list[Step] = []
         for step in steps:
             self.add(step)
@@ -40,6 +41,7 @@ class View:
     def add(self, step: Step) -> None:
         """Add a step after all others."""
         self.steps.append(step)
+        self._by_id[step.id] = step
         self._at[step.path].append(step)
         if step.type == "action_call":
             self._calls[step.path] = step
@@ -57,6 +59,10 @@ class View:
     def result(self, path: str) -> Step | None:
         """Return the result of the call at `path`, or None while it has none."""
         return self._results.get(path)
+
+    def __contains__(self, step: Step) -> bool:
+        """Whether this very step stands in the turn's ledger, with this id."""
+        return self._by_id.get(step.id) == step
 
     def at(self, path: str, type: str) -> list[Step]:
         """Return the steps of this type that belong to the call at `path`."""

@@ -235,7 +235,8 @@ def read_steps(conversation: int, prompt: int, after: int = 0) -> list[Step]:
     rows = StepRow.objects.filter(conversation_id=conversation, prompt_id=prompt, seq__gt=after).order_by("seq")
     fields = rows.values_list("actor", "type", "payload", "path", "seq", "time")
     return [
-        Step(actor, type, json.loads(text), path, seq, at.isoformat()) for actor, type, text, path, seq, at in fields
+        Step.recorded(actor=actor, type=type, payload=json.loads(text), path=path, id=seq, time=at.isoformat())
+        for actor, type, text, path, seq, at in fields
     ]
 
 

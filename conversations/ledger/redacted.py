@@ -79,7 +79,10 @@ class KeptStep:
 
     def step(self) -> Step:
         """Return it as an engine step. A payload that cannot be read becomes {}; the chain reports that."""
-        return Step(self.actor, self.type, parsed(self.payload) or {}, self.path, self.seq, self.time)
+        payload = parsed(self.payload) or {}
+        return Step.recorded(
+            actor=self.actor, type=self.type, payload=payload, path=self.path, id=self.seq, time=self.time
+        )
 
 
 def parsed(payload: str) -> dict[str, JSON] | None:

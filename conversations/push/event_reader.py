@@ -100,7 +100,9 @@ def _steps(rows: QuerySet[StepRow]) -> Iterator[tuple[int, Step, int]]:
     """Yield prompt, step, and the number of characters in the step."""
     fields = rows.values_list("prompt_id", "actor", "type", "payload", "path", "seq", "time")
     for prompt, actor, type, payload, path, seq, at in fields.iterator(chunk_size=20):
-        yield prompt, Step(actor, type, json.loads(payload), path, seq, at.isoformat()), len(payload)
+        said = json.loads(payload)
+        step = Step.recorded(actor=actor, type=type, payload=said, path=path, id=seq, time=at.isoformat())
+        yield prompt, step, len(payload)
 
 
 class _Details:

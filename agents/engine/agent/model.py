@@ -12,7 +12,7 @@ from agents.engine.agent.projection import ledger_messages
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
-from agents.engine.ledger import DEEPEST, JSON, Ledger, Step, action_error, copy_json, text
+from agents.engine.ledger import DEEPEST, JSON, Step, action_error, copy_json, text
 from agents.engine.runtime.policy import Action, Context, Policy, records_itself
 from agents.engine.tools.tool import wire_name
 
@@ -64,10 +64,9 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
 
 
 async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> list[Step]:
-    ledger = action.payload.get("ledger", Ledger())
     offered = [r for name in sorted(action.actions) if (r := ctx.run.registered(name))]
     tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
-    history = [provider.encode(ledger_messages(ledger))]
+    history = [provider.encode(ledger_messages(action.ledger))]
     request = Request(action.payload.get("tier", "normal"), action.payload.get("system", ""), tools, history)
     answer = await ask_until_answered(provider, request, ctx, start={}, snapshots={})
     if not isinstance(answer, Answer):

@@ -215,7 +215,7 @@ def ledger_messages(steps: Iterable[Step]) -> list[Message]:
         answers.clear()
 
     for step in steps:
-        if step.type == "text" and step.actor != "model":
+        if step.type == "text" and step.actor not in ("model", "assistant"):
             close()
             messages.append(UserMessage(step.payload["text"]))
         elif step.type == "text":
@@ -238,4 +238,4 @@ def _made_id(call: Step) -> str:
 def _ledger_result(step: Step) -> str:
     if step.failed:
         return f"Error ({step.payload['code']}): {step.payload['message']}"
-    return render(step.payload.get("output"))
+    return render(step.value)

@@ -88,7 +88,7 @@ def agent(
             if todo := without_result(ctx, asked):
                 await run_batch(ctx, todo, await turn.tools_of(number))
             if last := _terminating_result(ctx, asked):
-                return [finish(ctx, "terminate", last.payload.get("output"))]
+                return [finish(ctx, "terminate", last.value)]
         told = f"Stopped after {limits.rounds} rounds, the limit of one turn."
         return failed(ctx, action_error("runtime", "max_rounds", told))
 

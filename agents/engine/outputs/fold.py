@@ -54,12 +54,12 @@ def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
 
 
 def _opens_entry(step: Step) -> bool:
-    """Whether a step opens an entry: a model's call, a policy's call of a tool, or a policy's question to a person."""
+    """Whether a step opens an entry: a call that an answer asks for, a policy's call of a tool, or its question."""
     if step.type != "action_call":
         return False
     if step.payload.get("policy") == HUMAN:
         return True  # a gate below a tool's entry never gets here; one that a model asks for is only a call
-    return step.actor == "model" or bool(step.payload.get("tool"))
+    return bool(step.payload.get("tool")) or (step.path != "" and asked_for(step))
 
 
 def _opened_entry(step: Step) -> ToolOutput:
@@ -155,7 +155,7 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
             "result": Success(output=data),
         }
     else:
-        changes["result"] = Success(output=data.get("output"))
+        changes["result"] = Success(output=step.value)
     return entry.model_copy(update=changes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.engine.ledger import Ledger, Step
+from agents.engine.ledger import Step
 from agents.engine.runtime.policy import Action, Context, Decorator, Policy, records_itself
 
 
@@ -24,7 +24,7 @@ def loop_wrapper(max_turns: int) -> Decorator:
         async def looped(action: Action, ctx: Context) -> list[Step]:
             seen: list[Step] = []
             for _ in range(max_turns):
-                ledger = action.payload.get("ledger", Ledger()).extend(seen)
+                ledger = action.ledger.extend(seen)
                 steps = await policy(replace(action, payload={**action.payload, "ledger": ledger}), ctx)
                 seen += steps
                 if not calls_in(steps):

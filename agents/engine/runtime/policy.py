@@ -15,10 +15,10 @@ from pydantic import BaseModel
 
 from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import JSON, Ledger, Step, copy_json
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step, copy_json
 from agents.engine.limits import Limits
 from agents.engine.outputs.timeline import Outputs
-from agents.engine.paths import join
+from agents.engine.paths import check_key, join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.schema import problem, schema_of
@@ -32,7 +32,8 @@ T = TypeVar("T")
 class Action:
     """A policy to call, its payload, and the names of the policies that it may offer and call itself.
 
-    A value in the payload may be a Ledger: it is recorded as a reference, never copied.
+    The payload is copied: whoever made the action may go on changing its own dict. A value in it may be a Ledger, which
+    is kept as it is and recorded as a reference. Raises TypeError for a payload that is not JSON.
     """
 
     policy: str
@@ -40,9 +41,19 @@ class Action:
     actions: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.payload is None:
-            raise TypeError("the payload of an action must be a dict, not None")
+        if not isinstance(self.payload, dict):
+            raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
+        copied = {k: v if isinstance(v, Ledger) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
+        object.__setattr__(self, "payload", copied)
         object.__setattr__(self, "actions", frozenset(self.actions))
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger in the payload, under `ledger`; empty if there is none. Raises TypeError for anything else."""
+        given = self.payload.get("ledger", EMPTY)
+        if not isinstance(given, Ledger):
+            raise TypeError(f"payload.ledger must be a Ledger, not a {type(given).__name__}: wrap steps in Ledger(...)")
+        return given
 
     def recorded(self) -> dict[str, JSON]:
         """Return the payload as it is recorded in the ledger."""
@@ -161,6 +172,7 @@ class Context:
         self.halt: Halt | None = None
         self._task = asyncio.current_task()
         self._ordinal = 0
+        self._keys: set[str] = set()
 
     @property
     def services(self) -> Services:
@@ -180,13 +192,17 @@ class Context:
         The call is named by `key`, or else by its ordinal, counted now rather than when the call is awaited. A call
         with a result in the ledger does not run again. Errors of the callee that are data (ToolError, invalid input)
         are returned as data. `hold`: record the result together with what this policy does next. Raises RuntimeError
-        for a call without a key from another task.
+        for a call without a key from another task, and ValueError for a key that cannot name a call or names another.
         """
         if key is None:
             if asyncio.current_task() is not self._task:
                 raise RuntimeError("concurrent calls need keys, or ctx.gather")
             self._ordinal += 1
             key = str(self._ordinal)
+        check_key(key)
+        if key in self._keys:
+            raise ValueError(f"two calls of {self.action.policy!r} have the key {key!r}: each needs one of its own")
+        self._keys.add(key)
         return self._guarded(partial(self.run.perform, join(self.path, key), action, self, decorators, hold=hold))
 
     def invoke(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 
 from agents.engine.errors import Behind, Cancelled, Halt
 from agents.engine.interfaces.journal import Journal, Record
@@ -44,8 +43,10 @@ class Recorder:
         """Add steps to the turn, without the site's own secrets; the next flush records them."""
         for step in steps:
             self.last_id += 1
-            said = hide_in(step.payload)
-            placed = replace(step, payload=said, id=self.last_id, time=self.services.now().isoformat())
+            said, now = hide_in(step.payload), self.services.now().isoformat()
+            placed = Step.recorded(
+                actor=step.actor, type=step.type, payload=said, path=step.path, id=self.last_id, time=now
+            )
             self._staged.append(placed)
             self.view.add(placed)
             if changed := self.outputs.add(placed):

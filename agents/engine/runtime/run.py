@@ -7,6 +7,7 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import count
 from typing import Any, TypeVar
 
 from agents.engine import actors
@@ -156,11 +157,10 @@ class Run(Runtime):
         if not self.view.call(path):
             self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
         if policy is None:
-            return await self._record_result(
-                path, [action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")]
-            )
+            unknown = action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")
+            return await self._record_result(path, action, [unknown])
         if registered and registered.policy == policy and (why := registered.problem(action.recorded())):
-            return await self._record_result(path, [action_error("runtime", "invalid_input", why)])
+            return await self._record_result(path, action, [action_error("runtime", "invalid_input", why)])
         if decorators:
             policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _inner_call)
         return await self._run_shielded(self._act(path, policy, action, caller, hold))
@@ -204,7 +204,7 @@ class Run(Runtime):
         if not getattr(policy, "records_itself", False):
             await self.flush()  # a call is recorded before its policy does anything
         try:
-            steps = await policy(action, context)
+            steps = await policy(replace(action), context)  # a copy of its own: it may change the payload
         except ToolError as error:
             steps = [action_error("runtime", error.code, error.message)]
         except BaseException:
@@ -213,33 +213,46 @@ class Run(Runtime):
             raise
         if context.halt:
             raise context.halt
-        return await self._record_result(path, steps, hold)
+        return await self._record_result(path, action, steps, hold)
 
-    async def _record_result(self, path: str, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        self.stage(*self._with_paths(path, steps))
+    async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
+        self.stage(*self._with_paths(path, action.policy, steps))
         if not hold:
             await self.flush()
         return self.view.answer(path)
 
-    def _with_paths(self, path: str, steps: Iterable[Step]) -> list[Step]:
+    def _with_paths(self, path: str, name: str, steps: Iterable[Step]) -> list[Step]:
         """Give returned steps their paths: what was said gets the call's path, the calls asked for go below it.
 
-        Steps that are already in the ledger are passed on: the result names the calls they come from.
+        Steps of this turn's ledger are passed on: the result names the calls they come from. Any other step is new,
+        whatever its id. The calls get the numbers from 0 that the policy has not used as keys of its own calls. Raises
+        TypeError or ValueError for what is no answer.
         """
+        if not isinstance(steps, Iterable):
+            raise TypeError(f"the policy {name!r} returned {type(steps).__name__}; it must return a list of steps")
         placed: list[Step] = []
         passed_on: dict[str, None] = {}
-        result = action_result("runtime")
-        asked = 0
+        results: list[Step] = []
+        free = (each for n in count() if not self.view.call(each := join(path, n)))
         for step in steps:
-            if step.id:
+            if not isinstance(step, Step):
+                raise TypeError(f"the policy {name!r} returned a {type(step).__name__} among its steps")
+            if step in self.view:
                 passed_on[parent(step.path) if asked_for(step) else step.path] = None
-            elif step.type == "action_call" and not step.path:
-                placed.append(replace(step, path=join(path, asked)))
-                asked += 1
-            elif step.type == "action_result" and step.path in ("", path):
-                result = step
+            elif step.type == "action_call":
+                if step.actor not in ("model", "assistant", name, actors.policy(name)):
+                    raise ValueError(
+                        f"the policy {name!r} returned a call by {step.actor!r}: only it or a model may ask"
+                    )
+                asker = name if step.actor == actors.policy(name) else step.actor  # `policy:` marks the calls it makes
+                placed.append(replace(step, actor=asker, path=next(free)))
+            elif step.type == "action_result":
+                results.append(step)
             else:
-                placed.append(replace(step, path=step.path or path))
+                placed.append(replace(step, path=path))
+        if len(results) > 1:
+            raise ValueError(f"the policy {name!r} returned {len(results)} results; a call has one")
+        result = results[0] if results else action_result("runtime")
         returns = [source for source in passed_on if source != path and self.view.result(source)]
         payload = result.payload | ({"returns": returns} if returns else {})
         return [*placed, replace(result, payload=payload, path=path)]
@@ -351,10 +364,16 @@ async def run(
 ) -> Ledger:
     """Run a policy from an empty ledger, or that of an earlier run, until it ends or a person must decide.
 
-    Returns the resulting ledger. Errors of a policy that are not data propagate; `journal.ledger` then has what was
-    recorded, and a run from it continues at the first call without a result.
+    Returns the resulting ledger. Errors of a policy that are not data propagate, with what was recorded as their
+    `ledger`; a run from it continues at the first call without a result.
     """
+    if not isinstance(ledger, Ledger):
+        raise TypeError(f"the ledger of a run must be a Ledger, not a {type(ledger).__name__}: Ledger(tuple(steps))")
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
-    await Run(registry, journal, steps=ledger).run_turn(policy_name, payload)
+    try:
+        await Run(registry, journal, steps=ledger).run_turn(policy_name, payload)
+    except BaseException as error:
+        error.ledger = journal.ledger  # type: ignore[attr-defined]
+        raise
     return journal.ledger

@@ -80,7 +80,7 @@ def test_it_is_clean_on_whatever_was_recorded(ann: User, site: Site, prompt: Pro
 
 def test_it_says_what_is_wrong_where_and_exits_with_1(ann: User, prompt: Prompt, unguarded: None) -> None:
     other = start_prompt(start_conversation(ann), ann, "Fine.")
-    meddle("UPDATE conversations_step SET actor = 'user:7' WHERE seq = 3 AND prompt_id = %s", [prompt.pk])
+    meddle("UPDATE conversations_step SET actor = 'policy:7' WHERE seq = 3 AND prompt_id = %s", [prompt.pk])
     out, error = ran("--all")
     assert out.splitlines() == [
         f"conversation {prompt.conversation_id}, seq 3: the chain is broken: this step, or the one before it, is not"

@@ -69,10 +69,12 @@ def test_a_reference_names_the_content_and_not_the_ids() -> None:
     assert ledger.append(text("model", "two")).reference()["digest"] != ledger.reference()["digest"]
 
 
-def test_ids_are_given_where_there_are_none() -> None:
-    """The engine numbers what came without ids, and keeps those it has given (R14)."""
-    seed = Ledger((text("user", "a"), Step("x", "text", {"text": "b"}, id=7), text("user", "c")))
-    assert [step.id for step in seed.numbered()] == [1, 7, 8]
+def test_the_engine_numbers_every_step_itself() -> None:
+    """A ledger is numbered from 1, whatever ids its steps came with; a text is no id (S105, S115)."""
+    own = Step(id="5f0c", actor="user", type="text", payload={"text": "a"})  # type: ignore[arg-type]
+    seed = Ledger((own, Step("x", "text", {"text": "b"}, id=7), text("user", "c")))
+    assert own.id == 0
+    assert [step.id for step in seed.numbered()] == [1, 2, 3]
 
 
 def test_canonical_json_is_one_text_per_value() -> None:
