@@ -67,7 +67,6 @@ class Run(Runtime):
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
         self.rounds_granted = self.limits.rounds  # an agent with its own budget changes it
         self.draining = False
-        self._noted: set[str] = set()
         self._calls_running: set[asyncio.Task[Any]] = set()
         self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
 
@@ -192,9 +191,8 @@ class Run(Runtime):
                 f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
             )
         path = call.path
-        if self.view.result(path) or path in self._noted or call.payload["payload"] == hide_in(action.recorded()):
+        if self.view.result(path) or call.payload["payload"] == hide_in(action.recorded()):
             return
-        self._noted.add(path)
         message = "The payload differs from the recorded one; the call continues with the new one."
         if not any(note.payload["code"] == "payload_changed" for note in self.view.at(path, "note")):
             self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
