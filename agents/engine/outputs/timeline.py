@@ -54,7 +54,8 @@ class Outputs:
 
     def entry(self, path: str) -> ToolOutput | None:
         """Return the entry of the call at `path`, or None."""
-        return next((output for output in self.at(path) if isinstance(output, ToolOutput)), None)
+        found = (self._by_position[position] for position in self._at.get(path, ()))  # the entry is the first
+        return next((output for output in found if isinstance(output, ToolOutput)), None)
 
     def in_order(self) -> list[Output]:
         """Return the outputs in reading order."""

@@ -253,8 +253,7 @@ class Run(Runtime):
     async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
         """Await work in its own task, so that it finishes even if its caller is cancelled."""
         task = asyncio.ensure_future(work)
-        self._calls_running.add(task)
-        task.add_done_callback(self._calls_running.discard)
+        _keep(task, self._calls_running)
         return await asyncio.shield(task)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -286,12 +285,8 @@ class Run(Runtime):
 
     async def _wait_for_calls(self) -> None:
         """Wait until no call of this turn is running any more, so that their results can be recorded."""
-        me = asyncio.current_task()
-        while rest := [task for task in self._calls_running if task is not me]:
+        while rest := self._calls_running - {asyncio.current_task()}:
             await asyncio.wait(rest)
-            for task in rest:
-                if not task.cancelled():
-                    task.exception()  # retrieved: whoever awaited it has seen it, others end with the turn
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -302,14 +297,14 @@ async def _cancel(task: asyncio.Task[Any]) -> None:
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
     if not task.done():
         logger.warning("abandoned, because it did not end when it was cancelled: %s", task.get_coro())
-        _abandoned.add(task)
-        task.add_done_callback(_forget)
+        _keep(task, _abandoned)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
-    _abandoned.discard(task)
-    if not task.cancelled():
-        task.exception()  # retrieved, or asyncio would log that it never was
+def _keep(task: asyncio.Task[Any], tasks: set[asyncio.Task[Any]]) -> None:
+    """Keep a task in this set until it ends. Whoever awaits it sees its error; asyncio need not log that nobody did."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 _abandoned: set[asyncio.Task[Any]] = set()
