@@ -17,7 +17,6 @@ from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Ledger, Step, copy_json
 from agents.engine.limits import Limits
-from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
@@ -109,11 +108,6 @@ class Runtime(Protocol):
     def view(self) -> View:
         """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
         return self.recorder.view
-
-    @property
-    def outputs(self) -> Outputs:
-        """The outputs so far."""
-        return self.recorder.outputs
 
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
