@@ -242,12 +242,6 @@ class Run(Runtime):
         payload = result.payload | ({"returns": returns} if returns else {})
         return [*placed, replace(result, payload=payload, path=path)]
 
-    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
-        """End a call with an error, without running it."""
-        if not self.view.result(call.path):
-            self.stage(action_error("runtime", why.code, why.message, path=call.path))
-        return self.view.answer(call.path)
-
     # Tasks
 
     async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
