@@ -90,7 +90,9 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if decision and not decision.runs:
         raise refusal(decision)
     await check_interrupted(tool, payload, ctx)
-    return await _run_in_thread_slot(tool, payload, action, ctx)
+    async with _thread_slot(tool, ctx):
+        await check_start(tool, ctx.path, approved_by(ctx), ctx)
+        return await _run_as_approved(tool, payload, action, ctx)
 
 
 async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
@@ -163,13 +165,6 @@ def refusal(decision: GateDecision) -> ToolError:
     rule = rule_of(decision.decision)
     code, why = (rule.state, rule.told) if rule else (decision.decision, DECISIONS[Decision.REJECT].told)
     return ToolError(decision.reason or why, code)
-
-
-async def _run_in_thread_slot(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
-    """Run the call once a thread slot is free, if it may start then."""
-    async with _thread_slot(tool, ctx):
-        await check_start(tool, ctx.path, approved_by(ctx), ctx)
-        return await _run_as_approved(tool, payload, action, ctx)
 
 
 @asynccontextmanager

@@ -79,8 +79,7 @@ class Outputs:
 
     def _parent(self, step: Step) -> str:
         """Return the path of the entry that a new output of this step belongs below."""
-        opens_entry = step.type == "action_call"
-        paths = ancestors(parent(step.path) if opens_entry and step.path else step.path)
+        paths = ancestors(parent(step.path) if step.type == "action_call" else step.path)
         return next((path for path in paths if self.entry(path)), "")
 
 
