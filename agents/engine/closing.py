@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.view import View, opens_gate
@@ -26,15 +24,19 @@ def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[S
         if not call.path:
             continue
         if opens_gate(call):
-            decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
-            steps.append(Step("system", "action_result", decided, path=call.path))
+            steps.append(cancelled_gate(call.path))
         else:
             began = call.payload["policy"] != "model" and view.at(call.path, "action_start")
             why = f"{message} {HAD_BEGUN}" if began else message
-            steps.append(replace(action_error("runtime", code, why), path=call.path))
+            steps.append(action_error("runtime", code, why, path=call.path))
     if state == "failed":
         steps.append(notice(message))
     return [*steps, turn_result(view, state, stop_reason)]
+
+
+def cancelled_gate(path: str) -> Step:
+    """Return the decision that closes the gate at this path, because its call will not run."""
+    return Step("system", "action_result", {"decision": Decision.CANCELLED.value, "via": "system"}, path=path)
 
 
 def notice(message: str) -> Step:
@@ -54,17 +56,11 @@ def turn_usage(view: View) -> dict[str, JSON]:
 
     `cost_nano_usd` is None if the price of any answer is unknown.
     """
-    totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
-    models: set[str] = set()
-    prices: list[int | None] = []
-    for step in view.steps:
-        if (used := answer_usage(step)) is not None:
-            for name in USAGE:
-                totals[name] += used.get(name, 0)
-            models.add(str(step.payload["model"]))
-            prices.append(step.payload.get("cost_nano_usd"))
-    cost = None if None in prices else sum(price for price in prices if price is not None)
-    return totals | {"cost_nano_usd": cost, "models": sorted(models)}
+    answers = [step.payload for step in view.steps if answer_usage(step) is not None]
+    totals: dict[str, JSON] = {name: sum(answer["usage"].get(name, 0) for answer in answers) for name in USAGE}
+    prices: list[JSON] = [answer.get("cost_nano_usd") for answer in answers]
+    models = {str(answer["model"]) for answer in answers}
+    return totals | {"cost_nano_usd": None if None in prices else sum(prices), "models": sorted(models)}
 
 
 def answer_usage(step: Step) -> dict[str, int] | None:

@@ -145,6 +145,6 @@ def action_result(actor: str, output: JSON = None, **more: JSON) -> Step:
     return Step(actor, "action_result", {"output": output, **more})
 
 
-def action_error(actor: str, code: str, message: str, **more: JSON) -> Step:
+def action_error(actor: str, code: str, message: str, *, path: str = "", **more: JSON) -> Step:
     """Return the error result of a call: `code` for programs, `message` for people and models."""
-    return Step(actor, "action_result", {"error": True, "code": code, "message": message, **more})
+    return Step(actor, "action_result", {"error": True, "code": code, "message": message, **more}, path=path)

@@ -8,7 +8,7 @@ that needs no approval ends: the agent is told, and may ask for it again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -95,7 +95,7 @@ def _ungated(call: Step) -> Step | None:
     tool = installed_tool(call.payload["policy"])
     if tool and (tool.idempotent or tool.approval is True or isinstance(tool.approval, str)):
         return None
-    return replace(action_error("runtime", "interrupted", NOBODY_KNOWS), path=call.path)
+    return action_error("runtime", "interrupted", NOBODY_KNOWS, path=call.path)
 
 
 def _start(turn: LockedTurn, path: str, digest: str, why: str) -> Step:

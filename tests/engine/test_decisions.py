@@ -7,7 +7,7 @@ import pytest
 from agents.engine.decisions import DECISIONS, PEOPLE_MAY, RUNS, STATES, Ask, Decision, Outcome, answers_to, decided_as
 from agents.engine.execution.effect import refusal
 from agents.engine.execution.gates import GateDecision
-from agents.engine.execution.starting import card_result
+from agents.engine.execution.starting import card_error
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.outputs.timeline import Outputs
@@ -48,14 +48,14 @@ def test_people_can_answer_whatever_they_are_asked(ask: Ask) -> None:
 def test_what_refuses_says_why_to_the_model() -> None:
     for decision, rule in DECISIONS.items():
         if rule.outcome is Outcome.REFUSE:
-            told = refusal(GateDecision(decision)).payload
-            assert (told["code"], told["message"]) == (rule.state, rule.told)
-            assert refusal(GateDecision(decision, reason="Not today.")).payload["message"] == "Not today."
+            told = refusal(GateDecision(decision))
+            assert (told.code, told.message) == (rule.state, rule.told)
+            assert refusal(GateDecision(decision, reason="Not today.")).message == "Not today."
 
 
 def test_each_answer_to_a_card_is_told_or_runs() -> None:
     for decision in answers_to(Ask.INTERRUPTED):
-        told = card_result(GateDecision(decision), "It cannot run again.").payload["message"]
+        told = card_error(GateDecision(decision), "It cannot run again.").message
         assert told == ("It cannot run again." if decision in RUNS else DECISIONS[decision].told)
 
 

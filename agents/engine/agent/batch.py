@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from itertools import groupby
 
 from agents.engine import paths
-from agents.engine.decisions import Decision
+from agents.engine.closing import cancelled_gate
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, new_call, open_gate, unrunnable
 from agents.engine.execution.gates import approval_reason, decision_at
-from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.ledger import Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
 
@@ -50,22 +50,22 @@ def without_result(ctx: Context, asked: list[Step]) -> list[Step]:
 async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
     """Give one call its result: refused, rejected, or run once as approved."""
     if why := _invalid(ctx, call, tools):
-        await ctx.refuse(call, why.payload["code"], why.payload["message"])
+        await ctx.refuse(call, why)
     else:
         await ctx.invoke(call, as_policy(tools[call.payload["policy"]]))
 
 
-def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> Step | None:
+def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> ToolError | None:
     """Return the error of a call that cannot run anyway: unknown tool or invalid input (S22, S27). None if it can."""
     name, raw = call.payload["policy"], call.payload.get("raw")
     tool = tools.get(name)
     if tool is None:
         there_are = ", ".join(sorted(tools)) or "none"
-        why = action_error("runtime", "unknown_tool", f"No tool {name!r}. There are: {there_are}.")
+        why = ToolError(f"No tool {name!r}. There are: {there_are}.", "unknown_tool")
     elif raw is not None:
-        why = action_error("runtime", "invalid_input", f"The arguments are not a JSON object: {raw[:200]!r}")
+        why = ToolError(f"The arguments are not a JSON object: {raw[:200]!r}", "invalid_input")
     elif problem := tool.problem(call.payload["payload"]):
-        why = action_error("runtime", "invalid_input", problem)
+        why = ToolError(problem, "invalid_input")
     else:
         return None
     return unrunnable(ctx.run.view, call.path, why)
@@ -92,16 +92,15 @@ async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[st
 
 def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
     """Group consecutive calls that may run concurrently, keeping the order."""
-    groups: list[list[Step]] = []
-    together = False
-    for call in free:
+
+    def only_reads(call: Step) -> bool:
         tool = tools.get(call.payload["policy"])
-        reads = tool is not None and tool.risk is Risk.READ and tool.plugin is None
-        if reads and together:
-            groups[-1].append(call)
-        else:
-            groups.append([call])
-        together = reads
+        return tool is not None and tool.risk is Risk.READ and tool.plugin is None
+
+    groups: list[list[Step]] = []
+    for together, consecutive in groupby(free, only_reads):
+        calls = list(consecutive)
+        groups += [calls] if together else [[call] for call in calls]
     return groups
 
 
@@ -115,13 +114,15 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
         if _is_open(ctx, _card(ctx, call)):
             continue  # only its owner knows what became of it, whatever the tool has become
         if why := _invalid(ctx, call, tools):
-            steps += [*_close_gate(ctx, call), replace(why, path=call.path)]
+            gate = paths.gate(call.path)
+            steps += [cancelled_gate(gate)] if _is_open(ctx, gate) else []
+            steps.append(action_error("runtime", why.code, why.message, path=call.path))
         elif not ctx.run.view.call(paths.gate(call.path)) and not _began(ctx, call):
             tool = tools[call.payload["policy"]]
             try:
                 opened = await open_gate(tool, call.payload["payload"], call.path, ctx, changing)
             except ToolError as error:
-                opened = [replace(action_error("runtime", error.code, error.message), path=call.path)]
+                opened = [action_error("runtime", error.code, error.message, path=call.path)]
             steps += opened
             if not opened and not ctx.run.view.at(call.path, "action_deferred"):
                 deferred.append(Step("runtime", "action_deferred", path=call.path))
@@ -138,13 +139,6 @@ def _changing_paths(ctx: Context, todo: list[Step]) -> set[str]:
     decided = [(step, decision_at(view, step.path)) for step in asked if step]
     may = [step for step, decision in decided if decision is None or decision.runs]
     return {change["path"] for step in may if (change := step.payload["payload"].get("change"))}
-
-
-def _close_gate(ctx: Context, call: Step) -> list[Step]:
-    """Return the step that closes the open gate of a call that can no longer run."""
-    decided: dict[str, JSON] = {"decision": Decision.CANCELLED.value, "via": "system"}
-    gate = paths.gate(call.path)
-    return [Step("system", "action_result", decided, path=gate)] if _is_open(ctx, gate) else []
 
 
 def _waits(ctx: Context, call: Step) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from agents.engine.agent.attempts import ask_until_answered, timeout_message
 from agents.engine.agent.projection import ledger_messages
 from agents.engine.agent.turn import AgentTurn
-from agents.engine.errors import RegistryError
+from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
 from agents.engine.ledger import DEEPEST, JSON, Ledger, Step, action_error, copy_json, text
 from agents.engine.runtime.policy import Action, Context, Policy, records_itself
@@ -36,8 +36,7 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
-        if refused := await _refusal(ctx):
-            return [refused]
+        await _check_budget(ctx)
         if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
             return await _ask_with_ledger(provider, action, ctx)
         return await _ask_round(provider_for(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
@@ -79,12 +78,12 @@ async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> 
     return [*answer_steps(answer, lambda name: names.get(name, name)), round_result(answer)]
 
 
-async def _refusal(ctx: Context) -> Step | None:
-    """Return the error if the model may not be asked now: running time or quota is used up (R3, C19). Else None."""
+async def _check_budget(ctx: Context) -> None:
+    """Raise ToolError if the model may not be asked now, because running time or quota is used up (R3, C19)."""
     if (limit := ctx.clock.expired()) is not None:
-        return action_error("runtime", "timeout", timeout_message(limit))
-    why = await ctx.services.over_quota()
-    return action_error("runtime", "quota", why) if why else None
+        raise ToolError(timeout_message(limit), "timeout")
+    if why := await ctx.services.over_quota():
+        raise ToolError(why, "quota")
 
 
 def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:

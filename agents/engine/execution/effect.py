@@ -30,18 +30,18 @@ from agents.engine.execution.gates import (
 from agents.engine.execution.starting import (
     abandoned_note,
     approved_by,
-    card_result,
+    card_error,
+    check_interrupted,
+    check_start,
     interrupted_error,
-    interrupted_result,
     not_started_error,
-    start_error,
 )
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
 from agents.engine.runtime.policy import Action, Context, Policy, Runtime
 from agents.engine.schema import parse, schema_digest
 from agents.engine.secrets import hide_in
-from agents.engine.tools.tool import Risk, Tool, ToolCall
+from agents.engine.tools.tool import Risk, Tool, ToolCall, read_state, state_steps
 from agents.engine.view import View
 
 
@@ -67,8 +67,9 @@ def as_policy(tool: Tool) -> Policy:
 async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     """Run the tool for the call at `ctx.path`, and return its result.
 
-    Raises Suspended if a person must decide first. What runs is what was approved: if anything about the call has
-    changed since, the result is the error `changed_since`; if the tool itself has changed, it is `tool_changed`.
+    Raises Suspended if a person must decide first, and ToolError for a call that does not run. What runs is what was
+    approved: if anything about the call has changed since, the error is `changed_since`; if the tool itself has
+    changed, it is `tool_changed`.
     """
     run, asked_at = ctx.run, paths.gate(ctx.path)
     payload = hide_in(action.payload)  # it runs exactly as it is recorded and shown
@@ -78,22 +79,20 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if decision and decision.input is not None:
         payload = decision.input
     if why := tool.problem(payload):
-        return [unrunnable(run.view, ctx.path, action_error("runtime", "invalid_input", why))]
+        raise unrunnable(run.view, ctx.path, ToolError(why, "invalid_input"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
     if decision is None and not began:
-        try:
-            steps = await open_gate(tool, payload, ctx.path, ctx, set())
-        except ToolError as error:
-            return [action_error("runtime", error.code, error.message)]
+        steps = await open_gate(tool, payload, ctx.path, ctx, set())
         run.stage(*steps)
         decision = decision_at(run.view, asked_at)
         if steps and decision is None:
             raise Suspended
     if decision and not decision.runs:
-        return [refusal(decision)]
-    if answered := await interrupted_result(tool, payload, ctx):
-        return [answered]
-    return await _run_in_thread_slot(tool, payload, action, ctx)
+        raise refusal(decision)
+    await check_interrupted(tool, payload, ctx)
+    async with _thread_slot(tool, ctx):
+        await check_start(tool, ctx.path, approved_by(ctx), ctx)
+        return await _run_as_approved(tool, payload, action, ctx)
 
 
 async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
@@ -107,8 +106,7 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
     reason = await approval_reason(tool, call)
     if reason is None:
         return []
-    if denied := await start_error(tool, path, "", ctx):
-        raise ToolError(denied.payload["message"], denied.payload["code"])
+    await check_start(tool, path, "", ctx)
     shown = describe_call(tool, payload, call)
     if shown.change and shown.change.path in changing:
         what = shown.change.path
@@ -133,7 +131,6 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
 
 def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:
     """Return the ToolCall that the tool's function is given."""
-    state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
     return ToolCall(
         tool=tool.name,
         input=parse(tool.input, payload),
@@ -142,69 +139,57 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, atte
         path=path,
         key=digest([run.services.prompt, path]),
         attempt=attempt,
-        state=state,
+        state=read_state(tool.plugin, run.view) if tool.plugin else None,
     )
 
 
-def unrunnable(view: View, path: str, why: Step) -> Step:
-    """Return the result of a call that its tool cannot run, or no longer can. A person's decision comes first (S35).
+def unrunnable(view: View, path: str, why: ToolError) -> ToolError:
+    """Return the error of a call that its tool cannot run, or no longer can. A person's decision comes first (S35).
 
     `why` is the error if nobody decided anything and the call never began.
     """
     began = len(view.at(path, "action_start"))
     decision, card = decision_at(view, paths.gate(path)), decision_at(view, paths.card(path, began))
-    told = why.payload["message"]
     if began and card:
-        return card_result(card, f"The tool changed meanwhile. {told}")
+        return card_error(card, f"The tool changed meanwhile. {why.message}")
     if began:  # when the call began, the tool existed and accepted it
-        return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {told}")
+        return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {why.message}")
     if decision and decision.runs:
         changed = "The tool changed after this call was approved, so nothing ran."
-        return action_error("runtime", "tool_changed", f"{changed} {told}")
+        return ToolError(f"{changed} {why.message}", "tool_changed")
     return refusal(decision) if decision else why
 
 
-def refusal(decision: GateDecision) -> Step:
-    """Return the result of a call that was decided against."""
+def refusal(decision: GateDecision) -> ToolError:
+    """Return the error of a call that was decided against."""
     rule = rule_of(decision.decision)
     code, why = (rule.state, rule.told) if rule else (decision.decision, DECISIONS[Decision.REJECT].told)
-    return action_error("runtime", code, decision.reason or why)
-
-
-async def _run_in_thread_slot(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
-    """Run the call once a thread slot is free, if it may start then."""
-    run = ctx.run
-    async with _thread_slot(tool, run) as there_is_one:
-        if not there_is_one:
-            why = f"Not started: no thread was free within {_limit(tool, run):g} seconds, its limit."
-            return [not_started_error(run.view, ctx.path, "not_started", why)]
-        if answered := await start_error(tool, ctx.path, approved_by(ctx), ctx):
-            return [answered]
-        return await _run_as_approved(tool, payload, action, ctx)
+    return ToolError(decision.reason or why, code)
 
 
 @asynccontextmanager
-async def _thread_slot(tool: Tool, run: Runtime) -> AsyncIterator[bool]:
-    """Hold a thread slot, if the tool needs one. Yields whether there was one in time.
+async def _thread_slot(tool: Tool, ctx: Context) -> AsyncIterator[None]:
+    """Hold a thread slot, if the tool needs one. Raises ToolError if none is free in time.
 
     It is taken before the start is recorded: a call that waits here has not begun, whatever happens to its worker.
     """
+    run, limit = ctx.run, _limit(tool, ctx.run)
     if inspect.iscoroutinefunction(tool.function):
-        yield True
+        yield
         return
     slots = threads.slots()
     if slots.locked():
         await run.flush()  # the request for the call must survive if the waiting worker dies
         run.raise_if_stopped()
         try:
-            await run.effect(slots.acquire(), _limit(tool, run))
+            await run.effect(slots.acquire(), limit)
         except TimeoutError:
-            yield False
-            return
+            why = f"Not started: no thread was free within {limit:g} seconds, its limit."
+            raise not_started_error(run.view, ctx.path, "not_started", why) from None
     else:
         await slots.acquire()
     try:
-        yield True
+        yield
     finally:
         slots.release()
 
@@ -224,11 +209,11 @@ async def _run_as_approved(tool: Tool, payload: dict[str, JSON], action: Action,
         shown = describe_call(tool, payload, new_call(tool, payload, ctx.path, ctx.run))
     except ToolError as error:
         if wanted is None:
-            return [action_error("runtime", error.code, error.message)]
-        return [_changed_error("changed_since", starts, error.message)]
+            raise
+        raise _changed_error("changed_since", starts, error.message) from error
     if wanted not in (None, shown.digest):
         then = shown_digest(tool.name, payload, schema_digest(tool.input), **approved_details(view, gate))
-        return [_changed_error("changed_since" if then == wanted else "tool_changed", starts)]
+        raise _changed_error("changed_since" if then == wanted else "tool_changed", starts)
     return await _start_and_run(tool, payload, shown, action, ctx)
 
 
@@ -239,12 +224,12 @@ CHANGED = {
 """The messages for approved calls that do not start, by error code."""
 
 
-def _changed_error(code: str, starts: list[Step], why: str = "") -> Step:
-    """Return the result of a call that differs from what was approved. If it began, it may have caused that."""
+def _changed_error(code: str, starts: list[Step], why: str = "") -> ToolError:
+    """Return the error of a call that differs from what was approved. If it began, it may have caused that."""
     message = f"{CHANGED[code]} {why}".strip()
     if starts:
         return interrupted_error(f"It began once, and nobody knows whether it ran. {message}")
-    return action_error("runtime", code, message)
+    return ToolError(message, code)
 
 
 async def _start_and_run(
@@ -302,7 +287,8 @@ async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runti
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """
     try:
-        output, state = plain_json(returned), _state_steps(tool, call, run)
+        output = plain_json(returned)
+        state = state_steps(tool.plugin, call.state, actors.tool(tool.name), run.view) if tool.plugin else []
     except Exception as error:  # noqa: BLE001 - whatever a tool brings, the call must not be mistaken for a failed one
         return [_not_kept_error(tool, f"{type(error).__name__}: {error}")]
     try:
@@ -320,15 +306,6 @@ async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:
     """Return the emitted steps, in order, after storing the content of the files they name."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
-
-
-def _state_steps(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    if tool.plugin is None:
-        return []
-    value = call.state.model_dump(mode="json")
-    if value == tool.plugin.State.model_validate(run.view.state(tool.plugin.name)).model_dump(mode="json"):
-        return []
-    return [Step(actors.tool(tool.name), "state", {"plugin": tool.plugin.name, "value": value})]
 
 
 def plain_json(value: object) -> JSON:

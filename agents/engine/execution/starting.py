@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.engine import paths
 from agents.engine.closing import HAD_BEGUN
 from agents.engine.decisions import Ask, rule_of
-from agents.engine.errors import Suspended
+from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.gates import (
     GateDecision,
     approved_details,
@@ -14,7 +14,7 @@ from agents.engine.execution.gates import (
     gate_call,
     question,
 )
-from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.ledger import JSON, Step
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Tool
 from agents.engine.view import View
@@ -26,8 +26,8 @@ LEFT_ALONE = "left_alone"
 """The code of the note about a call that keeps running after its time limit."""
 
 
-async def interrupted_result(tool: Tool, payload: dict[str, JSON], ctx: Context) -> Step | None:
-    """Return the result of a call that began, must not run again by itself, and was not told to; None if it may begin.
+async def check_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) -> None:
+    """Raise ToolError for a call that began, must not run again by itself, and was not told to.
 
     Raises Suspended while the owner has not said what became of it. If nobody is there to ask, or it could not run
     again whatever they said, nobody is asked and the model is told.
@@ -35,26 +35,24 @@ async def interrupted_result(tool: Tool, payload: dict[str, JSON], ctx: Context)
     run = ctx.run
     starts = run.view.at(ctx.path, "action_start")
     if not starts or tool.idempotent:
-        return None
+        return
     card = paths.card(ctx.path, len(starts))
     named = card_digest(starts[-1].payload.get("digest", ""), len(starts))
     decision = decision_at(run.view, card)
     if decision is None:
         late = _abandoned_message(run.view, starts[-1])
         if run.services.unattended:
-            return interrupted_error(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
+            raise interrupted_error(f"{late} Nobody knows whether it ran: check before you ask for it again.".strip())
         if not run.view.call(card):
-            if answered := await start_error(tool, ctx.path, "", ctx):
-                return answered
+            await check_start(tool, ctx.path, "", ctx)
             # A start has a reason if the call may not even have begun: the site was restored since.
             reason = starts[-1].payload.get("reason") or f"{late or WAS_CUT_OFF} Did it run?"
             shown = {k: v for k, v in approved_details(run.view, paths.gate(ctx.path)).items() if k == "change"}
             asked = question(Ask.INTERRUPTED, tool, payload, run, reason=reason, named=named, shown=shown)
             run.stage(gate_call(card, asked))
         raise Suspended
-    if decision.runs and decision.digest == named:
-        return None
-    return card_result(decision, "The tool changed meanwhile.")
+    if not decision.runs or decision.digest != named:
+        raise card_error(decision, "The tool changed meanwhile.")
 
 
 def abandoned_note(path: str, limit: float) -> Step:
@@ -69,8 +67,8 @@ def _abandoned_message(view: View, start: Step) -> str:
     return next((note.payload.get("message", "") for note in notes if note.payload["code"] == LEFT_ALONE), "")
 
 
-def card_result(decision: GateDecision, not_again: str) -> Step:
-    """Return the result of an interrupted call as its owner decided; `not_again` says why it does not run again."""
+def card_error(decision: GateDecision, not_again: str) -> ToolError:
+    """Return the error of an interrupted call as its owner decided; `not_again` says why it does not run again."""
     if decision.runs:
         return interrupted_error(not_again)
     rule = rule_of(decision.decision)
@@ -79,30 +77,28 @@ def card_result(decision: GateDecision, not_again: str) -> Step:
     )
 
 
-def interrupted_error(message: str) -> Step:
-    """Return the result of a call that began and has no recorded end."""
-    return action_error("runtime", "interrupted", message)
+def interrupted_error(message: str) -> ToolError:
+    """Return the error of a call that began and has no recorded end."""
+    return ToolError(message, "interrupted")
 
 
-async def start_error(tool: Tool, path: str, by: str, ctx: Context) -> Step | None:
-    """Return the error of the call at `path` if it may not start now, as approved by `by`; None if it may.
+async def check_start(tool: Tool, path: str, by: str, ctx: Context) -> None:
+    """Raise ToolError if the call at `path` may not start now, as approved by `by`.
 
     It may not if the agent's running time is up, or if the owner or whoever approved it has lost the permission (C13).
     `by` is "" before anybody was asked, because nobody should be asked about a call that may not start anyway.
     """
     run = ctx.run
     if ctx.turn and (limit := ctx.clock.expired()) is not None:
-        code, why = "timeout", f"Not started after {limit:g} seconds of running, its limit."
-    elif denied := await run.gatekeeper.holds(tool, by):
-        code, why = "not_permitted", denied
-    else:
-        return None
-    return not_started_error(run.view, path, code, why)
+        why = f"Not started after {limit:g} seconds of running, its limit."
+        raise not_started_error(run.view, path, "timeout", why)
+    if denied := await run.gatekeeper.holds(tool, by):
+        raise not_started_error(run.view, path, "not_permitted", denied)
 
 
-def not_started_error(view: View, path: str, code: str, why: str) -> Step:
+def not_started_error(view: View, path: str, code: str, why: str) -> ToolError:
     """Return the error of a call that does not start now; if it began before, the error says so."""
-    return action_error("runtime", code, f"{why} {HAD_BEGUN}" if view.at(path, "action_start") else why)
+    return ToolError(f"{why} {HAD_BEGUN}" if view.at(path, "action_start") else why, code)
 
 
 def approved_by(ctx: Context) -> str:

@@ -13,11 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from agents.engine.errors import Halt, Suspended
+from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import JSON, Ledger, Step, copy_json
+from agents.engine.ledger import JSON, Ledger, Step, action_error, copy_json
 from agents.engine.limits import Limits
-from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
@@ -110,11 +109,6 @@ class Runtime(Protocol):
         """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
         return self.recorder.view
 
-    @property
-    def outputs(self) -> Outputs:
-        """The outputs so far."""
-        return self.recorder.outputs
-
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
         ...
@@ -142,10 +136,6 @@ class Runtime(Protocol):
         hold: bool = False,
     ) -> list[Step]:
         """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
-        ...
-
-    async def refuse(self, call: Step, code: str, message: str) -> list[Step]:
-        """End a call with an error, without running it."""
         ...
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -199,12 +189,16 @@ class Context:
         action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
         if allowed is not None and action.policy not in allowed:
             offered = ", ".join(sorted(allowed)) or "none"
-            return self.refuse(call, "not_offered", f"{action.policy!r} is not offered here. There are: {offered}.")
+            why = f"{action.policy!r} is not offered here. There are: {offered}."
+            return self.refuse(call, ToolError(why, "not_offered"))
         return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
 
-    def refuse(self, call: Step, code: str, message: str) -> Coroutine[Any, Any, list[Step]]:
+    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
         """End a call that an answer asked for with an error, without running it."""
-        return self._guarded(partial(self.run.refuse, call, code, message))
+        self._raise_if_halted()
+        if not self.run.view.result(call.path):
+            self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
+        return self.run.view.answer(call.path)
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
@@ -219,12 +213,15 @@ class Context:
         return Ledger(tuple(self.run.view.own_steps(self.path)))
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do this work, unless the context has halted: then raise the Halt again, whatever the policy has caught."""
-        halted = self.halt
-        if halted is not None:
-            raise halted
+        """Do this work, unless the context has halted."""
+        self._raise_if_halted()
         try:
             return await work()
         except Halt as halt:
             self.halt = self.halt or halt
             raise
+
+    def _raise_if_halted(self) -> None:
+        """Raise the Halt that the context has met again, whatever the policy has caught."""
+        if self.halt is not None:
+            raise self.halt

@@ -7,7 +7,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
 from agents.engine.schema import problem, schema_of
+from agents.engine.view import View
 
 Input = TypeVar("Input", bound=BaseModel)
 
@@ -48,6 +49,21 @@ class Stateful:
 
     class State(BaseModel):
         """The state kept with a conversation. Every field needs a default."""
+
+
+def read_state(plugin: type[Stateful], view: View, before: int | None = None) -> BaseModel:
+    """Return the plugin's state now, or as it was before the step with this id."""
+    return plugin.State.model_validate(view.state(plugin.name, before))
+
+
+def state_steps(
+    plugin: type[Stateful], state: BaseModel, actor: str, view: View, before: int | None = None
+) -> list[Step]:
+    """Return the step that records this state; none if it is the one that `read_state` returns."""
+    value = state.model_dump(mode="json")
+    if value == read_state(plugin, view, before).model_dump(mode="json"):
+        return []
+    return [Step(actor, "state", {"plugin": plugin.name, "value": value})]
 
 
 @dataclass
@@ -95,22 +111,29 @@ Requirement = bool | str | Callable[[Any], Any] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Tool:
-    """A tool and what its author declares. `agents.engine.execution.effect.as_policy` makes it a policy.
+class Declaration:
+    """What the author of a tool declares about it.
 
-    `time_limit` is in seconds; `approval_hours` is how long a gate stays open; None leaves either to the site's
-    settings. `four_eyes`: whoever asked for the turn may not approve the call, not even a superuser. `facts` and
-    `change` run in the worker's event loop and must be quick: everything else in the worker waits for them.
+    risk: what it can do. approval: when a person must approve first; by default always, unless the risk is READ (R18).
+    idempotent: whether it may run again after a crash; by default only READ tools may. time_limit: seconds, at most
+    600. approval_hours: how long a gate stays open; None leaves either to the site's settings. four_eyes: whoever asked
+    for the turn may not approve the call, not even a superuser. plugin: the plugin whose state it reads and changes;
+    such a tool runs alone. title, says, justify, preview: how a call is described to people ("Run a command"; "ran ls";
+    why it needs approval; the form of its input: command, diff, mail, request).
+
+    facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
+    it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
+    change, shown as a diff; if it raises ToolError, the call ends with that error and nobody is asked. It is called
+    first, and facts can read its result as `call.change`. Both must be quick: they run in the worker's event loop, and
+    everything else in the worker waits for them.
     """
 
     name: str
-    function: Callable[[Any], Any]
-    input: type[BaseModel]
-    description: str
+    _: KW_ONLY
     risk: Risk = Risk.DESTRUCTIVE
-    category: str = ""
     approval: Requirement = None
-    idempotent: bool = False
+    idempotent: bool | None = None
+    category: str = ""
     time_limit: float | None = None
     approval_hours: float | None = None
     four_eyes: bool = False
@@ -122,6 +145,18 @@ class Tool:
     change: Callable[[Any], Change | None] | None = None
     preview: str = ""
 
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tool(Declaration):
+    """A tool: its function, and what its author declares. `agents.engine.execution.effect.as_policy` makes it a policy.
+
+    Unlike in a bare declaration, `approval`, `idempotent` and `title` are decided.
+    """
+
+    function: Callable[[Any], Any]
+    input: type[BaseModel]
+    description: str
+
     @property
     def schema(self) -> dict[str, JSON]:
         """The JSON Schema of its input."""
@@ -132,73 +167,31 @@ class Tool:
         return problem(self.input, payload)
 
 
-def tool(
-    name: str,
-    *,
-    risk: Risk | None = None,
-    approval: Requirement = None,
-    idempotent: bool | None = None,
-    category: str = "",
-    time_limit: float | None = None,
-    approval_hours: float | None = None,
-    four_eyes: bool = False,
-    plugin: type[Stateful] | None = None,
-    title: str = "",
-    says: Callable[[Any], str] | None = None,
-    justify: Callable[[Any], str] | None = None,
-    facts: Callable[[Any], list[str]] | None = None,
-    change: Callable[[Any], Change | None] | None = None,
-    preview: str = "",
-) -> Callable[[Callable[[Any], Any]], Tool]:
-    """Decorator: make a tool of a function that takes one ToolCall.
-
-    risk: what it can do; by default DESTRUCTIVE. approval: when a person must approve first; by default always, unless
-    the risk is READ (R18). idempotent: whether it may run again after a crash; by default only READ tools may.
-    time_limit: seconds, at most 600. approval_hours: how long a gate stays open. four_eyes: whoever asked for the turn
-    may not approve the call. plugin: the plugin whose state it reads and changes; such a tool runs alone. title, says,
-    justify, preview: how a call is described to people ("Run a command"; "ran ls"; why it needs approval; the form of
-    its input: command, diff, mail, request).
-
-    facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
-    it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
-    change, shown as a diff; if it raises ToolError, the call ends with that error and nobody is asked. It is called
-    first, and facts can read its result as `call.change`. Both must be quick: they run in the worker's event loop.
+class tool(Declaration):  # noqa: N801 - it is used as a decorator
+    """Decorator: make a tool of a function that takes one ToolCall, as declared.
 
     Raises RegistryError for an invalid name, time limit or input.
     """
 
-    def make(function: Callable[[Any], Any]) -> Tool:
+    def __call__(self, function: Callable[[Any], Any]) -> Tool:
+        """Return the tool with this function."""
+        name, reads = self.name, self.risk is Risk.READ
         if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
             raise RegistryError(f"a tool's name must be lower-case words joined by dots, not {name!r}")
         if name in RESERVED:
             raise RegistryError(f"{name!r} is reserved for a policy of the engine")
-        if time_limit is not None and not 0 < time_limit <= TIME_LIMIT_MOST:
+        if self.time_limit is not None and not 0 < self.time_limit <= TIME_LIMIT_MOST:
             raise RegistryError(f"{name}: the time limit must be between 0 and {TIME_LIMIT_MOST:.0f} seconds")
-        if approval_hours is not None and approval_hours <= 0:
-            raise RegistryError(f"{name}: approval_hours must be more than 0, not {approval_hours:g}")
-        declared = risk or Risk.DESTRUCTIVE
-        return Tool(
-            name=name,
-            function=function,
-            input=_input_of(function, name),
-            description=inspect.getdoc(function) or title or name,
-            risk=declared,
-            category=category,
-            approval=approval if approval is not None else declared is not Risk.READ,
-            idempotent=declared is Risk.READ if idempotent is None else idempotent,
-            time_limit=time_limit,
-            approval_hours=approval_hours,
-            four_eyes=four_eyes,
-            plugin=plugin,
-            title=title or name,
-            says=says,
-            justify=justify,
-            facts=facts,
-            change=change,
-            preview=preview,
-        )
-
-    return make
+        if self.approval_hours is not None and self.approval_hours <= 0:
+            raise RegistryError(f"{name}: approval_hours must be more than 0, not {self.approval_hours:g}")
+        title = self.title or name
+        decided = {
+            "approval": not reads if self.approval is None else self.approval,
+            "idempotent": reads if self.idempotent is None else self.idempotent,
+            "title": title,
+        }
+        description = inspect.getdoc(function) or title
+        return Tool(function=function, input=_input_of(function, name), description=description, **vars(self) | decided)
 
 
 class Nothing(BaseModel):
@@ -226,12 +219,14 @@ def wire_name(name: str) -> str:
 
 
 def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools by wire name, in a fixed order. Raises RegistryError if two share a name or a wire name."""
+    """Return the tools by wire name, sorted by name.
+
+    Raises RegistryError naming both modules if two tools share a name or a wire name.
+    """
     found: dict[str, Tool] = {}
     for each in sorted(tools, key=lambda t: t.name):
         other = found.setdefault(wire_name(each.name), each)
-        if other is not each:
-            raise RegistryError(
-                f"the tools {other.name!r} and {each.name!r} have the same wire name, {wire_name(each.name)!r}"
-            )
+        if other is not each:  # the same tool, imported into another module, is not a second one
+            named = " and ".join(f"{one.name!r} in {one.function.__module__}" for one in (other, each))
+            raise RegistryError(f"two tools share a name: {named}")
     return found

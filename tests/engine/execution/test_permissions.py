@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, Step
-from agents.engine.errors import Suspended
+from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, run_tool
 from agents.engine.ledger import EMPTY, JSON, Ledger
 from agents.engine.runtime.registry import PolicyRegistry
@@ -213,13 +213,13 @@ async def test_the_executor_refuses_a_gated_call_that_nobody_approved(world: Wor
 
 @pytest.mark.parametrize("decided", ["reject", "expired", "cancelled", "answered", ""])
 async def test_the_executor_runs_nothing_that_was_not_approved(world: World, decided: str) -> None:
-    """Whatever the decision says but `approve`: a result that is an error, and no effect (T-04)."""
+    """Whatever the decision says but `approve`: an error, and no effect (T-04)."""
     gate = Step("runtime", "action_call", {"policy": "human", "payload": {"ask": "approve"}}, path="1/0/human")
     shell = next(each for each in world.tools() if each.name == "shell.run")
     exactly = digest_of(shell, {"command": "ls"})  # nothing but the word stands in its way
     said = Step("user:7", "action_result", {"decision": decided, "digest": exactly}, path="1/0/human")
-    (answer,) = await direct(world, CALL.extend(numbered(CALL, [gate, said])), command="ls")
-    assert answer.failed
+    with pytest.raises(ToolError):
+        await direct(world, CALL.extend(numbered(CALL, [gate, said])), command="ls")
     assert world.done == []
 
 
