@@ -1,8 +1,7 @@
-"""API keys: creating them, finding them by the `Authorization` header, and their public ids."""
+"""API keys: creating them, and finding them by the `Authorization` header."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
@@ -93,13 +92,3 @@ def _note_use(pk: str) -> None:
 def allows(key: ApiKey, scope: Scope) -> bool:
     """Whether this key has this scope. Every key may read."""
     return scope == Scope.READ or scope in key.scopes
-
-
-def public_id(key: ApiKey) -> str:
-    """Return the id of the key in URLs and forms. It is neither part of the key nor its hash."""
-    return hashlib.sha256(key.digest.encode()).hexdigest()[:16]
-
-
-def by_public_id(keys: QuerySet[ApiKey], wanted: str) -> ApiKey | None:
-    """Return the one of these keys with this public id; None if there is none."""
-    return next((key for key in keys if public_id(key) == wanted), None)
