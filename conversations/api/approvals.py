@@ -57,8 +57,6 @@ class ApproveOne(ApiView):
     def post(self, request: Request, pk: int) -> Response:
         """Approve a call, as it was shown or with your own input. 409 with its current state if it changed."""
         body = read(request, Approve)
-        if body.remember:
-            raise Invalid({"remember": ["Remembering is not supported yet: approve each call."]})
         return _decide_one(request, WantedDecision(pk, decisions.Decision.APPROVE, body.digest, body.note, body.input))
 
 

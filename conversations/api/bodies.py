@@ -223,7 +223,6 @@ class Approve(Body):
     digest: Digest
     input: dict[str, Any] | None = None
     note: Annotated[Text, Field(max_length=2000)] = ""
-    remember: Literal["conversation"] | None = None
 
 
 class Reject(Body):
