@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from smtplib import SMTPRecipientsRefused, SMTPResponseException, SMTPSenderRefused
 from time import monotonic
 from typing import Any
@@ -32,10 +32,11 @@ FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 15.0, 300.0
 
 
 class Backoff:
-    """The time to wait before something that failed is tried again."""
+    """The time to wait before something that failed is tried again. `refusals`: permanent ones since it last worked."""
 
     def __init__(self) -> None:
         self.seconds, self._until = 0.0, 0.0  # on the monotonic clock
+        self.refusals = 0
 
     @property
     def over(self) -> bool:
@@ -55,7 +56,6 @@ class Notifier:
         self._thread: threading.Thread | None = None
         self._rest = Backoff()  # of the server
         self._rests: defaultdict[int, Backoff] = defaultdict(Backoff)  # of people whose e-mail failed, by user id
-        self._refused: Counter[int] = Counter()  # permanent refusals in a row, by user id
 
     def look(self) -> None:
         """Start a round in its own thread, unless one is running or the server needs a pause. Returns at once."""
@@ -105,26 +105,22 @@ class Notifier:
             server.close()  # whatever state the connection is in
             server.open()
             return False
-        self._forget(telling.person.pk)
+        self._rests.pop(telling.person.pk, None)
         return True
 
     def _failed(self, person: int, notices: list[Notice], error: Exception) -> None:
         """Delete the notices and skip this person for a while; give up after TRIES permanent refusals."""
-        self._refused[person] += is_permanent(error)
-        if self._refused[person] >= TRIES:
-            self._forget(person)
+        rest = self._rests[person]
+        rest.refusals += is_permanent(error)
+        if rest.refusals >= TRIES:
+            del self._rests[person]
             logger.error("an e-mail to user %d was refused %d times (%s): giving up", person, TRIES, error)
             return
         Notice.objects.filter(pk__in=[notice.pk for notice in notices]).delete()
-        self._rests[person].begin()
-        seconds, ours = self._rests[person].seconds, not isinstance(error, OSError)  # mail servers' errors all are
+        rest.begin()
+        ours = not isinstance(error, OSError)  # mail servers' errors all are
         retry = "an e-mail to user %d was not accepted (%s); trying again in %d s"
-        logger.warning(retry, person, error, seconds, exc_info=ours)
-
-    def _forget(self, person: int) -> None:
-        """Forget this person's failures."""
-        self._rests.pop(person, None)
-        del self._refused[person]
+        logger.warning(retry, person, error, rest.seconds, exc_info=ours)
 
 
 def is_permanent(error: Exception) -> bool:
