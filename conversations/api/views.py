@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -93,16 +93,12 @@ class ApiView(APIView):  # type: ignore[misc]
     scope = Scope.CHAT
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Authenticate, rate-limit and authorise the request. Failed authentications count towards the limit too."""
-        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
-        request.version, request.versioning_scheme = None, None
+        """Authenticate, authorise and rate-limit the request. What is refused counts towards the limit too."""
         try:
-            self.perform_authentication(request)
-        except AuthenticationFailed:
+            super().initial(request, *args, **kwargs)
+        except (AuthenticationFailed, NotAuthenticated, PermissionDenied):
             self.check_throttles(request)
             raise
-        self.check_throttles(request)
-        self.check_permissions(request)
 
     def perform_content_negotiation(self, request: Request, force: bool = True) -> tuple[JSONRenderer, str]:
         """Return JSON, whatever the client accepts: there is nothing else."""
