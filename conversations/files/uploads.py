@@ -19,7 +19,6 @@ from django.core.files.uploadedfile import UploadedFile
 
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.attached import Attachment
-from agents.engine.ledger import JSON
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from agents.plugins.files.status import tool_errors
@@ -62,11 +61,6 @@ class Upload:
             digest.update(chunk)
         media_type = (sent.content_type or "").lower()
         return cls(name, media_type if _MEDIA_TYPE.fullmatch(media_type) else UNKNOWN_TYPE, digest.hexdigest(), sent)
-
-    @property
-    def identity(self) -> JSON:
-        """What identifies the file in the digest of a request: its name and content."""
-        return [self.name, self.sha256]
 
 
 def read_uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:

@@ -140,7 +140,7 @@ def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
 
 def _start(prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = ()) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
-    set_key(prompt, key, [*sent, *(file.identity for file in files)])
+    set_key(prompt, key, [*sent, *([file.name, file.sha256] for file in files)])
     with reporting_full(), PendingUploads(files) as giving:
         started = _store_once(prompt, giving)
         giving.keep(started)
@@ -175,10 +175,11 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
         if attended and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
-        if prompt.continues:
-            _check_continued(prompt.continues)
-        if prompt.repeats:
-            _check_repeated(prompt.repeats)
+        if old := prompt.continues or prompt.repeats:
+            old.refresh_from_db()
+            if not old.ended:
+                raise TurnInProgress(old.pk)
+            (_check_continued if prompt.continues else _check_repeated)(old)
         if attended:
             killswitch.refuse_while_on()
             quotas.check(conversation.owner_id)
@@ -215,10 +216,7 @@ def _attended(prompt: Prompt) -> bool:
 
 
 def _check_continued(old: Prompt) -> None:
-    """Raise BadInput if this turn cannot be continued."""
-    old.refresh_from_db()
-    if not old.ended:
-        raise TurnInProgress(old.pk)
+    """Raise BadInput if this turn, which has ended, cannot be continued."""
     if old.state == State.COMPLETED:
         raise BadInput("This turn is complete. Send a message instead.")
     if not old.fence:  # the model knows nothing of it
@@ -228,10 +226,7 @@ def _check_continued(old: Prompt) -> None:
 
 
 def _check_repeated(old: Prompt) -> None:
-    """Raise BadInput if this turn cannot be repeated."""
-    old.refresh_from_db()
-    if not old.ended:
-        raise TurnInProgress(old.pk)
+    """Raise BadInput if this turn, which has ended, cannot be repeated."""
     if old.input is None:
         raise BadInput("This turn has no message to repeat. Send a message instead.")
     if Prompt.objects.filter(message_redacted(), pk=old.pk).exists():
