@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from smtplib import SMTPRecipientsRefused, SMTPResponseException, SMTPSenderRefused
 from time import monotonic
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.mail import EmailMessage, get_connection
 from django.db import Error, IntegrityError, connection, transaction
 
 from conversations.models import Notice
 from conversations.notifications.letters import waiting_letter
-from conversations.notifications.waits import PersonWaits, people_to_notify
+from conversations.notifications.waits import Wait, people_to_notify
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ class Notifier:
         if not due:
             return 0
         with get_connection() as server:
-            return sum(self._notify(telling, server) for telling in due)
+            return sum(self._notify(person, waits, server) for person, waits in due)
 
     def _round(self) -> None:
         try:
@@ -90,22 +92,22 @@ class Notifier:
         finally:
             connection.close()
 
-    def _notify(self, telling: PersonWaits, server: Any) -> bool:
+    def _notify(self, person: User, waits: Sequence[Wait], server: Any) -> bool:
         """Notify one person. Raises OSError if the server cannot be reached any more."""
-        notices = _claim(telling)
+        notices = _claim(person, waits)
         if not notices:
             return False
         try:
-            letter = waiting_letter(telling)
+            letter = waiting_letter(person, waits)
             if letter is None:
                 return False
             server.send_messages([letter])
         except Exception as error:  # noqa: BLE001 - one bad address must not keep the others from being notified
-            self._failed(telling.person.pk, notices, error)
+            self._failed(person.pk, notices, error)
             server.close()  # whatever state the connection is in
             server.open()
             return False
-        self._rests.pop(telling.person.pk, None)
+        self._rests.pop(person.pk, None)
         return True
 
     def _failed(self, person: int, notices: list[Notice], error: Exception) -> None:
@@ -135,9 +137,9 @@ def is_permanent(error: Exception) -> bool:
     return False
 
 
-def _claim(telling: PersonWaits) -> list[Notice]:
+def _claim(person: User, waits: Sequence[Wait]) -> list[Notice]:
     """Record that this person is notified of these waits; return nothing if another process does it."""
-    notices = [Notice(user=telling.person, prompt=wait.prompt, seq=wait.seq) for wait in telling.waits]
+    notices = [Notice(user=person, prompt=wait.prompt, seq=wait.seq) for wait in waits]
     try:
         with transaction.atomic():
             return Notice.objects.bulk_create(notices)
