@@ -102,13 +102,11 @@ class PendingUploads:
         self._parts: list[Path] = []
 
     def __enter__(self) -> Self:
-        try:
+        with self._undoing:  # all of it, if one fails
             for upload in self._given:
                 with _storing(upload.name):
                     self._store(upload)
-        except BaseException:
-            self._undoing.close()
-            raise
+            self._undoing = self._undoing.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
