@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth import views
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
@@ -19,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 from conversations.accounts import throttle
 from conversations.accounts.http import PersonRequest
 from conversations.accounts.keys import make_key
-from conversations.accounts.sessions import delete_expired_sessions, end_sessions
+from conversations.accounts.sessions import end_sessions
 from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
@@ -93,8 +94,8 @@ class SignIn(views.LoginView):
     redirect_authenticated_user = True
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Sign in, and delete expired sessions."""
-        delete_expired_sessions()
+        """Sign in, and delete expired sessions: Django does not do so by itself."""
+        SessionStore.clear_expired()
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
