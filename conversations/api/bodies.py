@@ -125,7 +125,6 @@ _MESSAGES = {
     "extra_forbidden": "There is no such field.",
     "missing": "This field is required.",
     "model_type": "Send a JSON object.",
-    "nul": "The NUL character is not allowed.",
 }
 
 
@@ -141,7 +140,7 @@ def idempotency_key(request: Request) -> str:
 
 def _no_nul(text: str) -> str:
     if "\x00" in text:
-        raise PydanticCustomError("nul", "The NUL character is not allowed.")
+        raise PydanticCustomError("nul", "The NUL character is not allowed")
     return text
 
 

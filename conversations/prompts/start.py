@@ -70,9 +70,7 @@ def begin_conversation(
 
     The same `key` again returns the first one's. Raises what start_prompt raises.
     """
-    text = clean_message(text, files)
-    prompt = Prompt(conversation=Conversation(owner=owner), asked_by=owner, input=text, tier=tier)
-    return _start(prompt, key, ["conversation", text, tier], files)
+    return start_prompt(Conversation(owner=owner), owner, text, tier=tier, key=key, files=files)
 
 
 def start_prompt(
@@ -89,6 +87,7 @@ def start_prompt(
 ) -> Prompt:
     """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
 
+    A conversation that is not stored yet is created with it.
     `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
     one over the API with neither text nor files, which the system starts as `by` asked.
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
