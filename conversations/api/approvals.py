@@ -12,7 +12,7 @@ from agents.engine import decisions
 from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
-from conversations.api.describe import APPROVALS, operation
+from conversations.api.describe import APPROVALS, STATES, operation
 from conversations.api.errors import Invalid, RequestRefused, refusal
 from conversations.api.paging import paginate
 from conversations.api.views import ApiView
@@ -21,8 +21,6 @@ from conversations.approvals.many import DecisionOutcome, WantedDecision, decide
 from conversations.approvals.permissions import shown_to
 from conversations.display.json import gate_json
 from conversations.models import GateState, Output, Scope
-
-ALL = "all"
 
 
 class Approvals(ApiView):
@@ -35,9 +33,9 @@ class Approvals(ApiView):
         `state` defaults to `pending`. Pending approvals are listed oldest first, all others newest first.
         """
         state = request.query_params.get("state", GateState.PENDING)
-        if state not in (*GateState.values, ALL):
-            raise Invalid({"state": [f"Choose one of: {', '.join((*GateState.values, ALL))}."]})
-        found = _gates(request) if state == ALL else _gates(request).filter(gate=state)
+        if state not in STATES:
+            raise Invalid({"state": [f"Choose one of: {', '.join(STATES)}."]})
+        found = _gates(request) if state == "all" else _gates(request).filter(gate=state)
         order = ("asked_at", "pk") if state == GateState.PENDING else ("-asked_at", "-pk")
         return paginate(request, found.order_by(*order), gate_json, "data")
 
