@@ -104,10 +104,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApiKey",
             fields=[
-                ("digest", models.CharField(max_length=128, primary_key=True, serialize=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("token_key", models.CharField(db_index=True, max_length=25)),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 ("expiry", models.DateTimeField(blank=True, null=True)),
+                ("digest", models.CharField(max_length=128, unique=True)),
                 ("name", models.CharField(help_text="What it is for.", max_length=100)),
                 ("scopes", models.JSONField(default=list, help_text="Of read, chat and decide.")),
                 (
