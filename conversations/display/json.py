@@ -21,7 +21,8 @@ INTERNAL = {"approval": {"path", "proposed"}}
 
 def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str, JSON]:
     """Return one output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
-    shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json", exclude=INTERNAL)}
+    hidden = INTERNAL if isinstance(entry, ToolOutput) else None  # a kind of a plugin may have an `approval` of its own
+    shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json", exclude=hidden)}
     if isinstance(entry, ToolOutput) and entry.approval and Actor.parse(entry.approval.decided_by).kind == Kind.RULE:
         shown["approval"]["by_rule"] = entry.approval.decided_by
     if isinstance(entry, FileOutput):
