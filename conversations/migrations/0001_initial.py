@@ -18,18 +18,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Drain",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("host", models.CharField(max_length=100, unique=True)),
-                (
-                    "token",
-                    models.CharField(help_text="Which process: another one's lease is not renewed.", max_length=64),
-                ),
-                ("lease_until", models.FloatField(default=0)),
-            ],
-        ),
-        migrations.CreateModel(
             name="Erasure",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -74,9 +62,17 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("host", models.CharField(max_length=100, unique=True)),
                 ("pid", models.PositiveIntegerField(default=0, help_text="Of the parent, `manage.py worker`.")),
-                ("started_at", models.FloatField(default=0)),
+                ("started_at", models.FloatField(default=0, help_text="When its cluster was last started.")),
                 ("beat_at", models.FloatField(default=0, help_text="When a background task of it last ran.")),
                 ("stopping", models.BooleanField(default=False, help_text="The stop mark, which its drain reads.")),
+                (
+                    "drain",
+                    models.CharField(blank=True, help_text="Which process runs turns: one at a time.", max_length=64),
+                ),
+                (
+                    "drain_until",
+                    models.FloatField(default=0, help_text="For how long that process is the host's drain."),
+                ),
             ],
         ),
         migrations.CreateModel(
