@@ -17,7 +17,7 @@ from types import ModuleType
 from agents import plugins as shipped
 from agents.engine.errors import RegistryError
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import Tool, wire_name
+from agents.engine.tools.tool import Tool, by_wire_name
 
 NAMES = ("tools", "plugins", "plugin")
 """The modules that are searched, in each package that has them."""
@@ -69,14 +69,8 @@ def discover_tools(modules: Iterable[ModuleType]) -> list[Tool]:
 
     Raises RegistryError naming both modules if two tools share a name, or share the form of it that a model sees.
     """
-    found: dict[str, tuple[Tool, str]] = {}
-    for module in modules:
-        for value in vars(module).values():
-            if isinstance(value, Tool):
-                tool, owner = found.setdefault(wire_name(value.name), (value, module.__name__))
-                if tool is not value:  # the same tool, imported into another module, is not a second one
-                    raise _clash("tool", (tool.name, owner), (value.name, module.__name__))
-    return sorted((tool for tool, _ in found.values()), key=lambda tool: tool.name)
+    values = (value for module in modules for value in vars(module).values())
+    return list(by_wire_name(value for value in values if isinstance(value, Tool)).values())
 
 
 def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
@@ -91,7 +85,8 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
             raise RegistryError(f"the plugin {plugin.__module__}.{plugin.__qualname__} has no name")
         other = found.setdefault(plugin.name, plugin)
         if other is not plugin:
-            raise _clash("plugin", (other.name, other.__module__), (plugin.name, plugin.__module__))
+            named = " and ".join(f"{plugin.name!r} in {each.__module__}" for each in (other, plugin))
+            raise RegistryError(f"two plugins share a name: {named}")
     return sorted(found.values(), key=lambda plugin: (plugin.order, plugin.name))
 
 
@@ -108,9 +103,3 @@ def _import(name: str) -> ModuleType:
         return import_module(name)
     except Exception as error:  # whatever a module raises, the message must name the module
         raise RegistryError(f"{name} cannot be imported: {error!r}") from error
-
-
-def _clash(what: str, first: tuple[str, str], second: tuple[str, str]) -> RegistryError:
-    """Return the error about two tools or plugins with one name, each given as (name, module)."""
-    named = " and ".join(f"{name!r} in {module}" for name, module in (first, second))
-    return RegistryError(f"two {what}s share a name: {named}")

@@ -42,16 +42,6 @@ class Imported:
     problem: str = ""
 
 
-@dataclass(frozen=True)
-class ParsedSkill:
-    """The content of one SKILL.md."""
-
-    name: str
-    description: str
-    body: str
-    tools: tuple[str, ...]
-
-
 def import_skills(folder: Path) -> Iterator[Imported]:
     """Import `folder/SKILL.md` and `folder/*/SKILL.md`. Yields one result for each file.
 
@@ -82,8 +72,8 @@ def skill_files(folder: Path) -> list[Path]:
     return [file for file in [folder / "SKILL.md", *sorted(folder.glob("*/SKILL.md"))] if file.exists()]
 
 
-def read_skill(file: Path, folder: Path) -> ParsedSkill:
-    """Return the skill in `file`. Raises BadSkill, also for a link that leads out of `folder`."""
+def read_skill(file: Path, folder: Path) -> Skill:
+    """Return the skill in `file`, which is not saved. Raises BadSkill, also for a link that leads out of `folder`."""
     match = _FRONT.match(text := _read_text(file, folder))
     if not match:
         raise BadSkill("it does not begin with front matter: put `---`, a name, a description and `---` at the top.")
@@ -94,7 +84,7 @@ def read_skill(file: Path, folder: Path) -> ParsedSkill:
     body = text[match.end() :].strip()
     if not body:
         raise BadSkill("there is no text below the front matter: write the instructions for the agent there.")
-    return ParsedSkill(name, description, body, _tools(front))
+    return Skill(name=name, description=description, body=body, tools=_tools(front))
 
 
 def missing_tools(names: Iterable[str]) -> tuple[str, ...]:
@@ -103,16 +93,15 @@ def missing_tools(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in known)
 
 
-def _save(read: ParsedSkill) -> Literal["added", "updated", "unchanged"]:
-    fields = {"description": read.description, "body": read.body, "tools": list(read.tools)}
-    skill = Skill.objects.filter(name=read.name).first()
-    if skill is None:
-        Skill.objects.create(name=read.name, **fields)
-        return "added"
-    if all(getattr(skill, field) == value for field, value in fields.items()):
+def _save(read: Skill) -> Literal["added", "updated", "unchanged"]:
+    fields = {"description": read.description, "body": read.body, "tools": read.tools}
+    known = Skill.objects.filter(name=read.name)
+    if known.filter(**fields).exists():
         return "unchanged"
-    Skill.objects.filter(pk=skill.pk).update(**fields)
-    return "updated"
+    if known.update(**fields):
+        return "updated"
+    read.save()
+    return "added"
 
 
 def _read_text(file: Path, folder: Path) -> str:
@@ -158,9 +147,9 @@ def _field(front: dict[object, object], field: str, most: int) -> str:
     return line
 
 
-def _tools(front: dict[object, object]) -> tuple[str, ...]:
+def _tools(front: dict[object, object]) -> list[str]:
     value = front.get("tools", front.get("allowed-tools")) or []
     names = _TOOL.findall(value) if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadSkill("its `tools` must be a list of names: write, for example, `tools: [csv.summary]`.")
-    return tuple(dict.fromkeys(name.strip() for name in names))
+    return list(dict.fromkeys(name.strip() for name in names))

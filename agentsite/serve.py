@@ -51,9 +51,10 @@ def serve(say: Say) -> None:
 
 
 def _start_children(family: Family, say: Say) -> None:
-    variables = _environment_of_children()
+    # Without the first administrator's variables, which commands could read.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
-        variables |= _start_demo(family)
+        variables |= _start_demo(family, variables)
         say("No model is set up, so a small demo model answers. For a real one, set OPENAI_API_KEY or OPENAI_BASE_URL.")
     web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - the address from this machine
@@ -63,19 +64,12 @@ def _start_children(family: Family, say: Say) -> None:
         say(f"Agentsite is running at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C to stop)")
 
 
-def _environment_of_children() -> dict[str, str]:
-    """Return this process's environment without the first administrator's variables, which commands could read."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
-
-
-def _start_demo(family: Family) -> dict[str, str]:
+def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:
     """Start the demo model on a free port, which it keeps when restarted. Returns the variables that point to it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "port"
         command = [sys.executable, "-m", "agents.providers.demo"]
-        demo = family.add(
-            Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, _environment_of_children())
-        )
+        demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, variables))
         _wait_until(family, demo, lambda: _read(file).isdigit())
         port = _read(file)
     demo.command = [*command, "--port", port]

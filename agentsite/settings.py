@@ -221,7 +221,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "/static/conversations/mark.svg",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/",
-    "POSTPROCESSING_HOOKS": ["conversations.api.openapi.with_events"],
+    "POSTPROCESSING_HOOKS": [],
     "COMPONENT_SPLIT_REQUEST": False,
 }
 

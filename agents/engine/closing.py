@@ -56,17 +56,11 @@ def turn_usage(view: View) -> dict[str, JSON]:
 
     `cost_nano_usd` is None if the price of any answer is unknown.
     """
-    totals: dict[str, JSON] = dict.fromkeys(USAGE, 0)
-    models: set[str] = set()
-    prices: list[int | None] = []
-    for step in view.steps:
-        if (used := answer_usage(step)) is not None:
-            for name in USAGE:
-                totals[name] += used.get(name, 0)
-            models.add(str(step.payload["model"]))
-            prices.append(step.payload.get("cost_nano_usd"))
-    cost = None if None in prices else sum(price for price in prices if price is not None)
-    return totals | {"cost_nano_usd": cost, "models": sorted(models)}
+    answers = [step.payload for step in view.steps if answer_usage(step) is not None]
+    totals: dict[str, JSON] = {name: sum(answer["usage"].get(name, 0) for answer in answers) for name in USAGE}
+    prices: list[JSON] = [answer.get("cost_nano_usd") for answer in answers]
+    models = {str(answer["model"]) for answer in answers}
+    return totals | {"cost_nano_usd": None if None in prices else sum(prices), "models": sorted(models)}
 
 
 def answer_usage(step: Step) -> dict[str, int] | None:

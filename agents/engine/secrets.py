@@ -41,17 +41,17 @@ def hide(text: str) -> str:
 
 
 def hide_in(value: JSON) -> JSON:
-    """Replace secrets in every text of a JSON value. A value without secrets is returned as it is, not as a copy.
+    """Replace secrets in every text of a JSON value.
 
     Keys are included, because those of a tool's result may come from anywhere; the engine's own never hold secrets.
     """
-    if not _known or not _contains_secret(value):
-        return value
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, list):
         return [hide_in(item) for item in value]
-    return {hide(key) if isinstance(key, str) else key: hide_in(item) for key, item in value.items()}
+    if isinstance(value, dict):
+        return {hide_in(key): hide_in(item) for key, item in value.items()}
+    return value
 
 
 def partial_secret_length(text: str) -> int:
@@ -59,13 +59,3 @@ def partial_secret_length(text: str) -> int:
     longest = len(_known[0]) - 1 if _known else 0
     ends = (text[start:] for start in range(max(0, len(text) - longest), len(text)))
     return next((len(end) for end in ends if any(secret.startswith(end) for secret in _known)), 0)
-
-
-def _contains_secret(value: JSON) -> bool:
-    if isinstance(value, str):
-        return any(secret in value for secret in _known)
-    if isinstance(value, list):
-        return any(map(_contains_secret, value))
-    return isinstance(value, dict) and any(
-        _contains_secret(key) or _contains_secret(item) for key, item in value.items()
-    )

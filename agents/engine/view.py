@@ -89,16 +89,15 @@ class View:
 
     def own_steps(self, path: str) -> list[Step]:
         """Return the steps of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
-        depth = path.count("/") + 1 if path else 0
-        return [step for step in self.steps if self._belongs(step, path, depth)]
+        return [step for step in self.steps if self._belongs(step, path)]
 
-    def _belongs(self, step: Step, path: str, depth: int) -> bool:
+    def _belongs(self, step: Step, path: str) -> bool:
         if step.path == path:
             return step.type not in BOOKKEEPING
-        if (path and not step.path.startswith(path + "/")) or step.type not in ("action_call", "action_result"):
+        if not step.path or step.type not in ("action_call", "action_result"):
             return False
-        below = (step.path.count("/") + 1 if step.path else 0) - depth
-        return below == 1 or (below == 2 and asked_for(self._calls[step.path]))
+        above = parent(step.path)
+        return path == above or (path == parent(above) and asked_for(self._calls[step.path]))
 
     def state(self, plugin: str, before: int | None = None) -> dict[str, JSON]:
         """Return a copy of the plugin's state now, or as it was before the step with this id."""

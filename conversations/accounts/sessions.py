@@ -1,4 +1,4 @@
-"""Sessions: signing a person out everywhere, and deleting expired sessions."""
+"""Sessions: signing a person out everywhere."""
 
 from __future__ import annotations
 
@@ -18,8 +18,3 @@ def end_sessions(user: User, but: SessionBase | None = None) -> int:
     theirs = [row.pk for row in valid.iterator() if row.get_decoded().get(SESSION_KEY) == str(user.pk)]
     Session.objects.filter(pk__in=theirs).delete()
     return len(theirs)
-
-
-def delete_expired_sessions() -> None:
-    """Delete expired sessions: Django does not do so by itself."""
-    Session.objects.filter(expire_date__lte=timezone.now()).delete()

@@ -89,10 +89,6 @@ class ApprovalAdmin(DecidingPages):
     search_help_text = "Search reasons, tools and owners"
     actions = ("decide_together",)
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the admin's index lists approvals."""
-        return self.has_view_permission(request)
-
     def has_view_permission(self, request: HttpRequest, obj: Approval | None = None) -> bool:
         """All staff may see what waits for them; permission to decide is checked with each decision."""
         return request.user.is_active and request.user.is_staff

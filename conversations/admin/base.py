@@ -82,6 +82,10 @@ class ReadOnly(ListPages):
 
     has_add_permission = has_change_permission = has_delete_permission = _refuse
 
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether the admin's index lists the table: for whoever may see it, whatever else they may."""
+        return self.has_view_permission(request)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
     ) -> HttpResponse:

@@ -20,10 +20,6 @@ PAGE = "admin:conversations_killswitch_changelist"
 class KillSwitchAdmin(ReadOnly):
     """The page of the kill switch; its rows have no pages of their own."""
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the admin's index lists it."""
-        return self.has_view_permission(request)
-
     def has_view_permission(self, request: HttpRequest, obj: KillSwitch | None = None) -> bool:
         """Whether the person may use the kill switch."""
         return request.user.has_perm("conversations.use_kill_switch")

@@ -64,11 +64,8 @@ def stopped(request: HttpRequest) -> list[str] | None:
 
 def _visible(links: tuple[tuple[str, str, str, str], ...], request: HttpRequest) -> list[dict[str, Any]]:
     """Return the links to pages that the person may see."""
-    return [_link(*link) for link in links if _pages_of(link).has_view_permission(request)]
-
-
-def _pages_of(link: tuple[str, str, str, str]) -> admin.ModelAdmin[Any]:
-    return admin.site.get_model_admin(apps.get_model(*link[2:]))
+    pages = {link: admin.site.get_model_admin(apps.get_model(*link[2:])) for link in links}
+    return [_link(*link) for link in links if pages[link].has_view_permission(request)]
 
 
 def _link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,16 +12,15 @@ from agents.engine import decisions
 from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
-from conversations.api.describe import APPROVALS, operation
+from conversations.api.describe import APPROVALS, STATES, operation
 from conversations.api.errors import Invalid, RequestRefused, refusal
 from conversations.api.paging import paginate
 from conversations.api.views import ApiView
+from conversations.approvals.decisions import decide
 from conversations.approvals.many import DecisionOutcome, WantedDecision, decide_many
 from conversations.approvals.permissions import shown_to
 from conversations.display.json import gate_json
 from conversations.models import GateState, Output, Scope
-
-ALL = "all"
 
 
 class Approvals(ApiView):
@@ -32,9 +33,9 @@ class Approvals(ApiView):
         `state` defaults to `pending`. Pending approvals are listed oldest first, all others newest first.
         """
         state = request.query_params.get("state", GateState.PENDING)
-        if state not in (*GateState.values, ALL):
-            raise Invalid({"state": [f"Choose one of: {', '.join((*GateState.values, ALL))}."]})
-        found = _gates(request) if state == ALL else _gates(request).filter(gate=state)
+        if state not in STATES:
+            raise Invalid({"state": [f"Choose one of: {', '.join(STATES)}."]})
+        found = _gates(request) if state == "all" else _gates(request).filter(gate=state)
         order = ("asked_at", "pk") if state == GateState.PENDING else ("-asked_at", "-pk")
         return paginate(request, found.order_by(*order), gate_json, "data")
 
@@ -57,9 +58,7 @@ class ApproveOne(ApiView):
     def post(self, request: Request, pk: int) -> Response:
         """Approve a call, as it was shown or with your own input. 409 with its current state if it changed."""
         body = read(request, Approve)
-        if body.remember:
-            raise Invalid({"remember": ["Remembering is not supported yet: approve each call."]})
-        return _decide_one(request, WantedDecision(pk, decisions.Decision.APPROVE, body.digest, body.note, body.input))
+        return _decide(request, pk, decisions.Decision.APPROVE, digest=body.digest, reason=body.note, input=body.input)
 
 
 class RejectOne(ApiView):
@@ -71,7 +70,7 @@ class RejectOne(ApiView):
     def post(self, request: Request, pk: int) -> Response:
         """Reject a call. It never runs; the agent is told the reason and goes on."""
         body = read(request, Reject)
-        return _decide_one(request, WantedDecision(pk, decisions.Decision.REJECT, body.digest, body.reason))
+        return _decide(request, pk, decisions.Decision.REJECT, digest=body.digest, reason=body.reason)
 
 
 class DecideTogether(ApiView):
@@ -99,13 +98,10 @@ def _gates(request: Request) -> QuerySet[Output]:
     return shown_to(request.user, Output.objects.gates()).select_related("conversation__owner")
 
 
-def _decide_one(request: Request, wanted: WantedDecision) -> Response:
-    """Decide, and return the approval. Raises DecisionRefused, and DoesNotExist if the user may not see it."""
-    _gates(request).get(pk=wanted.output_id)
-    (verdict,) = decide_many([wanted], request.user, "api")
-    if verdict.refused:
-        raise verdict.refused
-    return Response(gate_json(_gates(request).get(pk=wanted.output_id)))
+def _decide(request: Request, pk: int, decision: str, **how: Any) -> Response:
+    """Decide, and return the approval. Raises what `decide` raises, and DoesNotExist if the user may not see it."""
+    _gates(request).get(pk=pk)
+    return Response(gate_json(decide(pk, request.user, decision, via="api", **how)))
 
 
 def _verdict_json(wanted: Decision, verdict: DecisionOutcome | None) -> dict[str, JSON]:

@@ -23,6 +23,7 @@ from conversations.prompts.listing import archive, rename, unarchive
 from conversations.prompts.start import start_conversation
 
 NO_KEY = "Creating a conversation takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
+BOOLEANS = {None: None, "true": True, "false": False}
 FOUND_MOST = 200
 """The maximum number of conversations that a search returns."""
 
@@ -89,18 +90,14 @@ class OneFile(ApiView):
 
 def _requested(request: Request) -> QuerySet[Conversation]:
     """Return the conversations that the query asks for. Raises Invalid."""
-    mine, text, archived = _mine(request), request.query_params.get("search", "").strip(), _boolean(request, "archived")
+    mine, text = _mine(request), request.query_params.get("search", "").strip()
+    given = request.query_params.get("archived")
+    if given not in BOOLEANS:
+        raise Invalid({"archived": ["Write true or false."]})
+    archived = BOOLEANS[given]
     if archived is not None or not text:
         mine = mine.filter(archived_at__isnull=not archived)
     return mine.filter(pk__in=search(mine, text, FOUND_MOST)) if text else mine
-
-
-def _boolean(request: Request, name: str) -> bool | None:
-    """Return a boolean of the query; None if it is left out. Raises Invalid."""
-    given = request.query_params.get(name)
-    if given not in (None, "true", "false"):
-        raise Invalid({name: ["Write true or false."]})
-    return None if given is None else given == "true"
 
 
 def _mine(request: Request) -> QuerySet[Conversation]:

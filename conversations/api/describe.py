@@ -43,6 +43,18 @@ IDEMPOTENCY = (
         location=OpenApiParameter.HEADER,
     ),
 )
+RESUMING = (
+    _query("after", int, "The seq of the last event you have; 0 if you have none."),
+    _query(
+        "Last-Event-ID",
+        str,
+        "The same number, as browsers send it when they reconnect.",
+        location=OpenApiParameter.HEADER,
+    ),
+)
+EVENTS = {
+    (200, "text/event-stream"): OpenApiResponse(shapes.Event, "A stream of events: `id:` is the seq, `data:` an Event.")
+}
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 
 ERRORS = {

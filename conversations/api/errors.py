@@ -98,31 +98,23 @@ def _decision(error: DecisionRefused) -> RequestRefused:
     return RequestRefused(status, error.code, str(error), **error.details)
 
 
-_FRAMEWORK: dict[type[exceptions.APIException], tuple[str, str]] = {
-    exceptions.ParseError: ("malformed", ""),
-    exceptions.NotAuthenticated: (
-        "not_authenticated",
-        "Sign in, or send an API key as `Authorization: Bearer <key>`.",
-    ),
-    exceptions.AuthenticationFailed: ("bad_key", ""),
-    exceptions.PermissionDenied: ("forbidden", ""),
-    exceptions.NotFound: ("not_found", ""),
-    exceptions.MethodNotAllowed: ("method_not_allowed", ""),
-    exceptions.UnsupportedMediaType: ("unsupported_media_type", "Send JSON, as `Content-Type: application/json`."),
-    exceptions.Throttled: ("throttled", ""),
+_CODES = {"parse_error": "malformed", "authentication_failed": "bad_key", "permission_denied": "forbidden"}
+"""Our codes, where they differ from those of the framework."""
+_MESSAGES = {
+    "not_authenticated": "Sign in, or send an API key as `Authorization: Bearer <key>`.",
+    "unsupported_media_type": "Send JSON, as `Content-Type: application/json`.",
 }
-"""The code of each framework exception, and a message that replaces the framework's own."""
+"""Our messages, where they replace those of the framework."""
 
 
 def of_framework(error: exceptions.APIException) -> RequestRefused:
     """Return what an exception of the REST framework means to a client; a RequestRefused says it itself."""
     if isinstance(error, RequestRefused):
         return error
-    code, message = _FRAMEWORK.get(type(error), ("refused", ""))
-    message = message or str(error.detail)
-    if code == "forbidden" and message.startswith("CSRF Failed"):
-        code = "csrf_failed"
-        message = CSRF_MISSING
+    code = _CODES.get(error.default_code, error.default_code)
+    message = _MESSAGES.get(code, str(error.detail))
+    if message.startswith("CSRF Failed"):
+        code, message = "csrf_failed", CSRF_MISSING
     details: dict[str, JSON] = {}
     if isinstance(error, exceptions.Throttled) and error.wait:
         details["retry_after"] = int(error.wait) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from conversations.api.describe import EVENTS, RESUMING, operation
 from conversations.api.errors import Invalid, of_framework
 from conversations.api.views import ApiView
 from conversations.database.ids import row_id
@@ -42,42 +43,68 @@ FULL, FULL_SECONDS = "You have too many streams and sockets open: close some.", 
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
-async def conversation_events(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """`GET /api/conversations/<id>/events/?after=<seq>`: all events of a conversation, without end."""
-    return await _answer(request, lambda: (pk, None))
+class EventsView(ApiView):
+    """A view that streams events. It is asynchronous, which the REST framework's own `dispatch` is not."""
+
+    async def dispatch(self, request: HttpRequest, pk: int) -> HttpResponseBase:
+        """Answer a request, also one that is refused."""
+        try:
+            if request.method != "GET":
+                response = of_framework(exceptions.MethodNotAllowed(str(request.method))).response()
+                response.headers["Allow"] = "GET"
+                return response
+            subscription = await self.get(request, pk)
+            shares.raise_if_full(subscription.entry.user)
+        except TooMany:
+            return of_framework(exceptions.Throttled(FULL_SECONDS, FULL)).response()
+        except exceptions.APIException as error:
+            return of_framework(error).response()
+        if subscription.had_end:
+            return HttpResponse(status=204)
+        stream = _stream(subscription)
+        return StreamingHttpResponse(stream, content_type="text/event-stream", headers=HEADERS)
+
+    def subscribe(self, request: HttpRequest, conversation: int | None, prompt: int | None) -> _Subscription:
+        """Authenticate and rate-limit the request like the rest of the API. Raises an APIException."""
+        asked = self.initialize_request(request)
+        self.initial(asked)
+        after = _after(request)
+        if prompt is not None:
+            conversation = Prompt.objects.filter(pk=prompt).values_list("conversation", flat=True).first()
+        if conversation is None:
+            raise exceptions.NotFound
+        try:
+            entry = pass_to_conversation(_entry(asked), conversation)
+        except ListeningRefused as refused:
+            raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
+        if prompt is None:
+            return _Subscription(entry, conversation, None, after, had_end=False)
+        steps = Step.objects.filter(conversation=conversation, prompt=prompt)
+        ends = steps.filter(path="", type="action_result", seq__lte=after)
+        first: int = steps.aggregate(first=Min("seq"))["first"] or 1
+        return _Subscription(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
 
 
-async def prompt_events(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """`GET /api/prompts/<id>/events/?after=<seq>`: the events of one prompt, up to its end.
+class ConversationEvents(EventsView):
+    """All events of a conversation."""
 
-    204 if the client already has the last event: this tells a browser not to reconnect.
-    """
-    return await _answer(request, lambda: (_conversation_of(pk), pk))
-
-
-def _conversation_of(prompt: int) -> int:
-    found = Prompt.objects.filter(pk=prompt).values_list("conversation", flat=True).first()
-    if found is None:
-        raise ListeningRefused(NOT_FOUND)
-    return found
+    @operation("Follow a conversation", EVENTS, parameters=RESUMING)
+    async def get(self, request: HttpRequest, pk: int) -> _Subscription:
+        """Stream what happened after a step, and then what happens, as server-sent events."""
+        return await read(self.subscribe, request, pk, None)
 
 
-async def _answer(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> HttpResponseBase:
-    try:
-        if request.method != "GET":
-            response = of_framework(exceptions.MethodNotAllowed(str(request.method))).response()
-            response.headers["Allow"] = "GET"
-            return response
-        subscription = await read(_subscribe, request, place)
-        shares.raise_if_full(subscription.entry.user)
-    except TooMany:
-        return of_framework(exceptions.Throttled(FULL_SECONDS, FULL)).response()
-    except exceptions.APIException as error:
-        return of_framework(error).response()
-    if subscription.had_end:
-        return HttpResponse(status=204)
-    stream = _stream(subscription)
-    return StreamingHttpResponse(stream, content_type="text/event-stream", headers=HEADERS)
+class PromptEvents(EventsView):
+    """The events of one prompt."""
+
+    @operation("Follow a prompt", EVENTS, parameters=RESUMING)
+    async def get(self, request: HttpRequest, pk: int) -> _Subscription:
+        """Stream what happened after a step, and then what happens, as server-sent events.
+
+        The stream ends after the prompt's last event. 204 if you already have that one: a browser then does not
+        reconnect.
+        """
+        return await read(self.subscribe, request, None, pk)
 
 
 def _after(request: HttpRequest) -> int:
@@ -100,25 +127,6 @@ class _Subscription:
     def wants(self, frame: SentEvent | Delta) -> bool:
         """Whether a frame of the conversation belongs to the requested prompt, if there is one."""
         return self.prompt in (None, frame.prompt)
-
-
-def _subscribe(request: HttpRequest, place: Callable[[], tuple[int, int | None]]) -> _Subscription:
-    """Authenticate and rate-limit the request like the rest of the API. Raises an APIException."""
-    view = ApiView()
-    asked = view.initialize_request(request)
-    view.initial(asked)
-    after = _after(request)
-    try:
-        conversation, prompt = place()
-        entry = pass_to_conversation(_entry(asked), conversation)
-    except ListeningRefused as refused:
-        raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
-    if prompt is None:
-        return _Subscription(entry, conversation, None, after, had_end=False)
-    steps = Step.objects.filter(conversation=conversation, prompt=prompt)
-    ends = steps.filter(path="", type="action_result", seq__lte=after)
-    first: int = steps.aggregate(first=Min("seq"))["first"] or 1
-    return _Subscription(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
 
 
 def _entry(asked: Request) -> Pass:

@@ -12,14 +12,11 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSe
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic.json_schema import JsonSchemaMode
 from rest_framework.response import Response
 
-from conversations.api import shapes
 from conversations.api.views import ApiView
-from conversations.models import Conversation, Prompt
 
-AS_BROWSERS = "The same number, as browsers send it when they reconnect."
 REF = "#/components/schemas/{model}"
 # Swagger UI writes inline styles and contains small images of its own. Nothing is loaded from another origin.
 POLICY = (
@@ -59,47 +56,6 @@ class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
             found = ResolvedComponent(name, ResolvedComponent.SCHEMA, inner, name)  # type: ignore[no-untyped-call]
             auto_schema.registry.register_on_missing(found)
         return schema
-
-
-def with_events(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Add the streaming endpoints to the document, as they are not views of the REST framework."""
-    _, found = models_json_schema([(shapes.Event, "serialization")], ref_template=REF)
-    components = result["components"]["schemas"]
-    for name, schema in found["$defs"].items():
-        components.setdefault(name, schema)
-    for model, whole in ((Conversation, "conversation"), (Prompt, "prompt")):
-        result["paths"][f"/api/{whole}s/{{id}}/events/"] = {"get": _stream(whole, model.__name__)}
-    return result
-
-
-def _stream(whole: str, of: str) -> dict[str, Any]:
-    """Return the operation of one streaming endpoint."""
-    ends = " The stream ends after the prompt's last event." if whole == "prompt" else ""
-    return {
-        "operationId": f"follow_a_{whole}",
-        "summary": f"Follow a {whole}",
-        "description": f"Stream what happened after a step, and then what happens, as server-sent events.{ends}",
-        "tags": [f"{whole}s"],
-        "parameters": [
-            _parameter("path", "id", "integer", f"{of}.", required=True),
-            _parameter("query", "after", "integer", "The seq of the last event you have; 0 if you have none."),
-            _parameter("header", "Last-Event-ID", "string", AS_BROWSERS),
-        ],
-        "security": [{"key": []}, {"cookieAuth": []}],
-        "responses": {
-            "200": _response("A stream of events: `id:` is the seq, `data:` an Event.", "text/event-stream", "Event"),
-            "401": _response("You are not signed in.", "application/json", "Error"),
-            "404": _response("It does not exist, or it is not yours.", "application/json", "Error"),
-        },
-    }
-
-
-def _parameter(place: str, name: str, kind: str, said: str, **more: bool) -> dict[str, Any]:
-    return {"in": place, "name": name, "schema": {"type": kind}, "description": said, **more}
-
-
-def _response(said: str, media_type: str, model: str) -> dict[str, Any]:
-    return {"description": said, "content": {media_type: {"schema": {"$ref": REF.format(model=model)}}}}
 
 
 class Schema(ApiView, SpectacularAPIView):

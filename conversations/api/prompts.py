@@ -119,9 +119,8 @@ class Continue(StartingView):
     @operation("Continue a turn", {201: shapes.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
         """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
-        prompt = _mine(request).get(pk=pk)
         body, key = read(request, GoOn), idempotency_key(request)
-        return _created_response(continue_prompt(prompt.pk, request.user, body.model, origin=Origin.API, key=key))
+        return _created_response(continue_prompt(pk, request.user, body.model, origin=Origin.API, key=key))
 
 
 class Again(StartingView):
@@ -133,11 +132,8 @@ class Again(StartingView):
 
         A completed turn can be repeated only while it is the last one of its conversation.
         """
-        prompt = _mine(request).get(pk=pk)
         read(request, NoFields)
-        return _created_response(
-            repeat_prompt(prompt.pk, request.user, origin=Origin.API, key=idempotency_key(request))
-        )
+        return _created_response(repeat_prompt(pk, request.user, origin=Origin.API, key=idempotency_key(request)))
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
@@ -17,12 +17,8 @@ T = TypeVar("T")
 Id = Annotated[int, Field(description="Its id.")]
 
 
-if TYPE_CHECKING:
-    ApprovalState = str
-    PromptState = str
-else:  # the states of the tables, listed in the OpenAPI document
-    ApprovalState = Literal[("pending", *STATES)]
-    PromptState = Literal[tuple(State.values)]
+ApprovalState = Annotated[str, Field(json_schema_extra={"enum": ["pending", *STATES]})]
+PromptState = Annotated[str, Field(json_schema_extra={"enum": State.values})]
 
 
 class Shape(BaseModel):

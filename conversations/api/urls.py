@@ -8,10 +8,10 @@ from conversations.api.views import Unknown
 urlpatterns = [
     path("conversations/", conversations.Conversations.as_view(), name="api-conversations"),
     path("conversations/<int:pk>/", conversations.OneConversation.as_view(), name="api-conversation"),
-    path("conversations/<int:pk>/events/", events.conversation_events, name="api-conversation-events"),
+    path("conversations/<int:pk>/events/", events.ConversationEvents.as_view(), name="api-conversation-events"),
     path("conversations/<int:pk>/prompts/", prompts.Prompts.as_view(), name="api-prompts"),
     path("prompts/<int:pk>/", prompts.OnePrompt.as_view(), name="api-prompt"),
-    path("prompts/<int:pk>/events/", events.prompt_events, name="api-prompt-events"),
+    path("prompts/<int:pk>/events/", events.PromptEvents.as_view(), name="api-prompt-events"),
     path("prompts/<int:pk>/steps/", prompts.PromptSteps.as_view(), name="api-prompt-steps"),
     path("prompts/<int:pk>/outputs/", prompts.PromptOutputs.as_view(), name="api-prompt-outputs"),
     path("prompts/<int:pk>/cancel/", prompts.Cancel.as_view(), name="api-prompt-cancel"),

@@ -11,11 +11,11 @@ from typing import Any
 
 from django.conf import settings
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.throttling import UserRateThrottle
 from rest_framework.views import APIView
 
 from conversations.accounts.keys import SCHEME, allows, key_from_header
@@ -59,7 +59,7 @@ class HasScope(BasePermission):  # type: ignore[misc]
         return allows(request.auth, wanted)
 
 
-class Requests(SimpleRateThrottle):  # type: ignore[misc]
+class Requests(UserRateThrottle):  # type: ignore[misc]
     """All requests: AGENTSITE_API_REQUESTS a minute."""
 
     scope = "requests"
@@ -69,12 +69,9 @@ class Requests(SimpleRateThrottle):  # type: ignore[misc]
         """Return the limit."""
         return f"{getattr(settings, self.setting)}/min"
 
-    def get_cache_key(self, request: Request, view: Any) -> str:
-        """Return one key for each user, who may have many API keys, and for each address of unknown clients."""
-        known = request.user and request.user.is_authenticated
-        who = f"user-{request.user.pk}" if known else f"address-{client_address(request)}"
-        key: str = self.cache_format % {"scope": self.scope, "ident": who}
-        return key
+    def get_ident(self, request: Request) -> str:
+        """Return what unknown clients are counted by: their address. Users are counted by their id."""
+        return f"address-{client_address(request)}"
 
 
 class Starts(Requests):
@@ -96,16 +93,12 @@ class ApiView(APIView):  # type: ignore[misc]
     scope = Scope.CHAT
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Authenticate, rate-limit and authorise the request. Failed authentications count towards the limit too."""
-        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
-        request.version, request.versioning_scheme = None, None
+        """Authenticate, authorise and rate-limit the request. What is refused counts towards the limit too."""
         try:
-            self.perform_authentication(request)
-        except AuthenticationFailed:
+            super().initial(request, *args, **kwargs)
+        except (AuthenticationFailed, NotAuthenticated, PermissionDenied):
             self.check_throttles(request)
             raise
-        self.check_throttles(request)
-        self.check_permissions(request)
 
     def perform_content_negotiation(self, request: Request, force: bool = True) -> tuple[JSONRenderer, str]:
         """Return JSON, whatever the client accepts: there is nothing else."""

@@ -22,7 +22,7 @@ from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
-from conversations.models import Draft, Drain, Prompt, Worker
+from conversations.models import Draft, Prompt, Worker
 
 EPOCH = 1_000_000
 """Added to every fence, so that the fences of workers from after the backup no longer count."""
@@ -43,7 +43,7 @@ def make_safe(time: str) -> Safe:
     """Record a notice in every turn that has not ended, and release them all. `time`: of the backup, for people."""
     safe = Safe()
     with transaction.atomic():
-        of_the_moment: tuple[type[Model], ...] = (Worker, Drain, Draft, OrmQ, Session)
+        of_the_moment: tuple[type[Model], ...] = (Worker, Draft, OrmQ, Session)
         for model in of_the_moment:
             model._default_manager.all().delete()
         open_turns = Prompt.objects.filter(ended_at=None)

@@ -9,36 +9,26 @@ from django.urls import reverse
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON
-from agents.engine.outputs.kinds import Approval, FileOutput, Output, ToolOutput
+from agents.engine.outputs.kinds import FileOutput, Output, ToolOutput
 from agents.engine.outputs.timeline import reading_order
 from conversations.models import Conversation, File, Prompt, Step
 from conversations.models import Output as OutputRow
 from conversations.usage.totals import NOTHING, Spent, of_conversations, of_prompts, spent_json
 
-APPROVAL = (
-    "state", "ask", "reason", "risk", "digest", "who", "facts", "requested_at", "expires_at", "decided_by",
-    "decided_at", "via", "note",
-)  # fmt: skip
-"""The fields of a gate that programs get, by the engine's names."""
+INTERNAL = {"approval": {"path", "proposed"}}
+"""The fields of a gate that programs do not get."""
 
 
 def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str, JSON]:
     """Return one output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
-    shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json")}
-    if isinstance(entry, ToolOutput):
-        shown["approval"] = _approval(entry.approval) if entry.approval else None
+    hidden = INTERNAL if isinstance(entry, ToolOutput) else None  # a kind of a plugin may have an `approval` of its own
+    shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json", exclude=hidden)}
+    if isinstance(entry, ToolOutput) and entry.approval and Actor.parse(entry.approval.decided_by).kind == Kind.RULE:
+        shown["approval"]["by_rule"] = entry.approval.decided_by
     if isinstance(entry, FileOutput):
         shown["file"] = file_json(files[entry.file]) if entry.file in files else None
         del shown["name"]  # the file's
     return shown
-
-
-def _approval(gate: Approval) -> dict[str, JSON]:
-    approval: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
-    approval["change"] = gate.change.model_dump() if gate.change else None
-    if Actor.parse(gate.decided_by).kind == Kind.RULE:
-        approval["by_rule"] = gate.decided_by
-    return approval
 
 
 def file_json(file: File) -> dict[str, JSON]:

@@ -10,11 +10,11 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.engine.secrets import hide
+from conversations.database.hints import hint_everything
 from conversations.files.workspaces import clear, root
 from conversations.ledger.claims import is_held
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Snapshot, Step
 from conversations.models.step import Told
-from conversations.prompts.listing import announce
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -57,7 +57,7 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         File.objects.filter(conversation=locked).delete()
         Prompt.objects.filter(conversation=locked).update(continues=None, repeats=None)
         Prompt.objects.filter(conversation=locked).delete()
-        announce(locked.pk, locked.owner_id)
+        hint_everything()  # of what is gone, nobody could read whose it was
         locked.delete()
         delete_unused_snapshots(snapshots)
         transaction.on_commit(partial(_remove, contents, conversation.pk))

@@ -21,6 +21,7 @@ from agents.engine.ledger import canonical
 from agents.engine.paths import ancestors, is_gate, join, parent
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
+from conversations.database.hints import hint_changed
 from conversations.erasure.conversations import delete_unused_snapshots
 from conversations.files.workspaces import folder_of
 from conversations.ledger.journal import output_columns, read_steps
@@ -36,7 +37,6 @@ from conversations.ledger.redacted import (
     texts,
 )
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
-from conversations.prompts.listing import announce
 from conversations.prompts.titles import title_from
 from conversations.verification.rules import fold_outputs
 
@@ -82,7 +82,7 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         Draft.objects.of(*prompts).delete()
         for prompt in prompts:
             _fold_again(prompt)
-        announce(locked.pk, locked.owner_id)
+        hint_changed(locked.pk)
         delete_unused_snapshots({row.content["snapshot"] for row in rows if _names_snapshot(row)})
     return Redacted(sorted(before), _copies(conversation, before, after))
 

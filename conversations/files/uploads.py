@@ -19,7 +19,6 @@ from django.core.files.uploadedfile import UploadedFile
 
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.attached import Attachment
-from agents.engine.ledger import JSON
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from agents.plugins.files.status import tool_errors
@@ -63,11 +62,6 @@ class Upload:
         media_type = (sent.content_type or "").lower()
         return cls(name, media_type if _MEDIA_TYPE.fullmatch(media_type) else UNKNOWN_TYPE, digest.hexdigest(), sent)
 
-    @property
-    def identity(self) -> JSON:
-        """What identifies the file in the digest of a request: its name and content."""
-        return [self.name, self.sha256]
-
 
 def read_uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
     """Check the files of a request. Raises BadFile."""
@@ -108,13 +102,11 @@ class PendingUploads:
         self._parts: list[Path] = []
 
     def __enter__(self) -> Self:
-        try:
+        with self._undoing:  # all of it, if one fails
             for upload in self._given:
                 with _storing(upload.name):
                     self._store(upload)
-        except BaseException:
-            self._undoing.close()
-            raise
+            self._undoing = self._undoing.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import Exists, F
 
 from conversations.database.sql import Clock, drop_drafts, in_list, now
+from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
 
 
@@ -112,9 +113,14 @@ def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def exclude_from_running_time(claim: Claim, seconds: float) -> None:
-    """Leave this many seconds since the claim out of the prompt's running time."""
-    _held(claim).update(claimed_at=F("claimed_at") + seconds)
+def take_up_again(claim: Claim, waited: float, lease_seconds: float) -> bool:
+    """Renew a lease that may have run out while its worker waited, unless another one has the turn by now.
+
+    The time it `waited`, in seconds, does not count as running time. Returns False if it was not renewed.
+    """
+    _held(claim).update(claimed_at=F("claimed_at") + waited)
+    stopped = KillSwitch.objects.filter(off_at=None)
+    return bool(_held(claim).exclude(Exists(stopped)).update(lease_until=Clock() + lease_seconds))
 
 
 def release(claim: Claim) -> None:

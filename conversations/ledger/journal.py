@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,14 +25,11 @@ from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import is_full
 from conversations.database.hints import hint_changed
-from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders
-from conversations.ledger.claims import ALLOWED
+from conversations.database.sql import claim_age, drop_drafts, now, placeholders
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
-from conversations.models.prompt import CLAIMABLE
 
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
@@ -66,14 +62,11 @@ def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-def append(
-    place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = (), retake: float = 0.0
-) -> LedgerPlace:
+def append(place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = ()) -> LedgerPlace:
     """Append a record in the open transaction; return the writer's position after it.
 
     `fence` is the number of the claim under which a worker writes; None for what people do. `drafted` are the paths
     whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted.
-    `retake` renews the claim's lease for this many seconds, even if it ran out, unless another worker has the turn.
 
     Raises Behind if others appended since `place`, which is then moved to where they ended; Fenced if the claim has
     passed to another worker or its lease ran out; ValueError for a gap in the ids of the steps. After any of these, the
@@ -90,7 +83,7 @@ def append(
     standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
         _advance_conversation(cursor, place, steps[-1], head, standing)
-        _write_prompt(cursor, place.prompt, standing, steps, fence=fence, retake=retake)
+        _write_prompt(cursor, place.prompt, standing, steps, fence=fence)
         cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({placeholders(10)})", rows)
         if usage := [_usage_row(place, step, used) for step in steps if (used := answer_usage(step)) is not None]:
             cursor.executemany(_INSERT_USAGE, usage)
@@ -137,7 +130,7 @@ def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
 
 
 def _write_prompt(
-    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None, retake: float
+    cursor: Any, prompt: int, standing: PromptStanding, steps: Sequence[Step], *, fence: int | None
 ) -> None:
     changes = [f"{name} = {name} + %s" for name in standing.counts]
     values: list[Any] = list(standing.counts.values())
@@ -149,16 +142,12 @@ def _write_prompt(
         values.append(_time(steps[-1].time))
     if standing.releases:
         changes += [f"running_seconds = running_seconds + {claim_age()}", "lease_until = 0"]
-    elif retake:
-        changes.append(f"lease_until = {now()} + %s")
-        values.append(retake)
     if standing.progress:
         changes.append("strikes = 0")
     where = "id = %s"
     values.append(prompt)
     if fence is not None:
-        lapsed = f" OR (lease_until > 0 AND state IN {in_list(CLAIMABLE)} AND {ALLOWED})" if retake else ""
-        where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"
+        where += f" AND fence = %s AND lease_until > {now()}"
         values.append(fence)
     cursor.execute(f"UPDATE conversations_prompt SET {', '.join(changes or ['fence = fence'])} WHERE {where}", values)
     if cursor.rowcount == 0:
@@ -240,29 +229,19 @@ def read_steps(conversation: int, prompt: int, after: int = 0) -> list[Step]:
     ]
 
 
-def _nothing(*_: object) -> None:
-    pass
-
-
 @dataclass
 class PromptJournal:
     """The engine's journal for one claimed prompt. `write` runs a function in the thread that owns the connection.
 
     Before a record is written, `close_drafts` is called with the paths whose results it has: from then on, no draft may
     be written there. It returns the paths that have one. `before` is called before each record, in that thread.
-
-    If a full disk prevents a record, `write` retries it. If the lease ran out meanwhile, it is renewed with the record,
-    for `lease_seconds`, and `retaken` is called with the time of that, by the monotonic clock.
     """
 
     place: LedgerPlace
     fence: int
     write: Any = field(repr=False)
     close_drafts: Callable[[Sequence[str]], Sequence[str]]
-    before: Callable[[], object] = field(default=_nothing, repr=False)
-    retaken: Callable[[float], object] = field(default=_nothing, repr=False)
-    lease_seconds: float = 0.0
-    _waited: bool = False
+    before: Callable[[], object] = field(default=lambda: None, repr=False)
 
     async def record(self, record: Record) -> None:
         """Write a record. Raises Behind and Fenced, as `append` does."""
@@ -271,17 +250,9 @@ class PromptJournal:
         await self.write(self._record, record, drafted)
 
     def _record(self, record: Record, drafted: Sequence[str]) -> None:
-        at, retake = time.monotonic(), self.lease_seconds if self._waited else 0.0
-        try:
-            self.before()
-            with transaction.atomic():
-                place = append(self.place, record, fence=self.fence, drafted=drafted, retake=retake)
-                crashpoint("before_commit", record.steps)
-        except Exception as error:
-            self._waited = self._waited or is_full(error)
-            raise
+        self.before()
+        with transaction.atomic():
+            place = append(self.place, record, fence=self.fence, drafted=drafted)
+            crashpoint("before_commit", record.steps)
         crashpoint("after_commit", record.steps)
         self.place = place  # only once it is committed
-        if retake:
-            self._waited = False
-            self.retaken(at)

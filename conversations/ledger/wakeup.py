@@ -14,7 +14,7 @@ from django_q.tasks import async_task
 
 from conversations.database.crashpoints import crashpoint
 from conversations.database.sql import database_time
-from conversations.models import Drain, Worker
+from conversations.models import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -48,5 +48,4 @@ def ask_for_beat(host: str) -> None:
 def _without_drain() -> list[str]:
     time = database_time()
     working = Worker.objects.filter(stopping=False, beat_at__gt=time - settings.AGENTSITE_BEAT_SECONDS)
-    drained = Drain.objects.filter(lease_until__gt=time).values("host")
-    return list(working.exclude(host__in=drained).values_list("host", flat=True))
+    return list(working.filter(drain_until__lt=time).values_list("host", flat=True))

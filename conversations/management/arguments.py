@@ -9,10 +9,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError, CommandParser
 
 from agents.engine.ledger import valid_text
+from conversations.database.ids import row_id
 from conversations.models import Conversation
-
-NUMBER_MOST = 2**63 - 1
-"""The largest integer of a database column."""
 
 
 def conversation_id(text: str) -> int:
@@ -26,13 +24,9 @@ def step_number(text: str) -> int:
 
 
 def _positive(text: str, kind: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if not 1 <= value <= NUMBER_MOST:
+    if not (number := row_id(text)):
         raise ArgumentTypeError(f"{text[:40]!r} is not a {kind}: use a whole number from 1 up.")
-    return value
+    return number
 
 
 def add_responsible(parser: CommandParser) -> None:

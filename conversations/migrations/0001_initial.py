@@ -18,18 +18,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Drain",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("host", models.CharField(max_length=100, unique=True)),
-                (
-                    "token",
-                    models.CharField(help_text="Which process: another one's lease is not renewed.", max_length=64),
-                ),
-                ("lease_until", models.FloatField(default=0)),
-            ],
-        ),
-        migrations.CreateModel(
             name="Erasure",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -74,9 +62,17 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("host", models.CharField(max_length=100, unique=True)),
                 ("pid", models.PositiveIntegerField(default=0, help_text="Of the parent, `manage.py worker`.")),
-                ("started_at", models.FloatField(default=0)),
+                ("started_at", models.FloatField(default=0, help_text="When its cluster was last started.")),
                 ("beat_at", models.FloatField(default=0, help_text="When a background task of it last ran.")),
                 ("stopping", models.BooleanField(default=False, help_text="The stop mark, which its drain reads.")),
+                (
+                    "drain",
+                    models.CharField(blank=True, help_text="Which process runs turns: one at a time.", max_length=64),
+                ),
+                (
+                    "drain_until",
+                    models.FloatField(default=0, help_text="For how long that process is the host's drain."),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -104,10 +100,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApiKey",
             fields=[
-                ("digest", models.CharField(max_length=128, primary_key=True, serialize=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("token_key", models.CharField(db_index=True, max_length=25)),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 ("expiry", models.DateTimeField(blank=True, null=True)),
+                ("digest", models.CharField(max_length=128, unique=True)),
                 ("name", models.CharField(help_text="What it is for.", max_length=100)),
                 ("scopes", models.JSONField(default=list, help_text="Of read, chat and decide.")),
                 (

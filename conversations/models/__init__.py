@@ -12,4 +12,4 @@ from conversations.models.snapshot import Snapshot
 from conversations.models.step import Step
 from conversations.models.usage import Usage
 from conversations.models.verification import Verification
-from conversations.models.worker import Drain, Worker
+from conversations.models.worker import Worker

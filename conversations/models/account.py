@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from knox.models import AbstractAuthToken, AuthTokenManager
+from knox.settings import CONSTANTS
 
 from conversations.models.prompt import Prompt
 
@@ -65,6 +66,7 @@ class Scope(models.TextChoices):
 class ApiKey(AbstractAuthToken):  # type: ignore[misc]
     """An API key. Only its hash is stored; the key itself is shown once, when it is created."""
 
+    digest = models.CharField(max_length=CONSTANTS.DIGEST_LENGTH, unique=True)  # not the primary key: pages show that
     name = models.CharField(max_length=100, help_text="What it is for.")
     scopes = models.JSONField(default=list, help_text="Of read, chat and decide.")
     used_at = models.DateTimeField(null=True, blank=True, help_text="When it was last used, to the minute.")

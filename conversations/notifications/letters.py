@@ -7,6 +7,7 @@ a link: the only links are the site's own.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ from conversations.display.faithful import first_line, plain
 from conversations.display.gate import Card, cards
 from conversations.display.when import on
 from conversations.models import Output
-from conversations.notifications.waits import PersonWaits, Wait
+from conversations.notifications.waits import Wait
 
 TURNS_MOST = 10
 """Turns that one e-mail describes; of the rest it gives only the number."""
@@ -32,23 +33,23 @@ TITLE_MOST, LINE_MOST = 80, 200
 _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 
-def waiting_letter(telling: PersonWaits) -> EmailMessage | None:
+def waiting_letter(person: User, waits: Sequence[Wait]) -> EmailMessage | None:
     """Return the e-mail that lists what waits for a person, where to decide it, and until when.
 
     None if nothing waits any more.
     """
-    pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in telling.waits])
+    pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in waits])
     still = set(pending.values_list("prompt", flat=True))
-    waits = [wait for wait in telling.waits if wait.prompt.pk in still]
+    waits = [wait for wait in waits if wait.prompt.pk in still]
     if not waits:
         return None
-    turns = [_turn(wait, telling.person) for wait in waits[:TURNS_MOST]]
+    turns = [_turn(wait, person) for wait in waits[:TURNS_MOST]]
     for_another = all(turn["another"] for turn in turns)
     whom = "someone else" if for_another else "you"
     one, many = f"Waiting for {whom}: {turns[0]['title']}", f"{len(waits)} turns are waiting for {whom}"
     subject = one if len(waits) == 1 else many
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
-    return compose(telling.person.email, subject, "mail/waiting.txt", {**context, "name": display_name(telling.person)})
+    return compose(person.email, subject, "mail/waiting.txt", {**context, "name": display_name(person)})
 
 
 def compose(to: str, subject: str, template: str, context: dict[str, object]) -> EmailMessage:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Sequence
 from smtplib import SMTPRecipientsRefused, SMTPResponseException, SMTPSenderRefused
 from time import monotonic
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.mail import EmailMessage, get_connection
 from django.db import Error, IntegrityError, connection, transaction
 
 from conversations.models import Notice
 from conversations.notifications.letters import waiting_letter
-from conversations.notifications.waits import PersonWaits, people_to_notify
+from conversations.notifications.waits import Wait, people_to_notify
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +34,11 @@ FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 15.0, 300.0
 
 
 class Backoff:
-    """The time to wait before something that failed is tried again."""
+    """The time to wait before something that failed is tried again. `refusals`: permanent ones since it last worked."""
 
     def __init__(self) -> None:
         self.seconds, self._until = 0.0, 0.0  # on the monotonic clock
+        self.refusals = 0
 
     @property
     def over(self) -> bool:
@@ -55,7 +58,6 @@ class Notifier:
         self._thread: threading.Thread | None = None
         self._rest = Backoff()  # of the server
         self._rests: defaultdict[int, Backoff] = defaultdict(Backoff)  # of people whose e-mail failed, by user id
-        self._refused: Counter[int] = Counter()  # permanent refusals in a row, by user id
 
     def look(self) -> None:
         """Start a round in its own thread, unless one is running or the server needs a pause. Returns at once."""
@@ -73,7 +75,7 @@ class Notifier:
         if not due:
             return 0
         with get_connection() as server:
-            return sum(self._notify(telling, server) for telling in due)
+            return sum(self._notify(person, waits, server) for person, waits in due)
 
     def _round(self) -> None:
         try:
@@ -90,41 +92,37 @@ class Notifier:
         finally:
             connection.close()
 
-    def _notify(self, telling: PersonWaits, server: Any) -> bool:
+    def _notify(self, person: User, waits: Sequence[Wait], server: Any) -> bool:
         """Notify one person. Raises OSError if the server cannot be reached any more."""
-        notices = _claim(telling)
+        notices = _claim(person, waits)
         if not notices:
             return False
         try:
-            letter = waiting_letter(telling)
+            letter = waiting_letter(person, waits)
             if letter is None:
                 return False
             server.send_messages([letter])
         except Exception as error:  # noqa: BLE001 - one bad address must not keep the others from being notified
-            self._failed(telling.person.pk, notices, error)
+            self._failed(person.pk, notices, error)
             server.close()  # whatever state the connection is in
             server.open()
             return False
-        self._forget(telling.person.pk)
+        self._rests.pop(person.pk, None)
         return True
 
     def _failed(self, person: int, notices: list[Notice], error: Exception) -> None:
         """Delete the notices and skip this person for a while; give up after TRIES permanent refusals."""
-        self._refused[person] += is_permanent(error)
-        if self._refused[person] >= TRIES:
-            self._forget(person)
+        rest = self._rests[person]
+        rest.refusals += is_permanent(error)
+        if rest.refusals >= TRIES:
+            del self._rests[person]
             logger.error("an e-mail to user %d was refused %d times (%s): giving up", person, TRIES, error)
             return
         Notice.objects.filter(pk__in=[notice.pk for notice in notices]).delete()
-        self._rests[person].begin()
-        seconds, ours = self._rests[person].seconds, not isinstance(error, OSError)  # mail servers' errors all are
+        rest.begin()
+        ours = not isinstance(error, OSError)  # mail servers' errors all are
         retry = "an e-mail to user %d was not accepted (%s); trying again in %d s"
-        logger.warning(retry, person, error, seconds, exc_info=ours)
-
-    def _forget(self, person: int) -> None:
-        """Forget this person's failures."""
-        self._rests.pop(person, None)
-        del self._refused[person]
+        logger.warning(retry, person, error, rest.seconds, exc_info=ours)
 
 
 def is_permanent(error: Exception) -> bool:
@@ -139,9 +137,9 @@ def is_permanent(error: Exception) -> bool:
     return False
 
 
-def _claim(telling: PersonWaits) -> list[Notice]:
+def _claim(person: User, waits: Sequence[Wait]) -> list[Notice]:
     """Record that this person is notified of these waits; return nothing if another process does it."""
-    notices = [Notice(user=telling.person, prompt=wait.prompt, seq=wait.seq) for wait in telling.waits]
+    notices = [Notice(user=person, prompt=wait.prompt, seq=wait.seq) for wait in waits]
     try:
         with transaction.atomic():
             return Notice.objects.bulk_create(notices)

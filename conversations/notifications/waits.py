@@ -32,23 +32,15 @@ class Wait:
     since: datetime
 
 
-@dataclass(frozen=True)
-class PersonWaits:
-    """The waits that one person has not been notified of yet."""
-
-    person: User
-    waits: list[Wait]
-
-
-def people_to_notify(but: Collection[int] = ()) -> list[PersonWaits]:
-    """Return whom to notify now, and of what: people without a page open, of pauses that are not brand-new.
+def people_to_notify(but: Collection[int] = ()) -> list[tuple[User, list[Wait]]]:
+    """Return whom to notify now, and of which waits: people without a page open, of pauses that are not brand-new.
 
     `but` names people to leave out for now, by primary key.
     """
     found: dict[User, list[Wait]] = defaultdict(list)
     for person, wait in islice(_unnotified(but), AT_ONCE):
         found[person].append(wait)
-    return [PersonWaits(person, waits) for person, waits in found.items()]
+    return list(found.items())
 
 
 def _unnotified(but: Collection[int]) -> Iterator[tuple[User, Wait]]:

@@ -40,7 +40,6 @@ class SiteStopped(Exception):
     def __init__(self, switch: KillSwitch) -> None:
         why = f"All work was stopped by {actor_name(switch.on_by)} ({switch.reason.rstrip('.')})."
         super().__init__(f"{why} Nothing was sent: try again when work resumes.")
-        self.switch = switch
 
 
 def active_switch() -> KillSwitch | None:

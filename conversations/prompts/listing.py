@@ -1,27 +1,22 @@
 """The list of conversations: renaming, archiving and marking them as seen. No step records these.
 
-Open pages learn of it through a hint, which on PostgreSQL every process receives, and on SQLite, where one process
-serves all pages, through the signal `relisted`.
+Open pages learn of it through a hint.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.dispatch import Signal
 from django.utils import timezone
 
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
-from conversations.database.hints import hint_relisted
+from conversations.database.hints import hint_changed
 from conversations.models import Conversation
 
 TITLE_MOST = 200
 """Maximum length of a title, in characters."""
-relisted = Signal()
-"""A conversation's entry in the list changed. Sent after the commit, with the ids `conversation` and `owner`."""
 
 
 class BadTitle(ValueError):
@@ -55,20 +50,13 @@ def mark_seen(conversation_id: int, seq: int) -> None:
     unseen = Conversation.objects.filter(pk=conversation_id, seen_seq__lt=seq, seq__gte=seq)
     with transaction.atomic():
         if unseen.update(seen_seq=seq):
-            owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
-            announce(conversation_id, owner)
-
-
-def announce(conversation_id: int, owner_id: int) -> None:
-    """Tell open pages, once this is committed, that the conversation's entry in the list has changed."""
-    hint_relisted(conversation_id, owner_id)
-    transaction.on_commit(partial(relisted.send, None, conversation=conversation_id, owner=owner_id))
+            hint_changed(conversation_id)
 
 
 def _change(conversation: Conversation, **columns: Any) -> None:
     """Update columns, not by `save`: that would set `updated_at`, as if there were a new message."""
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
-        announce(conversation.pk, conversation.owner_id)
+        hint_changed(conversation.pk)
     for name, value in columns.items():
         setattr(conversation, name, value)

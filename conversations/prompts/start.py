@@ -70,9 +70,7 @@ def begin_conversation(
 
     The same `key` again returns the first one's. Raises what start_prompt raises.
     """
-    text = clean_message(text, files)
-    prompt = Prompt(conversation=Conversation(owner=owner), asked_by=owner, input=text, tier=tier)
-    return _start(prompt, key, ["conversation", text, tier], files)
+    return start_prompt(Conversation(owner=owner), owner, text, tier=tier, key=key, files=files)
 
 
 def start_prompt(
@@ -89,6 +87,7 @@ def start_prompt(
 ) -> Prompt:
     """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
 
+    A conversation that is not stored yet is created with it.
     `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
     one over the API with neither text nor files, which the system starts as `by` asked.
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
@@ -140,7 +139,7 @@ def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
 
 def _start(prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = ()) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
-    set_key(prompt, key, [*sent, *(file.identity for file in files)])
+    set_key(prompt, key, [*sent, *([file.name, file.sha256] for file in files)])
     with reporting_full(), PendingUploads(files) as giving:
         started = _store_once(prompt, giving)
         giving.keep(started)
@@ -175,10 +174,11 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
         if attended and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
-        if prompt.continues:
-            _check_continued(prompt.continues)
-        if prompt.repeats:
-            _check_repeated(prompt.repeats)
+        if old := prompt.continues or prompt.repeats:
+            old.refresh_from_db()
+            if not old.ended:
+                raise TurnInProgress(old.pk)
+            (_check_continued if prompt.continues else _check_repeated)(old)
         if attended:
             killswitch.refuse_while_on()
             quotas.check(conversation.owner_id)
@@ -215,10 +215,7 @@ def _attended(prompt: Prompt) -> bool:
 
 
 def _check_continued(old: Prompt) -> None:
-    """Raise BadInput if this turn cannot be continued."""
-    old.refresh_from_db()
-    if not old.ended:
-        raise TurnInProgress(old.pk)
+    """Raise BadInput if this turn, which has ended, cannot be continued."""
     if old.state == State.COMPLETED:
         raise BadInput("This turn is complete. Send a message instead.")
     if not old.fence:  # the model knows nothing of it
@@ -228,10 +225,7 @@ def _check_continued(old: Prompt) -> None:
 
 
 def _check_repeated(old: Prompt) -> None:
-    """Raise BadInput if this turn cannot be repeated."""
-    old.refresh_from_db()
-    if not old.ended:
-        raise TurnInProgress(old.pk)
+    """Raise BadInput if this turn, which has ended, cannot be repeated."""
     if old.input is None:
         raise BadInput("This turn has no message to repeat. Send a message instead.")
     if Prompt.objects.filter(message_redacted(), pk=old.pk).exists():

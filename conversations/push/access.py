@@ -46,7 +46,7 @@ class Pass:
     user: int
     session: str = ""
     session_hash: str = ""
-    key: str = ""
+    key: int | None = None
     conversation: int | None = None
     staff: bool = False
 

@@ -21,10 +21,11 @@ from conversations.accounts.presence import record_presence
 from conversations.database.threads import read, write
 from conversations.prompts.listing import mark_seen
 from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
-from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
+from conversations.push.feed import EventFeed, Feed, PageFeed, PersonFeed, text_of
 from conversations.push.hub import Hub
 from conversations.push.listener import Listener, ListeningEnded
 from conversations.push.share import TooMany, shares
+from conversations.push.topics import ApprovalsTopic, ListTopic, PersonTopic
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
     """One WebSocket: admitted or refused, served by a task of its own while it may listen, removed when it closes."""
 
     listener: Listener | None = None
-    kind: type[ListFeed | ApprovalsFeed]
+    follows: type[PersonTopic]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve the socket to its end, however it ends."""
@@ -85,7 +86,7 @@ class SocketConsumer(AsyncConsumer):  # type: ignore[misc]
 
     def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed that this socket sends."""
-        return self.kind(hub, listener)
+        return PersonFeed(hub, listener, self.follows)
 
     async def _send_all(self, listener: Listener) -> None:
         """Send what the feed brings, until the client may not listen any more."""
@@ -182,13 +183,13 @@ class ConversationSocket(SocketConsumer):
 class PersonSocket(SocketConsumer):
     """`ws/me/`: the user's list of conversations and the notices to everybody, as HTML for every page."""
 
-    kind = ListFeed
+    follows = ListTopic
 
 
 class ApprovalsSocket(SocketConsumer):
     """`ws/approvals/`: for people who decide in the admin, as JSON."""
 
-    kind = ApprovalsFeed
+    follows = ApprovalsTopic
 
     def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for approvals. Raises ListeningRefused."""

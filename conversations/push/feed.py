@@ -12,15 +12,12 @@ from conversations.push.hub import Hub
 from conversations.push.list_state import ListedConversation, current_listing
 from conversations.push.listener import Listener
 from conversations.push.topics import (
-    ApprovalsTopic,
     EventsMessage,
     EventsTopic,
-    ListTopic,
     PageMessage,
     PageTopic,
+    PersonTopic,
     Topic,
-    any_approval_changed,
-    read_list,
 )
 
 Frame = TypeVar("Frame", SentEvent | Delta, str)
@@ -148,34 +145,18 @@ def _read_page(conversation: int, after: int) -> tuple[ListedConversation | None
     return listed, *catch_up(conversation, after)
 
 
-class ListFeed(Feed[str, ListTopic]):
-    """A user's list of conversations, as HTML."""
+class PersonFeed(Feed[str, PersonTopic]):
+    """What one user follows: the list of conversations, as HTML, or the approvals, as JSON."""
 
-    def __init__(self, hub: Hub, listener: Listener) -> None:
-        super().__init__(hub, listener, ListTopic(listener.entry.user))
-
-    def _frames_of(self, message: str) -> Iterator[str]:
-        yield message
-
-    async def _backlog(self) -> AsyncIterator[str]:
-        self.topic.begin()
-        state, html = await read(read_list, self.topic.person)
-        self.topic.begin_with(state)
-        yield html
-
-
-class ApprovalsFeed(Feed[str, ApprovalsTopic]):
-    """The approvals shown to a user who decides, as JSON."""
-
-    def __init__(self, hub: Hub, listener: Listener) -> None:
-        super().__init__(hub, listener, ApprovalsTopic(listener.entry.user))
+    def __init__(self, hub: Hub, listener: Listener, kind: type[PersonTopic]) -> None:
+        super().__init__(hub, listener, kind(listener.entry.user))
 
     def _frames_of(self, message: list[str]) -> Iterator[str]:
         yield from message
 
     async def _backlog(self) -> AsyncIterator[str]:
         self.topic.begin()
-        yield await read(any_approval_changed, self.topic.person)
+        yield await read(self.topic.catch_up)
 
 
 def text_of(frame: SentEvent | Delta | str) -> str:

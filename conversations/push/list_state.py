@@ -67,8 +67,8 @@ class ListState(NamedTuple):
     owned: str
     """The digest of their conversations. It changes with every record, and with whatever else is done to one."""
     notices: Notices
-    everybody: bool = False
-    """Whether the approvals that are counted are everybody's: the user decides for others."""
+    waiting: int | None = None
+    """How many approvals are counted, if they are everybody's because the user decides for others."""
 
 
 def current_notices() -> Notices:
@@ -77,14 +77,16 @@ def current_notices() -> Notices:
     return switch.pk if switch else 0, is_short()
 
 
+def current_list_state(person: int) -> ListState:
+    """Return the current state of a user's list."""
+    staff = get_user_model().objects.filter(pk=person, is_staff=True).first()
+    everybody = staff is not None and staff.has_perm(DECIDE_OTHERS)
+    owned = owned_digests([person]).get(person, "")
+    return ListState(owned, current_notices(), count_waiting() if everybody else None)
+
+
 def count_waiting() -> int:
     """Return how many approvals of everybody wait, up to the number that is counted."""
     from conversations.pages.sidebar import COUNT_MOST
 
     return Output.objects.pending().order_by()[:COUNT_MOST].count()
-
-
-def decides_for_others(person: int) -> bool:
-    """Whether this user is shown everybody's approvals."""
-    staff = get_user_model().objects.filter(pk=person, is_staff=True).first()
-    return staff is not None and staff.has_perm(DECIDE_OTHERS)

@@ -48,8 +48,8 @@ SWEEP_SECONDS = 1.0
 """Interval between two looks at all followed conversations and at the notices, whether anything was said to have
 changed or not: a hint may be lost, and none says that the disk is full.
 """
-SEQS_MOST = 10_000
-"""How many conversations the last seq is remembered of; any other is assumed to have new steps."""
+STATES_MOST = 10_000
+"""How many conversations the state is remembered of; any other is assumed to have changed."""
 AGAIN_SECONDS = 1.0
 """Seconds between a failure of the database and the next attempt."""
 _DRAFTS = Draft.objects.filter(conversation=OuterRef("pk"))
@@ -67,7 +67,7 @@ class Tailer:
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._topics: dict[object, Topic[Any]] = {}
-        self._seqs: dict[int, int] = {}
+        self._states: dict[int, tuple[object, ...]] = {}
         self._growth = Growth()
         self._notices: Notices = (0, False)
         self._swept_at = self._owned_at = -math.inf
@@ -143,7 +143,7 @@ class Tailer:
             return Look({})
         sweep = change.everything or time.monotonic() - self._swept_at >= SWEEP_SECONDS
         found = _read_conversations(_wanted(topics, change, sweep=sweep))
-        appended = frozenset(pk for pk, moved in found.items() if self._seqs.get(pk) != moved.seq)
+        changed = frozenset(pk for pk, moved in found.items() if self._states.get(pk) != moved.state)
         self._remember(found)
         streamed = {topic.conversation for topic in topics if isinstance(topic, EventsTopic)}
         self._growth.keep(streamed)
@@ -158,7 +158,7 @@ class Tailer:
             if any(isinstance(topic, PersonTopic) for topic in topics):
                 self._notices = current_notices()
             waiting = count_waiting() if any(each.counts for each in lists) else None
-        return Look(found, appended, change.everything, grown, change.relisted, self._notices, owned, waiting)
+        return Look(found, changed, change.everything, grown, self._notices, owned, waiting)
 
     def _read_owned(self, lists: list[ListTopic], change: ChangeNotice) -> dict[int, str] | None:
         """Read the digests of these lists, if anything may have changed, and every ALL_SECONDS."""
@@ -168,12 +168,12 @@ class Tailer:
         return owned_digests({each.person for each in lists})
 
     def _remember(self, found: Mapping[int, ChangedConversation]) -> None:
-        """Remember the seq of these conversations. The ones unchanged for the longest time are forgotten first."""
+        """Remember the state of these conversations. The ones unchanged for the longest time are forgotten first."""
         for pk, moved in found.items():
-            self._seqs.pop(pk, None)
-            self._seqs[pk] = moved.seq
-        for pk in list(self._seqs)[:-SEQS_MOST]:
-            del self._seqs[pk]
+            self._states.pop(pk, None)
+            self._states[pk] = moved.state
+        for pk in list(self._states)[:-STATES_MOST]:
+            del self._states[pk]
 
     def _update(self, topic: Topic[Any], look: Look) -> None:
         try:
@@ -191,9 +191,10 @@ class Tailer:
 
 def _wanted(topics: list[Topic[Any]], change: ChangeNotice, *, sweep: bool) -> Q | None:
     """Return which conversations to read after this change, on a sweep all that are followed; None for none."""
-    changed = change.conversations | {pk for pk, _ in change.relisted}
     followed = [topic for topic in topics if isinstance(topic, ConversationTopic)]
-    pages = {each.conversation for each in followed if sweep or each.at is None or each.conversation in changed}
+    pages = {
+        each.conversation for each in followed if sweep or each.at is None or each.conversation in change.conversations
+    }
     people = {topic.person for topic in topics if isinstance(topic, PersonTopic)}
     wanted = Q(pk__in=pages) if pages else None
     if change.conversations and people:
@@ -211,8 +212,8 @@ def _read_conversations(wanted: Q | None) -> dict[int, ChangedConversation]:
     rows = annotate_listing(Conversation.objects.filter(wanted)).annotate(
         running=running, drafted=running & Exists(_DRAFTS)
     )
-    columns = rows.values_list("pk", "owner", "seq", "running", "drafted", *LISTED)
+    columns = rows.values_list("pk", "owner", "seq", "seen_seq", "running", "drafted", *LISTED)
     return {
-        pk: ChangedConversation(owner, seq, running, drafted, ListedConversation(*listed))
-        for pk, owner, seq, running, drafted, *listed in columns
+        pk: ChangedConversation(owner, seq, seen, running, drafted, ListedConversation(*listed))
+        for pk, owner, seq, seen, running, drafted, *listed in columns
     }

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
-from django.template.loader import render_to_string
 
 from conversations.approvals.permissions import shown_to
 from conversations.models import GateState, Output, Redaction
@@ -25,9 +24,7 @@ from conversations.push.list_state import (
     ListedConversation,
     ListState,
     Notices,
-    current_notices,
-    decides_for_others,
-    owned_digests,
+    current_list_state,
 )
 from conversations.push.listener import Listener
 
@@ -49,9 +46,15 @@ class ChangedConversation:
 
     owner: int
     seq: int
+    seen: int
     running: bool
     drafted: bool
     listed: ListedConversation
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What changes with its steps, and with whatever else shows in a list: it was renamed, archived or seen."""
+        return self.seq, self.seen, self.listed
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,15 @@ class Look:
     """What the tailer read in one go."""
 
     conversations: Mapping[int, ChangedConversation]
-    appended: frozenset[int] = frozenset()
-    """The conversations with steps since the last read."""
+    changed: frozenset[int] = frozenset()
+    """The conversations whose state differs from the last read."""
     everything: bool = False
     grown: Mapping[int, list[Delta]] = field(default_factory=dict)
-    relisted: frozenset[tuple[int, int]] = frozenset()
-    """Conversations, each with its owner, that were renamed, archived, seen or erased: no step records that."""
     notices: Notices = (0, False)
     owned: Mapping[int, str] | None = None
     """By user whose list is followed: the digest of their conversations; None if it was not read this time."""
     waiting: int | None = None
-    """How many approvals wait, if they were counted this time."""
+    """How many approvals of everybody wait; None if they were not counted this time."""
 
 
 class Topic(Generic[Message]):
@@ -182,8 +183,11 @@ class PageTopic(ConversationTopic[PageMessage]):
         return frozenset(steps.values_list("prompt", flat=True))
 
 
-class PersonTopic(Topic[Message]):
-    """A topic of one user. A message is not repeated, unless a follower has read from the database since."""
+class PersonTopic(Topic[list[str]]):
+    """A topic of one user. Its messages are texts to send.
+
+    A message is not repeated, unless a follower has read from the database since.
+    """
 
     def __init__(self, person: int) -> None:
         super().__init__(person)
@@ -198,7 +202,11 @@ class PersonTopic(Topic[Message]):
         """
         self._readers += 1
 
-    def look(self, look: Look) -> Message | None:
+    def catch_up(self) -> str:
+        """Return, from the database, what brings a follower to the present."""
+        raise NotImplementedError
+
+    def look(self, look: Look) -> list[str] | None:
         """Return what changed since the last message, if something was recorded and HOLD_SECONDS have passed."""
         if not self._readers:
             return None
@@ -212,71 +220,58 @@ class PersonTopic(Topic[Message]):
     def _is_affected(self, look: Look) -> bool:
         raise NotImplementedError
 
-    def _message(self, readers: int) -> Message | None:
+    def _message(self, readers: int) -> list[str] | None:
         raise NotImplementedError
 
 
-class ListTopic(PersonTopic[str]):
+class ListTopic(PersonTopic):
     """A user's list of conversations, and the notices to everybody, as HTML."""
 
     def __init__(self, person: int) -> None:
         super().__init__(person)
         self._said = (0, "")  # to how many readers, and what
-        self._counted: tuple[int, int] | None = (
-            None  # to how many readers, and how many; None: a list has said it since
-        )
         self._state: ListState | None = None
 
     @property
     def counts(self) -> bool:
         """Whether its count of approvals is everybody's: it may change though no conversation of this list does."""
-        return self._state is not None and self._state.everybody
+        return self._state is not None and self._state.waiting is not None
 
-    def begin_with(self, state: ListState) -> None:
-        """Begin with this state: what a follower has read is of this state or newer."""
+    def catch_up(self) -> str:
+        """Return the list. It is of the state that the topic begins with, or newer."""
+        state, html = read_list(self.person)
         if self._state is None:
             self._state = state
-
-    def look(self, look: Look) -> str | None:
-        """Return the list if it changed, or only the number of everybody's approvals if nothing else did."""
-        return super().look(look) or self._count(look)
+        return html
 
     def _is_affected(self, look: Look) -> bool:
-        theirs = (pk for pk in look.appended if look.conversations[pk].owner == self.person)
-        relisted = any(owner == self.person for _, owner in look.relisted)
-        if any(theirs) or relisted:
+        if any(look.conversations[pk].owner == self.person for pk in look.changed):
             return True
         if self._state is None:
             return look.owned is not None
-        if self._state.notices != look.notices:
-            return True
-        return look.owned is not None and self._state.owned != look.owned.get(self.person, "")
+        now = self._state._replace(notices=look.notices)
+        if look.owned is not None:
+            now = now._replace(owned=look.owned.get(self.person, ""))
+        if self.counts and look.waiting is not None:
+            now = now._replace(waiting=look.waiting)
+        return now != self._state
 
-    def _message(self, readers: int) -> str | None:
+    def _message(self, readers: int) -> list[str] | None:
         before, self._state = self._said, None  # if reading fails: unknown until a follower has caught up
         self._state, html = read_list(self.person)
-        self._said, self._counted = (readers, html), None
-        return html if self._said != before else None
-
-    def _count(self, look: Look) -> str | None:
-        readers = self._readers
-        if look.waiting is None or not self.counts or self._counted == (readers, look.waiting):
-            return None
-        self._counted = readers, look.waiting
-        context = {"sidebar": {"approvals": look.waiting}, "oob": True}
-        return render_to_string("conversations/approvals.html", context)
+        self._said = (readers, html)
+        return [html] if self._said != before else None
 
 
 def read_list(person: int) -> tuple[ListState, str]:
     """Return the state at which a user's list was read, and its HTML, which is as new or newer."""
     from conversations.pages.chat.live import list_html
 
-    notices = current_notices()
-    state = ListState(owned_digests([person]).get(person, ""), notices, decides_for_others(person))
-    return state, list_html(person, notices[1])  # by a single check: the disk may be full for a moment
+    state = current_list_state(person)
+    return state, list_html(person, state.notices[1])  # by a single check: the disk may be full for a moment
 
 
-class ApprovalsTopic(PersonTopic[list[str]]):
+class ApprovalsTopic(PersonTopic):
     """The gates shown to a user who decides: each that was opened or decided, and how many wait."""
 
     def __init__(self, person: int) -> None:
@@ -286,14 +281,18 @@ class ApprovalsTopic(PersonTopic[list[str]]):
         self._all_at = 0.0
         self._said_to = 0
 
+    def catch_up(self) -> str:
+        """Return the message that any approval may have changed."""
+        waiting = _gates_shown_to(self.person).filter(gate=GateState.PENDING)
+        return approval_changed(None, "", waiting.count())
+
     def _is_affected(self, look: Look) -> bool:
         if look.everything or time.monotonic() - self._all_at >= ALL_SECONDS:
             self._moved = None
             return True
-        relisted = {pk for pk, _ in look.relisted}  # including erased ones
         if self._moved is not None:
-            self._moved |= look.appended | relisted
-        return bool(look.appended or relisted) or not self._said_to
+            self._moved |= look.changed
+        return bool(look.changed) or not self._said_to
 
     def _message(self, readers: int) -> list[str] | None:
         moved, self._moved = self._moved, set()
@@ -326,8 +325,3 @@ def approval_changed(pk: int | None, state: str, waiting: int) -> str:
     Without an id, any gate may have changed.
     """
     return json.dumps({"type": "approval.changed", "id": pk, "state": state, "waiting": waiting})
-
-
-def any_approval_changed(person: int) -> str:
-    """Return the message that any approval may have changed."""
-    return approval_changed(None, "", _gates_shown_to(person).filter(gate=GateState.PENDING).count())

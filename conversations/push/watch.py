@@ -4,9 +4,9 @@ On SQLite a counter that changes with every commit of another connection is poll
 PostgreSQL the writers send hints after their commits (`conversations.database.hints`). Both only say where to look:
 what happened is read from the ledger, and what no hint told of is found by the tailer's next look.
 
-Changes to a conversation as a whole are not steps (`conversations.prompts.listing`). PostgreSQL sends hints of these
-too. On SQLite only the process in which they are made hears of them, and that is the one that serves the pages;
-redactions and erasures by other processes are found by their rows, as is the kill switch, with each commit.
+Changes to a conversation as a whole are not steps (`conversations.prompts.listing`), so there are hints of these on
+SQLite too. Only the process in which they are made hears of them, and that is the one that serves the pages; redactions
+and erasures by other processes are found by their rows, as is the kill switch, with each commit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.database.hints import CHANNEL, EVERYTHING, direct_connection
-from conversations.prompts.listing import relisted
+from conversations.database.hints import CHANNEL, EVERYTHING, direct_connection, hinted
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +40,10 @@ page; the last erasure, whose conversation does not exist any more; and the last
 
 @dataclass(frozen=True)
 class ChangeNotice:
-    """Where something may have changed: conversations with new steps or changed drafts. `everything`: read all.
-
-    `relisted`: conversations, each with its owner, whose entry in the list changed though no step records it.
-    """
+    """Where something may have changed: conversations whose steps, drafts or columns did. `everything`: read all."""
 
     conversations: frozenset[int] = frozenset()
     everything: bool = False
-    relisted: frozenset[tuple[int, int]] = frozenset()
 
 
 class Watch:
@@ -102,10 +97,8 @@ class PostgresWatch(Watch):
             payloads = [each.payload for each in connection.connection.notifies(timeout=seconds, stop_after=1)]
         if not payloads:
             return None
-        told = [hint.split(":") for payload in payloads if payload for hint in payload.split(",")]
-        found = frozenset(int(pk) for pk, *owner in told if not owner)
-        relisted = frozenset((int(pk), int(owner[0])) for pk, *owner in told if owner)
-        return ChangeNotice(found, EVERYTHING in payloads, relisted)
+        found = frozenset(int(hint) for payload in payloads if payload for hint in payload.split(","))
+        return ChangeNotice(found, EVERYTHING in payloads)
 
 
 class SQLiteWatch(Watch):
@@ -113,14 +106,15 @@ class SQLiteWatch(Watch):
 
     def __init__(self) -> None:
         super().__init__()
-        self._relisted: deque[tuple[int, int]] = deque()
-        relisted.connect(self._on_relisted)  # a weak reference: it ends with this watch
+        self._hints: deque[str] = deque()
+        hinted.connect(self._on_hint)  # a weak reference: it ends with this watch
 
-    def _on_relisted(self, conversation: int, owner: int, **more: object) -> None:
-        self._relisted.append((conversation, owner))  # in the thread that made the change
+    def _on_hint(self, hint: str, **more: object) -> None:
+        self._hints.append(hint)  # in the thread that made the change
 
-    def _take_relisted(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._relisted.popleft() for _ in range(len(self._relisted)))
+    def _take_hinted(self) -> frozenset[int]:
+        hints = [self._hints.popleft() for _ in range(len(self._hints))]
+        return frozenset(int(hint) for hint in hints if hint != EVERYTHING)  # that is found by UNSAID
 
     def _connect(self) -> BaseDatabaseWrapper:
         new = connections.create_connection(DEFAULT_DB_ALIAS)
@@ -133,14 +127,13 @@ class SQLiteWatch(Watch):
 
     def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
         while True:
+            changed, everything = self._take_hinted(), False
             if (version := _rows(connection, "PRAGMA data_version")) != self._version:
                 self._version = version  # before reading: a commit meanwhile changes the counter again
                 unsaid, self._unsaid = self._unsaid, _rows(connection, UNSAID)
-                changed, everything = self._changed_conversations(connection), unsaid != self._unsaid
-                if changed or everything:
-                    return ChangeNotice(changed, everything, self._take_relisted())
-            if told := self._take_relisted():
-                return ChangeNotice(relisted=told)
+                changed, everything = changed | self._changed_conversations(connection), unsaid != self._unsaid
+            if changed or everything:
+                return ChangeNotice(changed, everything)
             if (left := until - time.monotonic()) <= 0:
                 return None
             time.sleep(min(POLL_SECONDS, left))

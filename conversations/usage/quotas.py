@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.conf import settings
-from django.db.models import F, Sum
-from django.utils import timezone
 
-from conversations.models import Prompt, Quota, Usage
+from conversations.models import Prompt, Quota
 from conversations.models.prompt import CLAIMABLE
-
-DAY = timedelta(hours=24)
+from conversations.usage.totals import DAY, of_person
 
 
 class OverQuota(Exception):
@@ -36,15 +31,9 @@ def running(user_id: int) -> int:
 def over_tokens(user_id: int) -> str | None:
     """Return why this person's turns may not ask a model now, or None if they may."""
     most = limits(user_id).tokens_a_day
-    if most and (used := tokens_today(user_id)) >= most:
+    if most and (used := of_person(user_id, DAY).total_tokens) >= most:
         return f"{used:,} tokens were used in the last 24 hours, and the limit is {most:,}. Try again later."
     return None
-
-
-def tokens_today(user_id: int) -> int:
-    """Return this person's input and output tokens of the last 24 hours."""
-    recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - DAY)
-    return recent.aggregate(used=Sum(F("input_tokens") + F("output_tokens")))["used"] or 0
 
 
 def limits(user_id: int) -> Quota:

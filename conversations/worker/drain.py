@@ -59,11 +59,7 @@ class DrainLoop:
         self._tasks: set[asyncio.Task[None]] = set()
         self._database = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
         self._drafts = Drafts(self.write)
-        self._leases = LeaseKeeper(
-            partial(self._from_keeper, self._stop_lost),
-            partial(hosts.keep_drain, host, self.token),
-            partial(self._from_keeper, self._stop_looking),
-        )
+        self._leases = LeaseKeeper(self._on_lost, partial(hosts.keep_drain, host, self.token))
 
     async def __call__(self) -> int:
         """Run prompts until there are none left, or until the stop mark; return how many were run."""
@@ -116,7 +112,7 @@ class DrainLoop:
     async def _obey_stops(self) -> None:
         """Stop the turns that were stopped: in memory first, which no failing or slow write can delay."""
         self._stops_read_at = time.monotonic()
-        seen = await self.write(hosts.stop_requests, self.host, list(self.runners))
+        seen = await self.write(hosts.stop_requests, self.host, self.token, list(self.runners))
         self.stopping = self.stopping or seen.stopping
         for held, runner in self.runners.items():
             if seen.switch:
@@ -169,19 +165,14 @@ class DrainLoop:
         else:
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _from_keeper(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function in the loop's thread. Called from the lease keeper's thread."""
-        self._loop.call_soon_threadsafe(function, *args)
+    def _on_lost(self, lost: list[Claim]) -> None:
+        self._loop.call_soon_threadsafe(self._stop_lost, lost)  # the keeper has a thread of its own
 
     def _stop_lost(self, lost: list[Claim]) -> None:
         """Stop the runs whose leases were lost: another worker has their prompts, or soon will."""
         for held in lost:
             if runner := self.runners.get(held):
                 runner.stop(Draining())
-
-    def _stop_looking(self) -> None:
-        """Claim nothing more: another process took over as this host's drain while this one was paused."""
-        self.stopping = True
 
     async def _finish(self) -> None:
         """Let running effects finish, for as long as the setting says; then end them and leave the rest to others."""

@@ -7,11 +7,9 @@ import socket
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db.models import Q
-
 from conversations.database.sql import Clock, database_time
 from conversations.ledger.claims import Claim
-from conversations.models import Drain, KillSwitch, Step, Worker
+from conversations.models import KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
 
 PARENT = "AGENTSITE_WORKER_PID"
@@ -34,24 +32,24 @@ def this_host() -> str:
 
 def take_drain(host: str, token: str, lease_seconds: float) -> bool:
     """Become the host's drain. Returns False if it has a live one."""
-    Drain.objects.get_or_create(host=host)
-    free = Drain.objects.filter(host=host, lease_until__lt=Clock())
-    return bool(free.update(token=token, lease_until=Clock() + lease_seconds))
+    Worker.objects.get_or_create(host=host)
+    free = Worker.objects.filter(host=host, drain_until__lt=Clock())
+    return bool(free.update(drain=token, drain_until=Clock() + lease_seconds))
 
 
 def give_up_drain(host: str, token: str) -> None:
     """Let another process be the host's drain at once."""
-    Drain.objects.filter(host=host, token=token).update(lease_until=0)
+    Worker.objects.filter(host=host, drain=token).update(drain_until=0)
 
 
-def keep_drain(host: str, token: str, lease_seconds: float) -> bool:
-    """Renew the drain's lease. Returns False if another process has it now."""
-    return bool(Drain.objects.filter(host=host, token=token).update(lease_until=Clock() + lease_seconds))
+def keep_drain(host: str, token: str, lease_seconds: float) -> None:
+    """Renew the drain's lease, unless another process has it now."""
+    Worker.objects.filter(host=host, drain=token).update(drain_until=Clock() + lease_seconds)
 
 
-def stop_requests(host: str, held: Collection[Claim]) -> StopRequests:
-    """Read the stop mark, the cancellations of the prompts that are `held`, and the kill switch."""
-    stopping = Worker.objects.filter(_tells_to_stop(), host=host).exists()
+def stop_requests(host: str, token: str, held: Collection[Claim]) -> StopRequests:
+    """Read whether this drain is to stop, the cancellations of the prompts that are `held`, and the kill switch."""
+    stopping = not _may_go_on(host, token)
     if not held:
         return StopRequests(stopping)
     conversations, prompts = {claim.conversation for claim in held}, {claim.prompt for claim in held}
@@ -59,15 +57,17 @@ def stop_requests(host: str, held: Collection[Claim]) -> StopRequests:
     return StopRequests(stopping, set(cancels.values_list("prompt_id", flat=True)), active_switch())
 
 
-def _tells_to_stop() -> Q:
-    """Match a host's row that tells this process to stop: it has the mark, or another parent's cluster is running."""
-    parent = os.environ.get(PARENT)
-    return Q(stopping=True) | ~Q(pid=int(parent)) if parent else Q(stopping=True)
+def _may_go_on(host: str, token: str) -> bool:
+    """Whether the host has no stop mark, no other drain, and no other parent whose cluster is running."""
+    mine = Worker.objects.filter(host=host, drain=token, stopping=False)
+    if parent := os.environ.get(PARENT):
+        mine = mine.filter(pid=int(parent))
+    return mine.exists()
 
 
 def drain_is_free(host: str) -> bool:
     """Whether the host has no live drain."""
-    return not Drain.objects.filter(host=host, lease_until__gt=Clock()).exists()
+    return not Worker.objects.filter(host=host, drain_until__gt=Clock()).exists()
 
 
 def begin(host: str, pid: int) -> float:
@@ -76,10 +76,8 @@ def begin(host: str, pid: int) -> float:
     A drain of an earlier cluster that is still running notices at its next poll.
     """
     at = database_time()
-    Worker.objects.update_or_create(
-        host=host, defaults={"pid": pid, "started_at": at, "beat_at": at, "stopping": False}
-    )
-    Drain.objects.filter(host=host).update(token="", lease_until=0)
+    new = {"pid": pid, "started_at": at, "beat_at": at, "stopping": False, "drain": "", "drain_until": 0}
+    Worker.objects.update_or_create(host=host, defaults=new)
     return at
 
 

@@ -24,16 +24,11 @@ class LeaseKeeper:
     """Renews all held leases with one UPDATE every few seconds, as long as the loop ticks.
 
     `on_lost` is called, in the keeper's thread, with the leases that were lost. `keep_drain` renews the drain's own
-    lease for that many seconds; if it returns False, another process is the drain now, and `on_replaced` is called.
+    lease for that many seconds.
     """
 
-    def __init__(
-        self,
-        on_lost: Callable[[list[Claim]], None],
-        keep_drain: Callable[[float], bool],
-        on_replaced: Callable[[], None],
-    ) -> None:
-        self._on_lost, self._keep_drain, self._on_replaced = on_lost, keep_drain, on_replaced
+    def __init__(self, on_lost: Callable[[list[Claim]], None], keep_drain: Callable[[float], object]) -> None:
+        self._on_lost, self._keep_drain = on_lost, keep_drain
         self._held: dict[Claim, float] = {}  # when each was last renewed or slightly earlier, on the monotonic clock
         self._lock = threading.Lock()
         self._end = threading.Event()
@@ -90,8 +85,7 @@ class LeaseKeeper:
             held = set(self._held)
         at = time.monotonic()
         crashpoint("before_renew")
-        if not self._keep_drain(settings.AGENTSITE_LEASE_SECONDS):
-            self._on_replaced()
+        self._keep_drain(settings.AGENTSITE_LEASE_SECONDS)
         kept = renew(held, settings.AGENTSITE_LEASE_SECONDS)
         with self._lock:
             lost = [claim for claim in held & self._held.keys() if claim.prompt not in kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -20,7 +21,7 @@ from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import retry_while_full
 from conversations.database.threads import Write
-from conversations.ledger.claims import STRIKES, Claim, exclude_from_running_time, release
+from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
@@ -119,17 +120,22 @@ class Runner:
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
-        """Write it, waiting as long as the disk is full. That time does not count as running time."""
-        return await retry_while_full(self.write, self._after_sparing, function, *args, waited=self._add_wait)
+        """Write it, waiting as long as the disk is full. That time does not count as running time.
+
+        If the lease ran out meanwhile, it is renewed first.
+        """
+        return await retry_while_full(self.write, self._after_wait, function, *args, waited=self._add_wait)
 
     def _add_wait(self, seconds: float) -> None:
         self._waited += seconds
         if self._services:
             self._services.started += seconds
 
-    def _after_sparing(self, function: Callable[..., T], *args: object) -> T:
+    def _after_wait(self, function: Callable[..., T], *args: object) -> T:
         if self._waited:
-            exclude_from_running_time(self.claim, self._waited)
+            at = time.monotonic()
+            if take_up_again(self.claim, self._waited, settings.AGENTSITE_LEASE_SECONDS):
+                self._hold(replace(self.claim, at=at))
             self._waited = 0.0
         return function(*args)
 
@@ -161,9 +167,6 @@ class Runner:
             raise Draining
         killswitch.end(self.claim.prompt, self._switch)
 
-    def _retaken(self, at: float) -> None:
-        self._hold(replace(self.claim, at=at))
-
     async def _turn(self, loaded: Loaded) -> None:
         run = self._begin(loaded)
         if self.claim.strikes >= STRIKES:
@@ -186,15 +189,7 @@ class Runner:
         services = self._services = PromptServices(loaded.prompt, self.write, drafts, self.may_begin)
         run = self._run = Run(
             registry.policies(),
-            PromptJournal(
-                loaded.place,
-                self.claim.fence,
-                self._patiently,
-                drafts.close,
-                before=self._record_kill,
-                retaken=self._retaken,
-                lease_seconds=settings.AGENTSITE_LEASE_SECONDS,
-            ),
+            PromptJournal(loaded.place, self.claim.fence, self._patiently, drafts.close, before=self._record_kill),
             services,
             steps=loaded.steps,
             last_id=loaded.place.seq,

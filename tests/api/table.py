@@ -154,7 +154,7 @@ login/                                                             o>>>>>o   o>>
 logout/                                                            MMMMMMM   >>>>>>>
 account/                                                           LoooooL   LwwwwwL
 account/keys/                                                      MMMMMMM   LWWWWWL
-account/keys/<slug:key>/revoke/                                    MMMMMMM   LwNNNNL
+account/keys/<int:pk>/revoke/                                      MMMMMMM   LwNNNNL
 account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L
 account/password/                                                  LoooooL   LoooooL
 password/                                                          ooooooo   ooooooo

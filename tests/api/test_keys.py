@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from conversations.accounts import keys
-from conversations.accounts.keys import key_from_header, make_key, public_id
+from conversations.accounts.keys import key_from_header, make_key
 from conversations.models import ApiKey, Prompt
 from conversations.prompts.start import start_conversation
 from tests.agentsite.processes import wait_for
@@ -277,7 +277,7 @@ def test_the_admin_lists_keys_without_their_hash(client: Client, chief: User, an
 
 def test_the_admin_revokes_a_key_after_it_asked(client: Client, chief: User, ann: User) -> None:
     key, text = make_key(ann, "CI", ["chat"])
-    address = f"/admin/conversations/apikey/{public_id(key)}/delete/"
+    address = f"/admin/conversations/apikey/{key.pk}/delete/"
     page = client.get(address)
     assert page.status_code == 200
     assert key.digest not in page.text
@@ -291,7 +291,7 @@ def test_the_admin_revokes_a_key_after_it_asked(client: Client, chief: User, ann
 
 def test_the_admin_makes_and_changes_no_key(client: Client, chief: User, ann: User) -> None:
     key, _ = make_key(ann, "CI", ["chat"])
-    for address in ("add/", f"{public_id(key)}/change/", f"{key.digest}/change/", f"{key.digest}/delete/"):
+    for address in ("add/", f"{key.pk}/change/", f"{key.digest}/change/", f"{key.digest}/delete/"):
         response = client.post(f"/admin/conversations/apikey/{address}", {"name": "mine", "post": "yes"})
         assert response.status_code in (302, 403, 404), address
     assert ApiKey.objects.get().name == "CI"

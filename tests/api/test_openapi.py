@@ -213,10 +213,10 @@ def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -
 
 
 def test_no_view_of_the_api_is_left_without_our_rules() -> None:
-    """Each one is one of our views, with our limits and errors, or a stream."""
+    """Each one is one of our views, with our limits and errors."""
     patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
     others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), ApiView)}
-    assert others == {"api-docs", "api-conversation-events", "api-prompt-events"}
+    assert others == {"api-docs"}
     assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"
 
 

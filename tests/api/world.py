@@ -17,7 +17,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import Skill, SystemPrompt
-from conversations.accounts.keys import make_key, public_id
+from conversations.accounts.keys import make_key
 from conversations.models import Erasure, File, Prompt, Redaction, Step, Verification
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
@@ -94,7 +94,6 @@ class World:
         yield "<path:object_id>", self._row(model[1]) if model else 1
         yield "<id>", self.owner.pk
         yield "<path:content_type_id>", 1
-        yield "<slug:key>", public_id(self.own_key)
         yield "<uidb64>", "MQ"
         yield "<token>", "none-such"
         yield "(?P<url>.*)", "nothing"
@@ -104,7 +103,7 @@ class World:
         rows: dict[str, object] = {
             "approval": self.gate.pk,
             "output": self.gate.pk,
-            "apikey": public_id(self.own_key),
+            "apikey": self.own_key.pk,
             "user": self.owner.pk,
             "group": self.group.pk,
             "conversation": self.idle.pk,
@@ -131,6 +130,7 @@ class World:
             "decide/": self.waiting.conversation.pk,
             "step/<": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
             "user/<": self.owner.pk,
+            "keys/<": self.own_key.pk,
         }
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
 

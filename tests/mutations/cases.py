@@ -24,8 +24,8 @@ MUTATIONS = (
     Mutation(
         "the fence of a worker's record",
         "conversations/ledger/journal.py",
-        'where += f" AND fence = %s AND (lease_until > {now()}{lapsed})"',
-        'where += f" AND %s IS NOT NULL AND (1 = 1{lapsed})"',
+        'where += f" AND fence = %s AND lease_until > {now()}"',
+        'where += " AND %s IS NOT NULL"',
         (f"{_RECORD}/ledger/test_append.py", f"{_RECORD}/ledger/test_claim.py", _MACHINE),
     ),
     Mutation(

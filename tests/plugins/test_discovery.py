@@ -22,8 +22,12 @@ def module(name: str, **content: Any) -> ModuleType:
     return made
 
 
-def made(name: str) -> Tool:
-    return tool(name)(lambda call: None)
+def made(name: str, owner: str = "one.tools") -> Tool:
+    def function(call: Any) -> None:
+        """A tool."""
+
+    function.__module__ = owner
+    return tool(name)(function)
 
 
 def plugin(name: str, order: int = 100, base: type[Plugin] = Plugin) -> type[Plugin]:
@@ -47,7 +51,7 @@ def test_tools_come_by_name_and_one_that_is_imported_elsewhere_once() -> None:
 
 @pytest.mark.parametrize("rival", ["mail.send", "mail_send"])
 def test_two_tools_of_one_name_are_refused_naming_both_owners(rival: str) -> None:
-    modules = [module("one.tools", x=made("mail.send")), module("two.tools", x=made(rival))]
+    modules = [module("one.tools", x=made("mail.send")), module("two.tools", x=made(rival, "two.tools"))]
     with pytest.raises(RegistryError, match=rf"'mail.send' in one.tools and '{rival}' in two.tools"):
         discover_tools(modules)
 

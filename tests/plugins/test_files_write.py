@@ -25,7 +25,8 @@ def change(desk: Desk, tool: Tool, **payload: Any) -> Change:
 
 
 def facts(desk: Desk, tool: Tool, **payload: Any) -> list[str]:
-    return shown_of(tool, payload, desk.services).facts
+    found: list[str] = shown_of(tool, payload, desk.services).recorded["facts"]
+    return found
 
 
 async def test_a_new_file_is_made_with_its_folders(desk: Desk) -> None:

@@ -153,7 +153,7 @@ async def test_every_call_waits_for_a_person(desk: Desk) -> None:
 
 
 def test_the_card_says_how_far_it_reaches(machine: str) -> None:
-    reach, place, files = shown_of(run, {"command": "ls", "timeout_seconds": 7}).facts
+    reach, place, files = shown_of(run, {"command": "ls", "timeout_seconds": 7}).recorded["facts"]
     assert (
         reach
         == {

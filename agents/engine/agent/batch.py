@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 
 from agents.engine import paths
 from agents.engine.closing import cancelled_gate
@@ -91,16 +92,15 @@ async def _calls_before_a_gate(ctx: Context, todo: list[Step], tools: Mapping[st
 
 def _parallel_groups(free: list[Step], tools: Mapping[str, Tool]) -> list[list[Step]]:
     """Group consecutive calls that may run concurrently, keeping the order."""
-    groups: list[list[Step]] = []
-    together = False
-    for call in free:
+
+    def only_reads(call: Step) -> bool:
         tool = tools.get(call.payload["policy"])
-        reads = tool is not None and tool.risk is Risk.READ and tool.plugin is None
-        if reads and together:
-            groups[-1].append(call)
-        else:
-            groups.append([call])
-        together = reads
+        return tool is not None and tool.risk is Risk.READ and tool.plugin is None
+
+    groups: list[list[Step]] = []
+    for together, consecutive in groupby(free, only_reads):
+        calls = list(consecutive)
+        groups += [calls] if together else [[call] for call in calls]
     return groups
 
 

@@ -86,7 +86,7 @@ def agent(
                     continue  # the answer could not be read, and the model is told so
                 return _completed(ctx, _answer_text(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
             if todo := without_result(ctx, asked):
-                await run_batch(ctx, todo, await turn.tools_of(number))
+                await run_batch(ctx, todo, (await turn.prepare_round(number)).tools_by_name)
             if last := _terminating_result(ctx, asked):
                 return [finish(ctx, "terminate", last.value)]
         told = f"Stopped after {limits.rounds} rounds, the limit of one turn."
@@ -143,13 +143,9 @@ class AgentTurn:
             left = self.limits.rounds - number + 1
             if left <= self.limits.wrap_up < self.limits.rounds:
                 round.context.append(WRAP_UP.format(left=left))
-            await round.prepare_tools(self.plugins)
+            await round.prepare(self.plugins)
             self._round = round
         return self._round
-
-    async def tools_of(self, number: int) -> dict[str, Tool]:
-        """Return the tools of round `number` by name."""
-        return await (await self.prepare_round(number)).prepare_tools(self.plugins)
 
     def fatal_error(self, result: Step) -> Step | None:
         """Return the error with which this answer ends the turn; None if the turn continues (S51)."""

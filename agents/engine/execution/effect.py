@@ -41,7 +41,7 @@ from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_resul
 from agents.engine.runtime.policy import Action, Context, Policy, Runtime
 from agents.engine.schema import parse, schema_digest
 from agents.engine.secrets import hide_in
-from agents.engine.tools.tool import Risk, Tool, ToolCall
+from agents.engine.tools.tool import Risk, Tool, ToolCall, read_state, state_steps
 from agents.engine.view import View
 
 
@@ -90,7 +90,9 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if decision and not decision.runs:
         raise refusal(decision)
     await check_interrupted(tool, payload, ctx)
-    return await _run_in_thread_slot(tool, payload, action, ctx)
+    async with _thread_slot(tool, ctx):
+        await check_start(tool, ctx.path, approved_by(ctx), ctx)
+        return await _run_as_approved(tool, payload, action, ctx)
 
 
 async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
@@ -129,7 +131,6 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
 
 def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:
     """Return the ToolCall that the tool's function is given."""
-    state = tool.plugin.State.model_validate(run.view.state(tool.plugin.name)) if tool.plugin else None
     return ToolCall(
         tool=tool.name,
         input=parse(tool.input, payload),
@@ -138,7 +139,7 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, atte
         path=path,
         key=digest([run.services.prompt, path]),
         attempt=attempt,
-        state=state,
+        state=read_state(tool.plugin, run.view) if tool.plugin else None,
     )
 
 
@@ -164,13 +165,6 @@ def refusal(decision: GateDecision) -> ToolError:
     rule = rule_of(decision.decision)
     code, why = (rule.state, rule.told) if rule else (decision.decision, DECISIONS[Decision.REJECT].told)
     return ToolError(decision.reason or why, code)
-
-
-async def _run_in_thread_slot(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
-    """Run the call once a thread slot is free, if it may start then."""
-    async with _thread_slot(tool, ctx):
-        await check_start(tool, ctx.path, approved_by(ctx), ctx)
-        return await _run_as_approved(tool, payload, action, ctx)
 
 
 @asynccontextmanager
@@ -293,7 +287,8 @@ async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runti
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """
     try:
-        output, state = plain_json(returned), _state_steps(tool, call, run)
+        output = plain_json(returned)
+        state = state_steps(tool.plugin, call.state, actors.tool(tool.name), run.view) if tool.plugin else []
     except Exception as error:  # noqa: BLE001 - whatever a tool brings, the call must not be mistaken for a failed one
         return [_not_kept_error(tool, f"{type(error).__name__}: {error}")]
     try:
@@ -311,15 +306,6 @@ async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:
     """Return the emitted steps, in order, after storing the content of the files they name."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
-
-
-def _state_steps(tool: Tool, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    if tool.plugin is None:
-        return []
-    value = call.state.model_dump(mode="json")
-    if value == tool.plugin.State.model_validate(run.view.state(tool.plugin.name)).model_dump(mode="json"):
-        return []
-    return [Step(actors.tool(tool.name), "state", {"plugin": tool.plugin.name, "value": value})]
 
 
 def plain_json(value: object) -> JSON:

@@ -46,19 +46,13 @@ class GateDecision:
 class ShownCall:
     """What a person is shown about a call besides its input, and the digest over all of it.
 
-    `change` is what the tool returned; `shown_change` is the same as it is shown: without the site's secrets, and None
-    if it is too large to show, in which case the facts identify it.
+    `change` is what the tool returned. `recorded` is what a gate or its decision records: the facts, and the change as
+    it is shown, without the site's secrets. A change that is too large to show is not in it; the facts identify it.
     """
 
-    facts: list[str]
     change: Change | None
-    shown_change: dict[str, JSON] | None
+    recorded: dict[str, JSON]
     digest: str
-
-    @property
-    def recorded(self) -> dict[str, JSON]:
-        """The facts, and the change if it is shown, as recorded in a gate or its decision."""
-        return {"facts": self.facts, **({"change": self.shown_change} if self.shown_change else {})}
 
 
 def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
@@ -69,8 +63,10 @@ def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> 
     """
     change, remarks = _change(tool, call)
     call.change = change  # so that the tool's facts need not compute it again
-    holds, told = facts(tool, call) + remarks, _shown_change(change)
-    return ShownCall(holds, change, told, shown_digest(tool.name, payload, schema_digest(tool.input), holds, told))
+    shown: dict[str, JSON] = {"facts": facts(tool, call) + remarks}
+    if change and not change.too_large:
+        shown["change"] = hide_in(change.model_dump())
+    return ShownCall(change, shown, shown_digest(tool.name, payload, schema_digest(tool.input), **shown))
 
 
 def shown_digest(
@@ -96,10 +92,6 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
         sizes = f"{len(change.before or ''):,} characters before, {len(change.after):,} after"
         return change, [f"Not shown as a diff: too large ({sizes}; SHA-256 {digest(change.model_dump())[:16]})."]
     return change, []
-
-
-def _shown_change(change: Change | None) -> dict[str, JSON] | None:
-    return hide_in(change.model_dump()) if change and not change.too_large else None
 
 
 def decision_at(view: View, gate: str) -> GateDecision | None:

@@ -133,9 +133,9 @@ class EventFold:
                 self._started = True
                 return [PromptStarted(**at)]
             case "pause":
-                return [PromptPaused(**_event_fields(PromptPaused, data), **at)]
+                return [PromptPaused.model_validate(data | at)]
             case "resume":
-                return [PromptResumed(**_event_fields(PromptResumed, data), **at)]
+                return [PromptResumed.model_validate(data | at)]
             case "action_result":
                 ended = f"prompt.{data['state']}"
                 return [PromptEnded(type=ended, stop_reason=data["stop_reason"], usage=data.get("usage", {}), **at)]
@@ -153,7 +153,3 @@ def _output_events(step: Step, output: Output, at: dict[str, Any]) -> list[Event
         elif step.type == "action_result":
             events.append(ApprovalDecided(output=shown, **at))
     return events
-
-
-def _event_fields(event: type[Event], data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name in event.model_fields}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -32,12 +31,18 @@ from agents.engine.view import asked_for
 
 def call(entry: ToolOutput | None, step: Step) -> ToolOutput | None:
     """Fold a call's entry: opened when the call is asked for, changed by its gates, its start and its result."""
-    if entry is not None:
-        if step.path != entry.path:
-            return _fold_gate(entry, step)
-        if rule := _ENTRY_RULES.get(step.type):
-            return rule(entry, step)
-    return _opened_entry(step) if _opens_entry(step) else entry
+    if entry is None:
+        return _opened_entry(step) if _opens_entry(step) else None
+    if step.path != entry.path:
+        return _fold_gate(entry, step)
+    match step.type:
+        case "action_start" if step.actor != "system":  # which restored it: it may have begun, and is not running now
+            return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
+        case "action_deferred":
+            return entry.model_copy(update={"result": Deferred()})
+        case "action_result":
+            return _fold_result(entry, step)
+    return entry
 
 
 def text(output: TextOutput | None, step: Step) -> TextOutput:
@@ -131,16 +136,6 @@ def _parse_change(said: JSON) -> Change | None:
         return None
 
 
-def _fold_start(entry: ToolOutput, step: Step) -> ToolOutput:
-    if step.actor == "system":  # it may have begun unobserved (before a restore); it is not running now
-        return entry
-    return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
-
-
-def _fold_deferred(entry: ToolOutput, step: Step) -> ToolOutput:
-    return entry.model_copy(update={"result": Deferred()})
-
-
 def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
     data = step.payload
     changes: dict[str, Any] = {"ended_at": step.time}
@@ -157,11 +152,3 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
     else:
         changes["result"] = Success(output=step.value)
     return entry.model_copy(update=changes)
-
-
-_ENTRY_RULES: dict[str, Callable[[ToolOutput, Step], ToolOutput]] = {
-    "action_start": _fold_start,
-    "action_deferred": _fold_deferred,
-    "action_result": _fold_result,
-}
-"""How a step at an entry's own path changes it."""

@@ -15,7 +15,6 @@ class Outputs:
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self._by_position: dict[int, Output] = {}
-        self._entries: dict[str, int] = {}  # a call's path -> the position of the entry it opened
         self._at: dict[str, list[int]] = {}  # a path -> the positions of the outputs there
         self._below: dict[str, list[int]] = {}  # a path -> the positions of the entries of calls directly below it
         for step in steps:
@@ -41,7 +40,6 @@ class Outputs:
         if output.position not in self._by_position:
             self._at.setdefault(output.path, []).append(output.position)
             if isinstance(output, ToolOutput):
-                self._entries[output.path] = output.position
                 self._below.setdefault(parent(output.path), []).append(output.position)
         self._by_position[output.position] = output
 
@@ -56,9 +54,8 @@ class Outputs:
 
     def entry(self, path: str) -> ToolOutput | None:
         """Return the entry of the call at `path`, or None."""
-        position = self._entries.get(path)
-        found = self._by_position.get(position) if position is not None else None
-        return found if isinstance(found, ToolOutput) else None
+        found = (self._by_position[position] for position in self._at.get(path, ()))  # the entry is the first
+        return next((output for output in found if isinstance(output, ToolOutput)), None)
 
     def in_order(self) -> list[Output]:
         """Return the outputs in reading order."""
@@ -82,9 +79,8 @@ class Outputs:
 
     def _parent(self, step: Step) -> str:
         """Return the path of the entry that a new output of this step belongs below."""
-        opens_entry = step.type == "action_call"
-        paths = ancestors(parent(step.path) if opens_entry and step.path else step.path)
-        return next((path for path in paths if path in self._entries), "")
+        paths = ancestors(parent(step.path) if step.type == "action_call" else step.path)
+        return next((path for path in paths if self.entry(path)), "")
 
 
 def _kind_touched(step: Step, entry: ToolOutput | None) -> str:

@@ -15,9 +15,8 @@ from pydantic import BaseModel
 
 from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import EMPTY, JSON, Ledger, Step, copy_json
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, copy_json
 from agents.engine.limits import Limits
-from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import check_key, join
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
@@ -121,11 +120,6 @@ class Runtime(Protocol):
         """The turn's steps by path, staged ones included. Read it again after each await: others may have appended."""
         return self.recorder.view
 
-    @property
-    def outputs(self) -> Outputs:
-        """The outputs so far."""
-        return self.recorder.outputs
-
     def registered(self, name: str) -> Registered | None:
         """Return the policy with this name, or None."""
         ...
@@ -153,10 +147,6 @@ class Runtime(Protocol):
         hold: bool = False,
     ) -> list[Step]:
         """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
-        ...
-
-    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
-        """End a call with an error, without running it."""
         ...
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -219,9 +209,12 @@ class Context:
             return self.refuse(call, ToolError(why, "not_offered"))
         return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
 
-    def refuse(self, call: Step, why: ToolError) -> Coroutine[Any, Any, list[Step]]:
+    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
         """End a call that an answer asked for with an error, without running it."""
-        return self._guarded(partial(self.run.refuse, call, why))
+        self._raise_if_halted()
+        if not self.run.view.result(call.path):
+            self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
+        return self.run.view.answer(call.path)
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
@@ -236,12 +229,15 @@ class Context:
         return Ledger(tuple(self.run.view.own_steps(self.path)))
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do this work, unless the context has halted: then raise the Halt again, whatever the policy has caught."""
-        halted = self.halt
-        if halted is not None:
-            raise halted
+        """Do this work, unless the context has halted."""
+        self._raise_if_halted()
         try:
             return await work()
         except Halt as halt:
             self.halt = self.halt or halt
             raise
+
+    def _raise_if_halted(self) -> None:
+        """Raise the Halt that the context has met again, whatever the policy has caught."""
+        if self.halt is not None:
+            raise self.halt

@@ -68,7 +68,6 @@ class Run(Runtime):
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
         self.rounds_granted = self.limits.rounds  # an agent with its own budget changes it
         self.draining = False
-        self._noted: set[str] = set()
         self._calls_running: set[asyncio.Task[Any]] = set()
         self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
 
@@ -192,9 +191,8 @@ class Run(Runtime):
                 f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
             )
         path = call.path
-        if self.view.result(path) or path in self._noted or call.payload["payload"] == hide_in(action.recorded()):
+        if self.view.result(path) or call.payload["payload"] == hide_in(action.recorded()):
             return
-        self._noted.add(path)
         message = "The payload differs from the recorded one; the call continues with the new one."
         if not any(note.payload["code"] == "payload_changed" for note in self.view.at(path, "note")):
             self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
@@ -257,19 +255,12 @@ class Run(Runtime):
         payload = result.payload | ({"returns": returns} if returns else {})
         return [*placed, replace(result, payload=payload, path=path)]
 
-    async def refuse(self, call: Step, why: ToolError) -> list[Step]:
-        """End a call with an error, without running it."""
-        if not self.view.result(call.path):
-            self.stage(action_error("runtime", why.code, why.message, path=call.path))
-        return self.view.answer(call.path)
-
     # Tasks
 
     async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
         """Await work in its own task, so that it finishes even if its caller is cancelled."""
         task = asyncio.ensure_future(work)
-        self._calls_running.add(task)
-        task.add_done_callback(self._calls_running.discard)
+        _keep(task, self._calls_running)
         return await asyncio.shield(task)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -301,12 +292,8 @@ class Run(Runtime):
 
     async def _wait_for_calls(self) -> None:
         """Wait until no call of this turn is running any more, so that their results can be recorded."""
-        me = asyncio.current_task()
-        while rest := [task for task in self._calls_running if task is not me]:
+        while rest := self._calls_running - {asyncio.current_task()}:
             await asyncio.wait(rest)
-            for task in rest:
-                if not task.cancelled():
-                    task.exception()  # retrieved: whoever awaited it has seen it, others end with the turn
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -317,14 +304,14 @@ async def _cancel(task: asyncio.Task[Any]) -> None:
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
     if not task.done():
         logger.warning("abandoned, because it did not end when it was cancelled: %s", task.get_coro())
-        _abandoned.add(task)
-        task.add_done_callback(_forget)
+        _keep(task, _abandoned)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
-    _abandoned.discard(task)
-    if not task.cancelled():
-        task.exception()  # retrieved, or asyncio would log that it never was
+def _keep(task: asyncio.Task[Any], tasks: set[asyncio.Task[Any]]) -> None:
+    """Keep a task in this set until it ends. Whoever awaits it sees its error; asyncio need not log that nobody did."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 _abandoned: set[asyncio.Task[Any]] = set()

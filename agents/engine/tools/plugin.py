@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from agents.engine import actors
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, canonical
-from agents.engine.tools.tool import Stateful, Tool, by_wire_name, wire_name
+from agents.engine.tools.tool import Stateful, Tool, by_wire_name, read_state, state_steps
 from agents.engine.view import View
 
 
@@ -52,31 +52,34 @@ class Round:
         call = view.call(path)
         self._began = call.id if call else None
         self._view = view
-        self._states: dict[str, BaseModel] = {}
-        self._tools_by_name: dict[str, Tool] | None = None
+        self._states: dict[type[Plugin], BaseModel] = {}
+        self._offered: dict[str, Tool] = {}
 
     def state(self, plugin: Plugin) -> BaseModel:
         """Return the plugin's state, as its `State`. Change it in place: changes are saved with the round's record."""
-        if plugin.name not in self._states:
-            self._states[plugin.name] = plugin.State.model_validate(self._view.state(plugin.name, self._began))
-        return self._states[plugin.name]
+        kept = type(plugin)
+        if kept not in self._states:
+            self._states[kept] = read_state(kept, self._view, self._began)
+        return self._states[kept]
 
-    async def prepare_tools(self, plugins: Sequence[Plugin]) -> dict[str, Tool]:
-        """Let every plugin prepare the round once; return its tools by name (S16). Raises RegistryError on a clash."""
-        if self._tools_by_name is None:
-            for plugin in plugins:
-                await plugin.prepare(self)
-            self._tools_by_name = {tool.name: tool for tool in by_wire_name(self.tools).values()}
-        return self._tools_by_name
+    async def prepare(self, plugins: Iterable[Plugin]) -> None:
+        """Let every plugin prepare the round (S16). Raises RegistryError if two of its tools share a name."""
+        for plugin in plugins:
+            await plugin.prepare(self)
+        self._offered = by_wire_name(self.tools)
 
     def writes(self) -> list[Step]:
         """Return the `state` steps for what plugins changed while they prepared."""
-        steps = []
-        for name, state in self._states.items():
-            value, before = state.model_dump(mode="json"), self._view.state(name, self._began)
-            if value != type(state).model_validate(before).model_dump(mode="json"):
-                steps.append(Step(actors.plugin(name), "state", {"plugin": name, "value": value}, path=self.path))
-        return steps
+        return [
+            step
+            for plugin, state in self._states.items()
+            for step in state_steps(plugin, state, actors.plugin(plugin.name), self._view, self._began)
+        ]
+
+    @property
+    def tools_by_name(self) -> dict[str, Tool]:
+        """The tools by name, once the round is prepared."""
+        return {tool.name: tool for tool in self._offered.values()}
 
     @property
     def system(self) -> str:
@@ -86,7 +89,7 @@ class Round:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tools as the model sees them, in a fixed order (S20)."""
-        tools = sorted(by_wire_name(self.tools).items())
+        tools = sorted(self._offered.items())
         return tuple(ToolDefinition(name, tool.description, tool.schema) for name, tool in tools)
 
     def snapshot(self) -> str:
@@ -96,4 +99,4 @@ class Round:
 
     def tool_named(self, wire: str) -> str:
         """Return the name of the tool with this wire name; the wire name itself if there is no such tool."""
-        return next((tool.name for tool in self.tools if wire_name(tool.name) == wire), wire)
+        return self._offered[wire].name if wire in self._offered else wire

@@ -22,6 +22,7 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
 from agents.engine.schema import problem, schema_of
+from agents.engine.view import View
 
 Input = TypeVar("Input", bound=BaseModel)
 
@@ -49,6 +50,21 @@ class Stateful:
 
     class State(BaseModel):
         """The state kept with a conversation. Every field needs a default."""
+
+
+def read_state(plugin: type[Stateful], view: View, before: int | None = None) -> BaseModel:
+    """Return the plugin's state now, or as it was before the step with this id."""
+    return plugin.State.model_validate(view.state(plugin.name, before))
+
+
+def state_steps(
+    plugin: type[Stateful], state: BaseModel, actor: str, view: View, before: int | None = None
+) -> list[Step]:
+    """Return the step that records this state; none if it is the one that `read_state` returns."""
+    value = state.model_dump(mode="json")
+    if value == read_state(plugin, view, before).model_dump(mode="json"):
+        return []
+    return [Step(actor, "state", {"plugin": plugin.name, "value": value})]
 
 
 @dataclass
@@ -227,12 +243,14 @@ def wire_name(name: str) -> str:
 
 
 def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools by wire name, in a fixed order. Raises RegistryError if two share a name or a wire name."""
+    """Return the tools by wire name, sorted by name.
+
+    Raises RegistryError naming both modules if two tools share a name or a wire name.
+    """
     found: dict[str, Tool] = {}
     for each in sorted(tools, key=lambda t: t.name):
         other = found.setdefault(wire_name(each.name), each)
-        if other is not each:
-            raise RegistryError(
-                f"the tools {other.name!r} and {each.name!r} have the same wire name, {wire_name(each.name)!r}"
-            )
+        if other is not each:  # the same tool, imported into another module, is not a second one
+            named = " and ".join(f"{one.name!r} in {one.function.__module__}" for one in (other, each))
+            raise RegistryError(f"two tools share a name: {named}")
     return found

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.accounts.keys import make_key
+from conversations.management.arguments import user_named
 from conversations.management.printing import reporting
 from conversations.models import Scope
 
@@ -22,9 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="days until it expires; default: never")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        user = get_user_model().objects.filter(username=options["username"], is_active=True).first()
-        if user is None:
-            raise CommandError(f"There is no active user {options['username']!r}.")
+        user = user_named(options["username"])
         scopes = [scope.strip() for scope in options["scopes"].split(",") if scope.strip()]
         with reporting(ValueError):
             _, text = make_key(user, options["name"], scopes, options["days"])

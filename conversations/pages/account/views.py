@@ -9,8 +9,9 @@ from django.contrib import messages
 from django.contrib.auth import views
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.debug import sensitive_post_parameters
@@ -18,8 +19,8 @@ from django.views.decorators.http import require_http_methods
 
 from conversations.accounts import throttle
 from conversations.accounts.http import PersonRequest
-from conversations.accounts.keys import by_public_id, make_key, public_id
-from conversations.accounts.sessions import delete_expired_sessions, end_sessions
+from conversations.accounts.keys import make_key
+from conversations.accounts.sessions import end_sessions
 from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
@@ -69,13 +70,11 @@ def create_key(request: PersonRequest) -> HttpResponse:
 
 
 @form_view
-def revoke_key(request: PersonRequest, key: str) -> HttpResponse:
+def revoke_key(request: PersonRequest, pk: int) -> HttpResponse:
     """Revoke one of the user's own API keys, at once."""
-    found = by_public_id(_keys(request.user), key)
-    if found is None:
-        raise Http404
-    found.delete()
-    messages.success(request, f"The key {found} was revoked and no longer works.")
+    key = get_object_or_404(_keys(request.user), pk=pk)
+    key.delete()
+    messages.success(request, f"The key {key} was revoked and no longer works.")
     return redirect(f"{reverse('account')}#keys")
 
 
@@ -95,8 +94,8 @@ class SignIn(views.LoginView):
     redirect_authenticated_user = True
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Sign in, and delete expired sessions."""
-        delete_expired_sessions()
+        """Sign in, and delete expired sessions: Django does not do so by itself."""
+        SessionStore.clear_expired()
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResp
     context = {
         "details": Details(request, request.user),
         "form": NewKey(),
-        "keys": [(public_id(key), key, _may(key)) for key in _keys(request.user)],
+        "keys": [(key, _may(key)) for key in _keys(request.user)],
         "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),

@@ -32,7 +32,7 @@ from conversations.erasure.people import erase_user
 from conversations.erasure.steps import redact
 from conversations.files.workspaces import remove_tree
 from conversations.ledger.claims import claimable
-from conversations.models import Conversation, Drain, File, GateState, Output, Prompt, Step, Worker
+from conversations.models import Conversation, File, GateState, Output, Prompt, Step, Worker
 from conversations.worker import hosts
 from tests.agentsite.processes import free_port
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, pending, taken
@@ -234,7 +234,7 @@ def test_nobody_of_the_past_comes_back_to_work_or_is_signed_in(
     Worker.objects.all().delete()
     out = told("restore", archive, replace=True)
     assert "sign in again" in out
-    assert not any(rows.objects.exists() for rows in (Session, Worker, Drain))
+    assert not any(rows.objects.exists() for rows in (Session, Worker))
     assert claimable(1) == [prompt.pk]
     assert taken(prompt).fence > claim.fence + 1000
 

@@ -12,7 +12,7 @@ from django_q.signals import pre_enqueue
 
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
-from conversations.models import Drain, Worker
+from conversations.models import Worker
 from conversations.worker import hosts, tasks
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def away() -> Iterator[None]:
 
 def works(host: str, **more: object) -> None:
     now = database_time()
-    Worker.objects.create(**{"host": host, "pid": 1, "started_at": now, "beat_at": now, **more})
+    Worker.objects.create(**{"host": host, "pid": 1, "beat_at": now, **more})
 
 
 def asked() -> list[str]:
@@ -51,8 +51,7 @@ def test_every_host_is_woken_that_works_and_has_no_drain() -> None:
 
 
 def test_a_drain_that_was_lost_keeps_no_host_asleep() -> None:
-    works("here")
-    Drain.objects.create(host="here", token="of a process that died", lease_until=database_time() - 1)
+    works("here", drain="of a process that died", drain_until=database_time() - 1)
     wakeup.wake()
     assert asked() == ["here"]
 

@@ -378,8 +378,8 @@ def test_of_two_sweeps_at_once_one_tells(mara: User) -> None:
         found = people_to_notify()
         start.wait(30)
         with mail.get_connection() as server:
-            for telling in found:
-                Notifier()._notify(telling, server)
+            for who, waits in found:
+                Notifier()._notify(who, waits, server)
         connection.close()
 
     both = [threading.Thread(target=sweep) for _ in range(2)]

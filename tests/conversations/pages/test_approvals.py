@@ -39,7 +39,7 @@ def command(owner: User, text: str = "ls -la", **more: Any) -> tuple[Story, Outp
     asked = {
         "digest": digest_of(run, payload),
         "schema": schema_digest(run.input),
-        "facts": shown_of(run, payload).facts,
+        "facts": shown_of(run, payload).recorded["facts"],
     }
     return asking(owner, text, **asked | more)
 
@@ -144,7 +144,7 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
         "decision": "approve",
         "digest": digest_of(run, changed),
         "input": changed,
-        "facts": shown_of(run, changed).facts,
+        "facts": shown_of(run, changed).recorded["facts"],
         "via": "page",
     }
     shown = words(client.get(page(story.conversation)).text)

@@ -26,12 +26,12 @@ from conversations.models import ApiKey, Conversation
 from conversations.prompts.listing import rename
 from conversations.push import access, feed, hub, list_state, listener, share, tailer, topics, watch
 from conversations.push.access import Pass
-from conversations.push.feed import ApprovalsFeed, EventFeed, Feed, ListFeed, PageFeed, text_of
+from conversations.push.feed import EventFeed, Feed, PageFeed, PersonFeed, text_of
 from conversations.push.hub import Hub
 from conversations.push.list_state import ListedConversation, ListState
 from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
-from conversations.push.topics import ApprovalsTopic, ChangedConversation, EventsTopic, Look
+from conversations.push.topics import ApprovalsTopic, ChangedConversation, EventsTopic, ListTopic, Look
 from tests.conversations.listening import (
     PATIENCE_SECONDS,
     aside,
@@ -82,7 +82,7 @@ class Client:
 
 
 @asynccontextmanager
-async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: int) -> AsyncIterator[Client]:
+async def client(of: Callable[..., Feed[Any, Any]], person: User, *what: Any) -> AsyncIterator[Client]:
     """A client that has connected but read nothing yet."""
     follows = Listener(Pass(person.pk))
     entered = Hub.enter(follows)
@@ -201,7 +201,7 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
             go.wait(PATIENCE_SECONDS)
         return body
 
-    async with client(ListFeed, ann):  # another page is open: the tailer stays
+    async with client(PersonFeed, ann, ListTopic):  # another page is open: the tailer stays
         async with client(EventFeed, ann, story.conversation.pk, 0) as goes:
             await goes.takes(goes.opening)
             monkeypatch.setattr(EventsTopic, "look", slow)
@@ -260,7 +260,7 @@ async def test_a_tailer_that_died_with_a_message_loses_nothing(ann: User, monkey
 
 def moved_of(conversation: int, owner: User) -> Look:
     """A look with new steps in one conversation."""
-    moved = ChangedConversation(owner.pk, 9, running=False, drafted=False, listed=ListedConversation("", None, 0))
+    moved = ChangedConversation(owner.pk, 9, 0, running=False, drafted=False, listed=ListedConversation("", None, 0))
     return Look({conversation: moved}, frozenset({conversation}))
 
 
@@ -271,20 +271,19 @@ async def test_a_list_that_is_what_it_was_is_told_to_who_read_between(
     said = ["before"]
     standing = ListState("", (0, False))
     monkeypatch.setattr(topics, "read_list", lambda person: (standing, said[0]))
-    monkeypatch.setattr(feed, "read_list", lambda person: (standing, said[0]))
-    topic, moved = topics.ListTopic(ann.pk), moved_of(1, ann)
+    moved = moved_of(1, ann)
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
-    async with client(ListFeed, ann) as window:
+    async with client(PersonFeed, ann, ListTopic) as window:
         await window.takes(window.opening)
         topic = window.feed.topic
-        assert topic.look(moved) == "before"
+        assert topic.look(moved) == ["before"]
         assert topic.look(moved) is None
-        async with client(ListFeed, ann) as between:
+        async with client(PersonFeed, ann, ListTopic) as between:
             said[0] = "between"
             await between.takes(between.opening)
             said[0] = "before"
-            assert topic.look(moved) == "before"
+            assert topic.look(moved) == ["before"]
             assert topic.look(moved) is None
 
 
@@ -293,14 +292,16 @@ async def test_a_list_that_cannot_be_made_is_not_tried_without_end(ann: User, mo
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     topic, turned = topics.ListTopic(ann.pk), Look({}, notices=(1, False))
     topic.begin()
-    topic.begin_with(ListState("", (0, False)))
+    monkeypatch.setattr(topics, "read_list", lambda person: (ListState("", (0, False)), "working"))
+    topic.catch_up()
     monkeypatch.setattr(topics, "read_list", lambda person: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         topic.look(turned)
     assert topic.look(turned) is None
-    topic.begin_with(ListState("", (0, False)))
+    monkeypatch.setattr(topics, "read_list", lambda person: (ListState("", (0, False)), "working"))
+    topic.catch_up()
     monkeypatch.setattr(topics, "read_list", lambda person: (ListState("", (1, False)), "stopped"))
-    assert topic.look(turned) == "stopped"
+    assert topic.look(turned) == ["stopped"]
     assert topic.look(turned) is None
 
 
@@ -322,7 +323,7 @@ def test_what_all_must_know_is_read_once_for_all_people(
     lists = [topics.ListTopic(person.pk) for person in (ann, bob, kim)]
     for each in lists:
         each.begin()
-        each.begin_with(ListState("", (0, False)))
+        each.catch_up()
     with django_assert_num_queries(2):
         look = tailer._read([*lists], watch.ChangeNotice(everything=True))
         assert [each.look(look) for each in lists] == [None] * len(lists)
@@ -337,13 +338,13 @@ async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(
     """The same for people who decide: the number of waiting approvals is right again for all of them."""
     monkeypatch.setattr(topics, "HOLD_SECONDS", 0)
     monkeypatch.setattr(Tailer, "_update", lambda tailer, topic, look: None)
-    async with client(ApprovalsFeed, kim) as window:
+    async with client(PersonFeed, kim, ApprovalsTopic) as window:
         await window.takes(window.opening)
         topic = window.feed.topic
         assert await aside(topic.look, Look({}, everything=True)) == window.had
         story, output = await aside(asking, ann)
         moved = moved_of(story.conversation.pk, ann)
-        async with client(ApprovalsFeed, kim) as between:
+        async with client(PersonFeed, kim, ApprovalsTopic) as between:
             await between.takes(between.opening)
             assert '"waiting": 1' in between.had[-1]
             await aside(decide, output.pk, ann, "reject", digest=output.digest, via="page")
@@ -491,7 +492,7 @@ async def test_all_pages_of_a_person_refresh_no_more_often_than_one(ann: User, m
 
 async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
     """However many conversations were followed, the tailer remembers only the current ones."""
-    async with client(ListFeed, ann):
+    async with client(PersonFeed, ann, ListTopic):
         tailer = Hub.current().tailer
         for _ in range(3):
             story = await aside(Story, ann)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -138,14 +139,17 @@ def test_a_lease_is_renewed_while_the_next_turn_is_claimed(ann: User, site: Site
     assert 0 < leases[0] < leases[-1]
 
 
-def test_a_drain_that_is_told_to_stop_claims_no_further_turn(ann: User, site: Site) -> None:
+@pytest.mark.parametrize("told", [{"stopping": True}, {"drain": "another process"}])
+def test_a_drain_that_is_told_to_stop_or_replaced_claims_no_further_turn(
+    told: dict[str, Any], ann: User, site: Site
+) -> None:
     """It looks for that also between the claims of many."""
     for _ in range(3):
         site.starts(ann, says("Hello."))
 
     def passes(point: str) -> None:
         if point == "before_claim":
-            at_once(lambda: Worker.objects.get_or_create(host="test", stopping=True))
+            at_once(lambda: Worker.objects.update(**told))
 
     site.monkeypatch.setattr(drains, "LOOK_SECONDS", 0)
     site.monkeypatch.setattr(drains, "crashpoint", passes)

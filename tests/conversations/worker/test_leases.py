@@ -23,7 +23,7 @@ from tests.engine.support import call, says
 
 
 def keeper(lost: Callable[[list[Claim]], None] = lambda claims: None) -> LeaseKeeper:
-    return LeaseKeeper(lost, lambda seconds: True, lambda: None)
+    return LeaseKeeper(lost, lambda seconds: None)
 
 
 @pytest.mark.django_db(transaction=True)

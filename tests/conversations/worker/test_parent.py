@@ -13,7 +13,7 @@ from django_q.signals import pre_enqueue
 from pytest_django.fixtures import Settings
 
 from conversations.database.sql import database_time
-from conversations.models import Drain, Worker
+from conversations.models import Worker
 from conversations.notifications import mail
 from conversations.worker import hosts
 from conversations.worker import parent as parents
@@ -74,7 +74,7 @@ def long_after() -> Callable[[], bool]:
 
 def drains(seconds: float) -> None:
     """This host's drain is held for so long."""
-    Drain.objects.update_or_create(host=hosts.this_host(), defaults={"lease_until": database_time() + seconds})
+    Worker.objects.filter(host=hosts.this_host()).update(drain_until=database_time() + seconds)
 
 
 @pytest.mark.parametrize("error", [TypeError("a wait without a pause"), OperationalError("no such table")])

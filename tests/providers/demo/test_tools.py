@@ -35,7 +35,7 @@ async def pushed(tools: Iterable[Tool]) -> AsyncIterator[Tool]:
     known = list(tools)
     for plugin in installed().plugins:
         round = Round(1, "1", input="help", base="", tools=known, view=View(), services=Services())
-        await round.prepare_tools([plugin()])
+        await round.prepare([plugin()])
         for tool in round.tools:
             if tool not in known:
                 yield tool
