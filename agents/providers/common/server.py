@@ -41,7 +41,7 @@ class Reader(Protocol):
 
 
 class ModelServer:
-    """A model server: its address and key, the model of each tier, connections and prices.
+    """A model server: its address and key, the name of each tier's model, connections and prices.
 
     Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
     ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
@@ -55,18 +55,9 @@ class ModelServer:
         models: Mapping[str, str],
         read_seconds: float = 120,
     ) -> None:
-        self._models = models
+        self.models = models
         self._clients = Clients(api_key, base_url, read_seconds)
         self._prices = Prices(base_url)
-
-    def model(self, tier: str) -> str:
-        """Return the name of a tier's model."""
-        return self._models[tier]
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of all models that may be used."""
-        return tuple(self._models.values())
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""

@@ -49,7 +49,7 @@ class Responses:
 
     async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model. Yields the text as it arrives, and the answer last."""
-        model, summaries = self._server.model(request.tier), self._summaries
+        model, summaries = self._server.models[request.tier], self._summaries
         body = _body(model, request, summaries)
         try:
             async with aclosing(self._server.ask("/responses", model, body, ResponsesReader())) as events:
