@@ -9,9 +9,6 @@ from agents.engine.ledger import JSON
 from agents.providers.chat.role_alternation import alternate_roles
 from agents.providers.common.values import BETWEEN, arguments_text, as_text, dumps, fit_call_id, fit_name
 
-CALL_ID_CHARACTERS = 40
-"""The longest call id that the API accepts here; Responses accepts 64 characters."""
-
 REASONING = "reasoning_content"
 """The field of the reasoning, and the type of its opaque item. A server that uses this field wants it back: "Missing
 `reasoning_content` field in the assistant message" (github.com/openai/openai-agents-python/issues/2155)."""
@@ -39,7 +36,7 @@ def _items(message: Message, reasoning: bool) -> Iterator[Item]:
     if isinstance(message, UserMessage):
         yield said_by_user(message)
     elif isinstance(message, ResultMessage):
-        yield {"role": "tool", "tool_call_id": _call_id(message.call_id), "content": message.content}
+        yield {"role": "tool", "tool_call_id": fit_call_id(message.call_id), "content": message.content}
     else:
         yield _answer(message, reasoning)
 
@@ -62,8 +59,4 @@ def _thoughts(message: AssistantMessage) -> Iterator[str]:
 
 def _called(call: CallRequest) -> Item:
     function = {"name": fit_name(call.name), "arguments": arguments_text(call.arguments)}
-    return {"id": _call_id(call.call_id), "type": "function", "function": function}
-
-
-def _call_id(call_id: str) -> str:
-    return fit_call_id(call_id, CALL_ID_CHARACTERS)
+    return {"id": fit_call_id(call.call_id), "type": "function", "function": function}

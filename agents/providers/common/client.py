@@ -30,23 +30,20 @@ class Clients:
         """Return the running loop's client."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients[loop] = self._make()
+            self._clients[loop] = AsyncOpenAI(
+                api_key=self.api_key or "none",  # the SDK requires one; local servers do not
+                base_url=self._base_url,
+                max_retries=0,
+                timeout=self._timeout,
+                # HTTP_PROXY is for servers elsewhere: a proxy cannot reach our own loopback.
+                http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
+            )
         return self._clients[loop]
 
     async def aclose(self) -> None:
         """Close the running loop's connections. Call it before the loop ends; a later `get` opens new ones."""
         if client := self._clients.pop(asyncio.get_running_loop(), None):
             await client.close()
-
-    def _make(self) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            api_key=self.api_key or "none",  # the SDK requires one; local servers do not
-            base_url=self._base_url,
-            max_retries=0,
-            timeout=self._timeout,
-            # HTTP_PROXY is for servers elsewhere: a proxy cannot reach our own loopback.
-            http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
-        )
 
 
 def is_loopback(base_url: str | None) -> bool:

@@ -16,6 +16,7 @@ Permanent:
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -150,20 +151,13 @@ def _cause(error: Exception) -> str:
 
 def _wait_seconds(error: APIStatusError) -> float | None:
     """Return the wait that the server asks for: `retry-after-ms`, or Retry-After in seconds or as a date (RFC 9110)."""
-    headers = error.response.headers
-    try:
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(headers["retry-after"]))
-    except KeyError:
-        return None
-    except ValueError:
-        return _seconds_until(headers.get("retry-after", ""))
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        then = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    milliseconds = error.response.headers.get("retry-after-ms", "")
+    wait = error.response.headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(milliseconds) / 1000)
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(wait))
+    with contextlib.suppress(ValueError):
+        then = parsedate_to_datetime(wait)
+        return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return None
