@@ -77,9 +77,7 @@ def test_the_data_is_loaded_once_for_all_loops() -> None:
     """In a thread: a loop that waits for it is not held up, and another may come after."""
 
     async def price() -> int | None:
-        prices = Prices(None)
-        prices.prepare()
-        return await prices.cost(TOLD, "gpt-5")
+        return await Prices(None).cost(TOLD, "gpt-5")
 
     assert [asyncio.run(price()) for _ in range(2)] == [1_575_000] * 2
 
