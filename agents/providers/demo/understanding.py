@@ -117,17 +117,14 @@ def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
             continue
         for text in (part, plain):
             match = pattern.fullmatch(text)
-            caught = {name: value for name, value in _groups(match) if value.strip()}
+            if not match:
+                continue
+            caught = {name: value for name, value in match.groupdict("").items() if value.strip()}
             words = {name: _unquoted(name, value) for name, value in caught.items()}
             open_ended = any(name in REST and not re.fullmatch(QUOTED, value) for name, value in caught.items())
-            found = Task(sentence, words, open_ended)
-            if match and (text == plain or found.takes_rest) and sentence.arguments(words) is not None:
-                return found
+            if (text == plain or open_ended) and sentence.arguments(words) is not None:
+                return Task(sentence, words, open_ended)
     return None
-
-
-def _groups(match: re.Match[str] | None) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in match.groupdict().items() if value] if match else []
 
 
 def _unquoted(name: str, value: str) -> str:

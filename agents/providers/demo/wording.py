@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from agents.engine.ledger import JSON
 from agents.providers.demo.arguments import code_block
 from agents.providers.demo.sentences import SENTENCE_OF, Sentence
@@ -15,13 +17,6 @@ QUOTED_CHARACTERS = 1200
 
 REFUSED = ("rejected", "denied")
 """Codes of calls that a person, or one of their rules, refused."""
-
-
-class _Arguments(dict[str, str]):
-    """The arguments to insert into a sentence. One may be missing, because a person removed it."""
-
-    def __missing__(self, name: str) -> str:
-        return "…"
 
 
 def describe_call(sentence: Sentence, arguments: JSON) -> str:
@@ -48,8 +43,9 @@ def _describe_failure(result: Result, wanted: str) -> str:
     return f"I could not {wanted}: {result.text}"
 
 
-def _named(arguments: JSON) -> _Arguments:
-    return _Arguments({name: _short(str(value)) for name, value in arguments.items()})
+def _named(arguments: JSON) -> defaultdict[str, str]:
+    """Return the arguments to insert into a sentence. One may be missing, because a person removed it."""
+    return defaultdict(lambda: "…", {name: _short(str(value)) for name, value in arguments.items()})
 
 
 def _short(text: str) -> str:
