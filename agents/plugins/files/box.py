@@ -99,12 +99,11 @@ class Box:
         """Return the kind of what is at `path`; None if nothing is there, or a folder on the way is missing."""
         try:
             with self.place(path) as (folder, name), tool_errors(path, name, folder):
-                status = status_of(name, folder)
+                return kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except ToolError as error:
             if error.code != "not_found":
                 raise
             return None
-        return kind_of(status) if status else None
 
     def write(self, path: str, content: bytes) -> None:
         """Write `content` to the file at `path`, completely or not at all. Missing folders are created.

@@ -106,17 +106,12 @@ def kill(child: int) -> None:
 def kill_box(child: int, first: int) -> None:
     """Kill `child`, a running sandbox, and its child `first`. The kernel then ends everything inside it at once.
 
-    Like stop_group(), it does not read any process first: see population().
+    It does not read any process first: see population().
     """
     for pid in (child, first if _box(first) else 0):
         if pid:
             send(signal.SIGKILL, [pid])
             _schedule(pid, first=True)  # a fork bomb would keep it from dying; it can start nothing more by now
-
-
-def stop_group(child: int) -> None:
-    """Stop the process group of `child`, which is still running."""
-    _send_groups(signal.SIGSTOP, [child])
 
 
 def send(number: signal.Signals, pids: Iterable[int], deliver: Callable[[int, int], None] = os.kill) -> None:

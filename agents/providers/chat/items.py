@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.ledger import JSON
 from agents.providers.chat.role_alternation import alternate_roles
-from agents.providers.common.values import BETWEEN, arguments_text, as_text, dumps, fit_call_id, fit_name
+from agents.providers.common.values import BETWEEN, arguments_text, as_objects, as_text, dumps, fit_call_id, fit_name
 
 REASONING = "reasoning_content"
 """The field of the reasoning, and the type of its opaque item. A server that uses this field wants it back: "Missing
@@ -43,18 +43,13 @@ def _items(message: Message, reasoning: bool) -> Iterator[Item]:
 
 def _answer(message: AssistantMessage, reasoning: bool) -> Item:
     item: Item = {"role": "assistant", "content": message.text or None}
-    thought = "".join(_thoughts(message))
+    kept = as_objects([*message.items])
+    thought = "".join(as_text(each.get("text")) for each in kept if each.get("type") == REASONING)
     if thought or reasoning:
         item[REASONING] = thought
     if message.calls:
         item["tool_calls"] = [_called(call) for call in message.calls]
     return item
-
-
-def _thoughts(message: AssistantMessage) -> Iterator[str]:
-    for kept in message.items:
-        if isinstance(kept, dict) and kept.get("type") == REASONING:
-            yield as_text(kept.get("text"))
 
 
 def _called(call: CallRequest) -> Item:

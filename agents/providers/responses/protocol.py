@@ -56,9 +56,7 @@ class Responses:
                 async for event in events:
                     yield event
         except ProviderError as error:
-            if not (summaries and REASONING_MODELS.match(model) and error.code == "refused"):
-                raise
-            if not NO_SUMMARIES.search(error.message):
+            if not (summaries and error.code == "refused" and NO_SUMMARIES.search(error.message)):
                 raise
             self._summaries = False
             raise ProviderError(error.message, code=error.code, retryable=True, wait_seconds=0) from None
