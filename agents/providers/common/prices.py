@@ -17,26 +17,19 @@ from agents.providers.common.address import OPENAI, is_loopback
 log = logging.getLogger(__name__)
 
 
-class Prices:
-    """The prices of one address."""
+async def cost(base_url: str | None, usage: Mapping[str, int], *names: str) -> int | None:
+    """Return the cost of these counts at an address in billionths of a US dollar; None if no price is known.
 
-    def __init__(self, base_url: str | None) -> None:
-        self._address = base_url or OPENAI
-        self._local = is_loopback(base_url)
-
-    async def cost(self, usage: Mapping[str, int], *names: str) -> int | None:
-        """Return the cost of these counts in billionths of a US dollar; None if no price is known for these names.
-
-        The first known name is used: servers answer with a model's full name, or with a name of their own. It is looked
-        up in a thread, because loading the data, once in a process, takes half a second.
-        """
-        if self._local or not usage:
-            return None
-        try:
-            return await asyncio.to_thread(_cost, usage, names, self._address)
-        except Exception:  # an answer must not fail because of its price
-            log.warning("no price for %s", names, exc_info=True)
-            return None
+    Without `base_url` it is OpenAI's. The first known name is used: servers answer with a model's full name, or with a
+    name of their own. It is looked up in a thread, because loading the data, once in a process, takes half a second.
+    """
+    if is_loopback(base_url) or not usage:
+        return None
+    try:
+        return await asyncio.to_thread(_cost, usage, names, base_url or OPENAI)
+    except Exception:  # an answer must not fail because of its price
+        log.warning("no price for %s", names, exc_info=True)
+        return None
 
 
 def _cost(usage: Mapping[str, int], names: Iterable[str], address: str) -> int | None:

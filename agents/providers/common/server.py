@@ -15,9 +15,8 @@ from openai._streaming import ServerSentEvent
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, TextDelta
 from agents.engine.ledger import JSON
-from agents.providers.common import failures
+from agents.providers.common import failures, prices
 from agents.providers.common.address import is_loopback
-from agents.providers.common.prices import Prices
 
 CONNECT_SECONDS = 10.0
 """The longest time to reach the server."""
@@ -44,7 +43,7 @@ class Reader(Protocol):
 
 
 class ModelServer:
-    """A model server: its address and key, the name of each tier's model, connections and prices.
+    """A model server: its address and key, the name of each tier's model, and its connections.
 
     Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
     ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
@@ -63,7 +62,6 @@ class ModelServer:
         self._base_url = base_url
         self._timeout = Timeout(read_seconds, connect=CONNECT_SECONDS)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
-        self._prices = Prices(base_url)
 
     async def aclose(self) -> None:
         """Close the running loop's connections. Call it before the loop ends; a later `ask` opens new ones."""
@@ -85,7 +83,7 @@ class ModelServer:
             answer = reader.answer()
         except ProviderError as error:
             raise failures.without_key(error, self._api_key) from None
-        yield replace(answer, cost_nano_usd=await self._prices.cost(answer.usage, answer.model, model))
+        yield replace(answer, cost_nano_usd=await prices.cost(self._base_url, answer.usage, answer.model, model))
 
     async def _open(self, path: str, body: bytes) -> AsyncStream[object]:
         try:
