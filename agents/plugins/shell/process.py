@@ -69,19 +69,15 @@ async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> No
 def _order(command: str, workspace: Path, seconds: int) -> Order:
     boxed = sandbox.is_available()
     home = sandbox.INSIDE if boxed else str(workspace)
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     shell = [shutil.which("bash", path=_PATH) or "/bin/sh", "-c", command]
     return {
         "argv": [*sandbox.box(workspace), *shell] if boxed else shell,
-        "env": _environment(home),
+        "env": {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
         "seconds": seconds,
         "boxed": boxed,
     }
-
-
-def _environment(home: str) -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on}
 
 
 async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> dict[str, JSON]:
