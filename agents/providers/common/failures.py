@@ -48,7 +48,7 @@ _TEMPORARY = {
     "429": "rate_limited",
     "408": "timeout",
 }
-"""Codes of temporary errors inside a stream, with our codes for them. Some servers give an HTTP status."""
+"""Codes and HTTP statuses of temporary errors, with our codes for them. Some servers give a status as the code."""
 
 
 def opening_failed(error: OpenAIError) -> ProviderError:
@@ -114,10 +114,9 @@ def _from_status(error: APIStatusError) -> ProviderError:
     code, whole = _words(error.body)
     message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
     wait = _wait_seconds(error)
-    if status == 429 and code != "insufficient_quota":  # waiting does not restore a used-up quota
-        return ProviderError(message, code="rate_limited", retryable=True, wait_seconds=wait)
-    if status == 408:
-        return ProviderError(message, code="timeout", retryable=True, wait_seconds=wait)
+    known = _TEMPORARY.get(str(status))
+    if known and code != "insufficient_quota":  # waiting does not restore a used-up quota
+        return ProviderError(message, code=known, retryable=True, wait_seconds=wait)
     if _OVERFLOW.search(f"{code} {whole}"):  # even with status 500: it would be too long again
         return ProviderError(message, code="context_overflow")
     if status >= 500:
