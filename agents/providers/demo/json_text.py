@@ -15,6 +15,7 @@ from agents.engine.ledger import JSON
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.situation import items, text_of
 from agents.providers.json.answer import read
+from agents.providers.json.items import call_as_text
 
 ASKED_FOR = '{"tool": "NAME"'
 """The part of the system message by which the protocol is recognised."""
@@ -45,8 +46,7 @@ def with_call_as_text(reply: Reply) -> Reply:
     if not reply.calls:
         return reply
     call = reply.calls[0]
-    asked = json.dumps({"tool": call.name, "parameters": call.arguments, "terminate": False}, ensure_ascii=False)
-    return replace(reply, text=f"{reply.text}\n\n```json\n{asked}\n```" if reply.text else asked, calls=())
+    return replace(reply, text=call_as_text(reply.text, call.name, call.arguments), calls=())
 
 
 def _items(given: list[Item]) -> Iterator[Item]:

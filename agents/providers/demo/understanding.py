@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agents.engine.ledger import JSON
-from agents.engine.tools.tool import wire_name
 from agents.providers.demo.arguments import Words
 from agents.providers.demo.sentences import IT, QUOTED, SENTENCES, Sentence
 
@@ -142,11 +141,8 @@ def _without_thanks(text: str) -> str:
 
 def _any_tool(match: re.Match[str]) -> Task:
     """Return the task of a request that names its tool and gives the arguments as JSON."""
-    name, words = match["name"], {"json": match["json"]} if match["json"] else {}
-    example = f"use {name} with {match['json'] or '{}'}"
-    return Task(
-        Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` returned:", _from_json), words, bool(words)
-    )
+    words = {"json": match["json"]} if match["json"] else {}
+    return Task(Sentence(match["name"], arguments=_from_json), words, bool(words))
 
 
 def _from_json(words: Words) -> dict[str, JSON] | None:
