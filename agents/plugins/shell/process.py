@@ -86,7 +86,7 @@ async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[st
     async for letter, content in _frames(stdout):
         if letter == b"r":
             report: ExitReport = json.loads(content)
-            out, err = (_text(bytes(stream)) for stream in output.values())
+            out, err = (stream.decode("utf-8", "replace").translate(_PRINTABLE) for stream in output.values())
             result = {"stdout": out, "stderr": err, "exit": report["exit"], "seconds": round(report["seconds"], 3)}
             note = _note(report, seconds)
             return result | ({"note": note} if note else {})
@@ -104,10 +104,6 @@ async def _frames(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, by
             yield letter, await stdout.readexactly(length)
     except asyncio.IncompleteReadError:
         return
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "replace").translate(_PRINTABLE)
 
 
 def _note(report: ExitReport, seconds: int) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.ledger import JSON
+from agents.providers.common.values import as_text, parse_arguments
 
 Item = dict[str, JSON]
 
@@ -108,22 +108,16 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
             text = CHANGED.sub("", output, count=1)
             failed = FAILED.fullmatch(text)
             code, shown = (failed["code"], failed["why"]) if failed else ("", text)
-            yield Result(call["name"], _arguments(call), shown, code, text != output)
+            arguments, _ = parse_arguments(call["arguments"])
+            yield Result(call["name"], arguments, shown, code, text != output)
 
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:
     for item in reversed(given):
         if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(texts_of(item)))):
             return tuple(paths)
-        if item.get("type") == "function_call" and isinstance(path := _arguments(item).get("path"), str):
-            return (path,)
+        if item.get("type") == "function_call":
+            arguments, _ = parse_arguments(item["arguments"])
+            if path := as_text(arguments.get("path")):
+                return (path,)
     return ()
-
-
-def _arguments(call: Item) -> dict[str, JSON]:
-    """Return a call's arguments; an empty object if the model did not write a JSON object."""
-    try:
-        arguments = json.loads(call["arguments"])
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}

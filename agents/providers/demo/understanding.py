@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from agents.engine.ledger import JSON
+from agents.providers.common.values import parse_arguments
 from agents.providers.demo.arguments import Words
 from agents.providers.demo.sentences import IT, QUOTED, SENTENCES, Sentence
 
@@ -146,7 +146,5 @@ def _any_tool(match: re.Match[str]) -> Task:
 
 
 def _from_json(words: Words) -> dict[str, JSON] | None:
-    try:
-        return dict(json.loads(words.get("json", "{}")))
-    except (ValueError, RecursionError):
-        return None
+    arguments, unreadable = parse_arguments(words.get("json"))
+    return arguments if unreadable is None else None
