@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.accounts import names
-from conversations.display import faithful, long, when
+from conversations.display import faithful, gate, long, when
 from conversations.display.html_cache import cached_html
 from conversations.pages.timeline.markdown import RENDERER, render
 from conversations.prompts.killswitch import active_switch, actor_name
@@ -33,6 +33,7 @@ register.filter("command_lines", faithful.command_lines)
 register.filter("collapsed", long.collapsed)
 register.filter("called", names.display_name)
 register.filter("span", when.span)
+register.filter("warnings_first", gate.warnings_first)
 
 
 @register.filter
