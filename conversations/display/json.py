@@ -15,12 +15,6 @@ from conversations.models import Conversation, File, Prompt, Step
 from conversations.models import Output as OutputRow
 from conversations.usage.totals import NOTHING, Spent, of_conversations, of_prompts, spent_json
 
-APPROVAL = (
-    "state", "ask", "reason", "risk", "digest", "who", "facts", "requested_at", "expires_at", "decided_by",
-    "decided_at", "via", "note",
-)  # fmt: skip
-"""The fields of a gate that programs get, by the engine's names."""
-
 
 def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str, JSON]:
     """Return one output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
@@ -34,8 +28,7 @@ def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str,
 
 
 def _approval(gate: Approval) -> dict[str, JSON]:
-    approval: dict[str, JSON] = {name: getattr(gate, name) for name in APPROVAL}
-    approval["change"] = gate.change.model_dump() if gate.change else None
+    approval: dict[str, JSON] = gate.model_dump(mode="json", exclude={"path", "proposed"})
     if Actor.parse(gate.decided_by).kind == Kind.RULE:
         approval["by_rule"] = gate.decided_by
     return approval
