@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
@@ -30,9 +30,6 @@ from conversations.pages.timeline.status import status_of
 from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 TURNS_MOST = 50
 """Turns on a page; older ones are loaded on request."""
@@ -117,21 +114,11 @@ class TimelineTurn:
         return [one for one in running if one]
 
     @property
-    def slots(self) -> dict[str, str]:
-        """The ids of the running commands, with the versions of their output."""
-        return {one.id: one.version for one in self.running}
-
-    @property
     def gates(self) -> list[Card]:
         """The gates that wait for a person, and the decided ones of the same answers."""
         gates = [block.card for block in self.blocks if block.card]
         batches = {_batch(card.entry) for card in gates if card.pending}
         return [card for card in gates if _batch(card.entry) in batches]
-
-    @property
-    def waiting(self) -> list[Card]:
-        """The gates that wait for a person."""
-        return [block.card for block in self.blocks if block.card and block.card.pending]
 
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
