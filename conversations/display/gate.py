@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
@@ -23,9 +24,6 @@ from conversations.display.diff import Diff, diff
 from conversations.display.html_cache import cached_html
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 RISKS = {
     "write": "Writes",

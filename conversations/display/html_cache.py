@@ -18,21 +18,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.expressions import RawSQL
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import get_language
 
 from conversations.display.diff import diff
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from conversations.models import Conversation
+from conversations.models import Conversation
 
 CACHE_BYTES = 32_000_000
 """The maximum size of the cache: some hundred pages of long conversations."""

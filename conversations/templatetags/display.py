@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django import template
 from django.template.defaultfilters import stringfilter
@@ -15,14 +14,12 @@ from django.utils.safestring import SafeString
 from conversations.accounts import names
 from conversations.display import faithful, gate, long, when
 from conversations.display.html_cache import cached_html
+from conversations.pages.timeline.activity import ActivityRow
+from conversations.pages.timeline.blocks import Block
+from conversations.pages.timeline.drafts import Prose
+from conversations.pages.timeline.growing import Piece
 from conversations.pages.timeline.markdown import RENDERER, render
 from conversations.prompts.killswitch import active_switch, actor_name
-
-if TYPE_CHECKING:
-    from conversations.pages.timeline.activity import ActivityRow
-    from conversations.pages.timeline.blocks import Block
-    from conversations.pages.timeline.drafts import Prose
-    from conversations.pages.timeline.growing import Piece
 
 register = template.Library()
 
