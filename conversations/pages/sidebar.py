@@ -138,10 +138,11 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     rest = [row for row in rows if row.state != State.WAITING]
     yours = Group("Waiting for you", [row for row in wait if not row.waits.others])
     others = Group("Waiting for someone else", [row for row in wait if row.waits.others])
+    days = [Group(title, list(group)) for title, group in groupby(rest, _day)]
     pending = Output.objects.pending()
     theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
     return Sidebar(
-        [*(group for group in (yours, others) if group.rows), *_by_day(rest)],
+        [*(group for group in (yours, others) if group.rows), *days],
         query,
         len(newest) > LIST_MOST,
         archived and not query,
@@ -206,10 +207,6 @@ def _count_waiting(user: User, conversations: Iterable[Conversation]) -> dict[in
 
 def _ms(time: datetime) -> int:
     return int(time.timestamp() * 1000)
-
-
-def _by_day(rows: Iterable[SidebarRow]) -> list[Group]:
-    return [Group(title, list(group)) for title, group in groupby(rows, _day)]
 
 
 def _day(row: SidebarRow) -> str:
