@@ -19,6 +19,7 @@ from conversations.pages.timeline.blocks import Block
 from conversations.pages.timeline.drafts import Prose
 from conversations.pages.timeline.growing import Piece
 from conversations.pages.timeline.markdown import RENDERER, render
+from conversations.pages.timeline.widgets import widget_html
 from conversations.prompts.killswitch import active_switch, actor_name
 
 register = template.Library()
@@ -31,6 +32,7 @@ register.filter("collapsed", long.collapsed)
 register.filter("called", names.display_name)
 register.filter("span", when.span)
 register.filter("warnings_first", gate.warnings_first)
+register.filter("widget_html", widget_html)
 
 
 @register.filter

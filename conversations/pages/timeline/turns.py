@@ -27,7 +27,6 @@ from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
-from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
 
@@ -280,7 +279,7 @@ def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number
         entry,
         one.card,
         one.file,
-        Widget(entry.widget, entry.data, entry.fallback, one.redacted) if isinstance(entry, WidgetOutput) else None,
+        one.redacted,
         _running(prompt, entry, drafts),
         number,
         of,
