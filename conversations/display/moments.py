@@ -50,11 +50,6 @@ class TurnMoment:
         return self.standing.state or State.QUEUED.value
 
     @property
-    def stop_reason(self) -> str:
-        """Why it had ended; "" if it had not."""
-        return self.standing.stop_reason
-
-    @property
     def usage(self) -> dict[str, JSON]:
         """What it had used: tokens, their cost if it is known, and the models that had answered."""
         counts, models = self.standing.counts, turn_usage(View(self.steps))["models"]
@@ -78,7 +73,7 @@ def moment_json(moment: TurnMoment) -> dict[str, JSON]:
         "previous": moment.before,
         "next": moment.after,
         "state": moment.state,
-        "stop_reason": moment.stop_reason,
+        "stop_reason": moment.standing.stop_reason,
         "rounds": moment.standing.counts.get("rounds", 0),
         "usage": moment.usage,
         "outputs": [output_json(output, ids[output.position], files) for output in moment.outputs],

@@ -110,5 +110,5 @@ def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
 def _blocks(prompt: Prompt, moment: TurnMoment) -> list[Block]:
     """Return the blocks as they looked to somebody who may not decide: nothing is decided in the inspector."""
     then = Prompt.objects.get(pk=prompt.pk)
-    then.state, then.stop_reason, then.visible = moment.state, moment.stop_reason, True
+    then.state, then.stop_reason, then.visible = moment.state, moment.standing.stop_reason, True
     return build_turn(then, read_outputs(moment.rows(), AnonymousUser()), {}, {}).blocks
