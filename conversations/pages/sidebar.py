@@ -56,9 +56,10 @@ class SidebarRow:
     quote: str = ""
 
     @property
-    def marks(self) -> tuple[object, ...]:
-        """Everything the row shows that is not a column of the conversation."""
-        return self.waits, self.state, self.time, self.unread, self.failed, self.quote
+    def shown(self) -> tuple[object, ...]:
+        """Everything that the row shows."""
+        of_conversation = self.conversation.pk, str(self.conversation), self.conversation.archived_at is None
+        return *of_conversation, self.waits, self.state, self.time, self.unread, self.failed, self.quote
 
     @property
     def since(self) -> datetime:
@@ -106,21 +107,13 @@ class Sidebar:
     @property
     def version(self) -> str:
         """The version of the list."""
-        rows = [
-            (row.conversation.pk, str(row.conversation), row.conversation.archived_at is None, *row.marks)
-            for row in self.rows
-        ]
-        return version([(group.title, len(group.rows)) for group in self.groups], rows, self.more, self.away)
+        groups = [(group.title, [row.shown for row in group.rows]) for group in self.groups]
+        return version(groups, self.more, self.away)
 
     @property
     def stays(self) -> bool:
         """Whether the list is left as it is while pushes arrive: a search, or the archive."""
         return bool(self.query) or self.archived
-
-    @property
-    def rows(self) -> list[SidebarRow]:
-        """All rows, of every group."""
-        return [row for group in self.groups for row in group.rows]
 
 
 def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:

@@ -56,7 +56,7 @@ def shown(client: Client, conversation: Conversation) -> str:
 
 
 def row(owner: User) -> SidebarRow:
-    return sidebar(owner).rows[0]
+    return sidebar(owner).groups[0].rows[0]
 
 
 def same(page: Page, conversation: Conversation) -> None:
