@@ -10,10 +10,8 @@ from django.conf import settings
 from agents import discovery
 from agents.engine.tools.tool import Tool
 from agents.models import Skill
+from agents.providers.common.address import OPENAI
 from agents.skills import missing_tools
-
-OPENAI = "https://api.openai.com/v1"
-"""The `openai` SDK's default address."""
 
 
 def collect() -> dict[str, Any]:

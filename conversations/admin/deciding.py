@@ -18,7 +18,7 @@ from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, risks
+from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, risks
 from conversations.display.decision_form import TEXT_MOST, decide_posted, open_card
 from conversations.display.faithful import inert
 from conversations.display.gate import Card, cards
@@ -85,8 +85,8 @@ class DecidingPages(ReadOnly):
             messages.error(request, f"Select between one and {TOGETHER_MOST} approvals.")
             return redirect("admin:conversations_approval_changelist")
         if not posted:
-            marks = BulkMarks(Decision.APPROVE if "risk" in request.GET else LEAVE, request.GET.get("risk"))
-            return self._several(request, keys, [BulkRow(card, marks.of(card)) for card in _loaded(request, *keys)])
+            word = Decision.APPROVE if "risk" in request.GET else LEAVE
+            return self._several(request, keys, marked_rows(_loaded(request, *keys), word, request.GET.get("risk")))
         post = BulkPost.decide(request.POST, keys, person(request), "admin")
         for outcome in post.outcomes:
             if outcome.output:

@@ -22,7 +22,7 @@ from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line
 from conversations.display.gate import Card, card
 from conversations.models import Conversation, Output, Prompt, State, Verification
-from conversations.pages.timeline.status import FAILURES
+from conversations.pages.timeline.status import UNEXPLAINED
 from conversations.verification.all import LATE, nightly_broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
 
@@ -144,7 +144,7 @@ def failed(user: User | AnonymousUser) -> list[Failed]:
     return [
         Failed(
             prompt,
-            first_line(words.get(prompt.pk) or FAILURES.get(prompt.stop_reason, "It ended before it was done."), 160),
+            first_line(words.get(prompt.pk) or UNEXPLAINED, 160),
             reverse("admin:conversations_prompt_change", args=[prompt.pk])
             if reads
             else f"{prompt.conversation.get_absolute_url()}#t-{prompt.pk}",

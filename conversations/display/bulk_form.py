@@ -57,15 +57,14 @@ def mixed_risk_message(refused: MixedRisk) -> str:
     )
 
 
-@dataclass(frozen=True)
-class BulkMarks:
-    """The initial marks: `word` (approve, reject) on each row; approve only on rows of this `risk`."""
+def marked_rows(cards: Iterable[Card], word: str, risk: str | None) -> list[BulkRow]:
+    """Return the rows of a new form, each marked as `word` says (approve, reject), to approve only those of this risk.
 
-    word: str
-    risk: str | None
-
-    def of(self, card: Card) -> str:
-        """Return the mark of a card. Questions and interrupted calls are not answered together with others."""
-        if self.word == Decision.APPROVE:
-            return Decision.APPROVE if _approvable(card) and card.row.risk == self.risk else LEAVE
-        return Decision.REJECT if self.word == Decision.REJECT and card.row.ask == Ask.APPROVE else LEAVE
+    Questions and interrupted calls are not answered together with others.
+    """
+    rows = []
+    for card in cards:
+        approve = word == Decision.APPROVE and _approvable(card) and card.row.risk == risk
+        reject = word == Decision.REJECT and card.row.ask == Ask.APPROVE
+        rows.append(BulkRow(card, word if approve or reject else LEAVE))
+    return rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import User
 
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON
@@ -13,9 +14,6 @@ from conversations.approvals.edits import edit_check
 from conversations.display.gate import Card, Opened
 from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 TEXT_MOST = 4_000
 """Maximum length of a reason or an answer, in characters."""

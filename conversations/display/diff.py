@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from django.utils.html import format_html
@@ -84,8 +84,7 @@ def diff(change: Change) -> Diff:
 
 def _lines(text: str) -> list[str]:
     """Return the lines with their newlines; the last may have none. Only a newline ends a line."""
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    return list(lines)
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _hunk(group: Sequence[tuple[str, int, int, int, int]], old: list[str], new: list[str]) -> Hunk:
@@ -125,11 +124,8 @@ def _marked(gone: DiffRow, come: DiffRow) -> tuple[DiffRow, DiffRow]:
     same = len("".join(one[:head] + one[len(one) - tail :]).strip())
     if same < ALIKE_LEAST * max(len(gone.text.strip()), len(come.text.strip()), 1):
         return gone, come
-    return _with(gone, start, end), _with(come, start, end)
-
-
-def _with(row: DiffRow, start: int, end: int) -> DiffRow:
-    return DiffRow(row.kind, row.number, row.text, row.unended, (start, len(row.text) - end))
+    old_words, new_words = (start, len(gone.text) - end), (start, len(come.text) - end)
+    return replace(gone, marked=old_words), replace(come, marked=new_words)
 
 
 def _unended(part: str, *, last: bool = False) -> SafeString:

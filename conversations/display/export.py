@@ -8,7 +8,7 @@ names are escaped. The same record gives the same bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from django.contrib.auth.models import AnonymousUser
@@ -20,10 +20,10 @@ from agents.engine.ledger import JSON
 from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
-from conversations.accounts.names import display_name, names_of
+from conversations.accounts.names import display_name
 from conversations.display.call import display_call, result_text
 from conversations.display.faithful import inert, spelled_out
-from conversations.display.gate import Card, card
+from conversations.display.gate import Card, cards
 from conversations.files.uploads import clean_file_name
 from conversations.models import Conversation, File, GateState, Output, Prompt, State
 
@@ -57,12 +57,11 @@ def export_markdown(conversation: Conversation) -> str:
     for row in Output.objects.of(*prompts).select_related("conversation__owner"):
         rows.setdefault(row.prompt_id, []).append(row)
     # For an anonymous reader: people who decided are named even if they read it themselves, not called "you".
-    names = names_of(
-        (row.decided_by for of_turn in rows.values() for row in of_turn if row.decided_by), AnonymousUser()
-    )
+    asked = cards([row for of_turn in rows.values() for row in of_turn if row.gate], AnonymousUser())
+    gates = {card.row.pk: card for card in asked}
     blocks = [f"# {_inline(str(conversation))}", _about(conversation)]
     for prompt in prompts:
-        blocks += _turn(prompt, rows.get(prompt.pk, []), names)
+        blocks += _turn(prompt, rows.get(prompt.pk, []), gates)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -73,7 +72,7 @@ def _about(conversation: Conversation) -> str:
     return f"Owner: {_inline(name)}. Started {began}, last changed {last}."
 
 
-def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iterator[str]:
+def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card]) -> Iterator[str]:
     """Yield a turn's message, its outputs, and its state unless it is complete."""
     who = display_name(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
@@ -85,10 +84,9 @@ def _turn(prompt: Prompt, rows: Iterable[Output], names: dict[str, str]) -> Iter
         yield "Continue from where it stopped." if prompt.continues_id else "Started without a message."
     if given := prompt.files.all():
         yield "\n".join(f"- Attached file: {_inline(file.name)}, {_size(file.size)}" for file in given)
-    gates = {row.position: card(row, names.get(row.decided_by, "")) for row in rows if row.gate}
-    entries = {row.position: gates[row.position].entry if row.position in gates else row.entry() for row in rows}
-    for entry in reading_order(entries.values()):
-        yield from _entry(entry, gates.get(entry.position))
+    by_position = {row.position: gates.get(row.pk) for row in rows}
+    for entry in reading_order(gates[row.pk].entry if row.pk in gates else row.entry() for row in rows):
+        yield from _entry(entry, by_position[entry.position])
     if said := ENDS.get(State(prompt.state)):
         yield said
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
@@ -23,9 +24,6 @@ from conversations.display.diff import Diff, diff
 from conversations.display.html_cache import cached_html
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 RISKS = {
     "write": "Writes",
@@ -68,16 +66,6 @@ class Opened:
     def diff(self) -> Diff | None:
         """The edited call's change, line by line."""
         return diff(self.change) if self.change else None
-
-    @property
-    def warnings(self) -> list[str]:
-        """The facts that are warnings."""
-        return [fact for fact in self.facts if warns(fact)]
-
-    @property
-    def rest(self) -> list[str]:
-        """The other facts."""
-        return [fact for fact in self.facts if not warns(fact)]
 
 
 @dataclass
@@ -176,14 +164,9 @@ class Card:
         return "risk-write" if self.row.risk == "write" else "risk-high"
 
     @property
-    def warnings(self) -> list[str]:
-        """Facts about the call that are warnings, e.g. "Not sandboxed: ..."."""
-        return [fact for fact in self._facts if warns(fact)]
-
-    @property
     def facts(self) -> list[str]:
-        """The other facts about the call."""
-        return [fact for fact in self._facts if not warns(fact)]
+        """What else one should know about the call."""
+        return self.entry.approval.facts if self.entry.approval else []
 
     @property
     def verdict(self) -> str:
@@ -224,10 +207,6 @@ class Card:
         """When the call started; None if it did not."""
         return datetime.fromisoformat(self.entry.started_at) if self.entry.started_at else None
 
-    @property
-    def _facts(self) -> list[str]:
-        return self.entry.approval.facts if self.entry.approval else []
-
 
 def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     """Return the cards of these outputs, in order. The names of people are looked up once for all of them."""
@@ -249,9 +228,9 @@ def risk_label(risk: str) -> str:
     return RISKS.get(risk) or ("Reads" if risk in ("", "read") else risk)
 
 
-def warns(fact: str) -> bool:
-    """Whether a fact is a warning, e.g. "Not sandboxed: ..."."""
-    return fact.startswith("Not ")
+def warnings_first(facts: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return each fact with whether it is a warning, e.g. "Not sandboxed: ..."; warnings come first."""
+    return sorted(((fact, fact.startswith("Not ")) for fact in facts), key=lambda each: not each[1])
 
 
 def card(row: Output, by: str = "") -> Card:

@@ -1,7 +1,7 @@
 """The HTML cache: rendered Markdown and blocks, in this process's memory, for the next load of a page.
 
 HTML is found by a digest of everything it depends on, so it never has to be corrected, and no other copy of the text
-is kept. It is used only inside `use_html_cache`, with the counts of erasures and redactions that were read with the
+is kept. It is used only inside `use_html_cache`, with the number of erasures and redactions that was read with the
 conversation, before its content: if any process has removed something since, the cache is emptied first.
 
 Neither `functools.lru_cache` nor Django's local-memory cache would do: both count entries instead of bytes, and the
@@ -18,21 +18,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import connection
-from django.db.models import TextField
+from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import get_language
 
 from conversations.display.diff import diff
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from conversations.models import Conversation
+from conversations.models import Conversation
 
 CACHE_BYTES = 32_000_000
 """The maximum size of the cache: some hundred pages of long conversations."""
@@ -43,24 +38,13 @@ OVERHEAD_BYTES = 250
 IDLE_SECONDS = 600.0
 """How long an unused cache stays. Without use, nothing would notice an erasure."""
 _REMOVED = """
-    SELECT (SELECT count(*) FROM conversations_erasure) || ' ' || (SELECT count(*) FROM conversations_redaction)
+    SELECT (SELECT count(*) FROM conversations_erasure) * 1000000000 + (SELECT count(*) FROM conversations_redaction)
 """
+"""How many erasures and redactions there are, as one number that grows with every commit of either: erasures are never
+deleted, and redactions, fewer than a billion, only with the erasure of their conversation.
 
-
-class Removed(NamedTuple):
-    """How many erasures and redactions there are. The pair grows with every commit of either: erasures are never
-    deleted, and redactions only with the erasure of their conversation.
-
-    The greatest ids would not do: on PostgreSQL a lower id may be committed later.
-    """
-
-    erasures: int
-    redactions: int
-
-    @classmethod
-    def parse(cls, counts: str) -> Removed:
-        """Return the counts that the database has written as text."""
-        return cls(*map(int, counts.split()))
+The greatest ids would not do: on PostgreSQL a lower id may be committed later.
+"""
 
 
 class HTMLCache:
@@ -73,23 +57,23 @@ class HTMLCache:
         self._most, self._entry_most = most, entry_most
         self._lock = Lock()
         self._entries: OrderedDict[bytes, SafeString] = OrderedDict()
-        self._removed: Removed | None = None
+        self._removed: int | None = None
         self._used_at = 0.0
         self._timer: Timer | None = None
         self.size = 0
 
-    def keep_up(self, removed: Removed) -> None:
-        """Empty the cache if anything was erased or redacted since the last call; counts that are older are ignored."""
+    def keep_up(self, removed: int) -> None:
+        """Empty the cache if anything was erased or redacted since the last call; an older number is ignored."""
         with self._lock:
             self._used_at = time.monotonic()
             if self._removed is None or removed > self._removed:
                 self._empty()
                 self._removed = removed
 
-    def get_or_render(self, key: bytes, render: Callable[[], SafeString], removed: Removed) -> SafeString:
+    def get_or_render(self, key: bytes, render: Callable[[], SafeString], removed: int) -> SafeString:
         """Return the HTML of this key, rendered if it is not cached.
 
-        `removed`: the counts from before its content was read. If the cache has other counts by now, the content may
+        `removed`: the number from before its content was read. If the cache has another number by now, the content may
         have been removed meanwhile, and its HTML is not kept.
         """
         with self._lock:
@@ -143,23 +127,22 @@ def size_of(html: SafeString) -> int:
 
 html_cache = HTMLCache()
 """The cache of this process."""
-_in_use: ContextVar[Removed | None] = ContextVar("html_cache_in_use", default=None)
+_in_use: ContextVar[int | None] = ContextVar("html_cache_in_use", default=None)
 
 
 def annotate_removed(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Read the counts of everything erased and redacted together with a conversation, for `use_html_cache`."""
-    return conversations.annotate(removed=RawSQL(_REMOVED, (), TextField()))  # noqa: S611 - a constant
+    """Read how much was erased and redacted together with a conversation, for `use_html_cache`."""
+    return conversations.annotate(removed=RawSQL(_REMOVED, (), BigIntegerField()))  # noqa: S611 - a constant
 
 
 @contextmanager
 def use_html_cache(conversation: Conversation) -> Iterator[None]:
     """Use the cache for what is rendered in this block, from content that was read after this conversation.
 
-    Without the counts of `annotate_removed` everything is rendered.
+    Without the number of `annotate_removed` everything is rendered.
     """
-    counts: str | None = getattr(conversation, "removed", None)
-    removed = Removed.parse(counts) if counts else None
-    if removed:
+    removed: int | None = getattr(conversation, "removed", None)
+    if removed is not None:
         html_cache.keep_up(removed)
     before = _in_use.set(removed)
     try:
@@ -174,7 +157,7 @@ def empty_if_removed() -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute(_REMOVED)
-        html_cache.keep_up(Removed.parse(cursor.fetchall()[0][0]))
+        html_cache.keep_up(cursor.fetchall()[0][0])
 
 
 def cached_html(render: Callable[[], SafeString], *depends_on: object) -> SafeString:

@@ -20,9 +20,10 @@ from conversations.usage.totals import SUMMED, Spent, spent_json
 
 @dataclass(frozen=True)
 class TurnMoment:
-    """A turn after the last of these steps. `before`, `after`: the seqs of the previous and next step, if any."""
+    """A turn after `steps`, the first of its `known` ones. `before`, `after`: the seqs of the steps around the last."""
 
     prompt: Prompt
+    known: Sequence[Step]
     steps: Sequence[Step]
     standing: PromptStanding
     outputs: Sequence[Output]
@@ -36,7 +37,7 @@ class TurnMoment:
         steps = known if at is None else [step for step in known if step.id <= at]
         after = known[len(steps)].id if len(steps) < len(known) else None
         before = steps[-2].id if len(steps) > 1 else None
-        return cls(prompt, steps, PromptStanding().after(steps), Outputs(steps).in_order(), before, after)
+        return cls(prompt, known, steps, PromptStanding().after(steps), Outputs(steps).in_order(), before, after)
 
     @property
     def at(self) -> int:
@@ -47,11 +48,6 @@ class TurnMoment:
     def state(self) -> str:
         """The state of the turn at that moment."""
         return self.standing.state or State.QUEUED.value
-
-    @property
-    def stop_reason(self) -> str:
-        """Why it had ended; "" if it had not."""
-        return self.standing.stop_reason
 
     @property
     def usage(self) -> dict[str, JSON]:
@@ -77,7 +73,7 @@ def moment_json(moment: TurnMoment) -> dict[str, JSON]:
         "previous": moment.before,
         "next": moment.after,
         "state": moment.state,
-        "stop_reason": moment.stop_reason,
+        "stop_reason": moment.standing.stop_reason,
         "rounds": moment.standing.counts.get("rounds", 0),
         "usage": moment.usage,
         "outputs": [output_json(output, ids[output.position], files) for output in moment.outputs],

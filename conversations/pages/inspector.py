@@ -68,8 +68,7 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the steps of one of the user's own turns, and its outputs after the step `?at=`, or after the last step."""
     mine = Prompt.objects.visible_to(request.user).select_related("conversation__owner")
     prompt = get_object_or_404(mine, pk=pk)
-    known = TurnMoment.of(prompt)
-    moment = TurnMoment.of(prompt, _at(request, known))
+    moment = _moment(request, prompt)
     context = {
         "prompt": prompt,
         "conversation": prompt.conversation,
@@ -77,10 +76,10 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
         "state": State(moment.state).label,
         "usage": moment.usage,
         "place": len(moment.steps),
-        "count": len(known.steps),
-        "first": known.steps[0].id if known.steps else 0,
-        "last": known.at,
-        "rows": _rows(known.steps, len(moment.steps)),
+        "count": len(moment.known),
+        "first": moment.known[0].id if moment.known else 0,
+        "last": moment.known[-1].id if moment.known else 0,
+        "rows": _rows(moment.known, len(moment.steps)),
         "blocks": _blocks(prompt, moment),
         "has": {},
         "sidebar": sidebar(request.user, "", archived=False),
@@ -88,15 +87,13 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     return render(request, "conversations/inspector.html", context)
 
 
-def _at(request: HttpRequest, known: TurnMoment) -> int | None:
-    """Return the requested step. Raises Http404 if it does not exist."""
+def _moment(request: HttpRequest, prompt: Prompt) -> TurnMoment:
+    """Return the turn after the requested step. Raises Http404 if it does not exist."""
     given = request.GET.get("at")
-    if given is None:
-        return None
-    at = row_id(given)
-    if at is None or not known.steps or at < known.steps[0].id:
+    moment = TurnMoment.of(prompt, None if given is None else row_id(given) or 0)
+    if given is not None and not moment.steps:
         raise Http404("There is no such step.")
-    return at
+    return moment
 
 
 def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
@@ -113,5 +110,5 @@ def _rows(steps: Sequence[Step], place: int) -> list[InspectorRow]:
 def _blocks(prompt: Prompt, moment: TurnMoment) -> list[Block]:
     """Return the blocks as they looked to somebody who may not decide: nothing is decided in the inspector."""
     then = Prompt.objects.get(pk=prompt.pk)
-    then.state, then.stop_reason, then.visible = moment.state, moment.stop_reason, True
+    then.state, then.stop_reason, then.visible = moment.state, moment.standing.stop_reason, True
     return build_turn(then, read_outputs(moment.rows(), AnonymousUser()), {}, {}).blocks

@@ -56,9 +56,10 @@ class SidebarRow:
     quote: str = ""
 
     @property
-    def marks(self) -> tuple[object, ...]:
-        """Everything the row shows that is not a column of the conversation."""
-        return self.waits, self.state, self.time, self.unread, self.failed, self.quote
+    def shown(self) -> tuple[object, ...]:
+        """Everything that the row shows."""
+        of_conversation = self.conversation.pk, str(self.conversation), self.conversation.archived_at is None
+        return *of_conversation, self.waits, self.state, self.time, self.unread, self.failed, self.quote
 
     @property
     def since(self) -> datetime:
@@ -106,21 +107,13 @@ class Sidebar:
     @property
     def version(self) -> str:
         """The version of the list."""
-        rows = [
-            (row.conversation.pk, str(row.conversation), row.conversation.archived_at is None, *row.marks)
-            for row in self.rows
-        ]
-        return version([(group.title, len(group.rows)) for group in self.groups], rows, self.more, self.away)
+        groups = [(group.title, [row.shown for row in group.rows]) for group in self.groups]
+        return version(groups, self.more, self.away)
 
     @property
     def stays(self) -> bool:
         """Whether the list is left as it is while pushes arrive: a search, or the archive."""
         return bool(self.query) or self.archived
-
-    @property
-    def rows(self) -> list[SidebarRow]:
-        """All rows, of every group."""
-        return [row for group in self.groups for row in group.rows]
 
 
 def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
@@ -138,10 +131,11 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     rest = [row for row in rows if row.state != State.WAITING]
     yours = Group("Waiting for you", [row for row in wait if not row.waits.others])
     others = Group("Waiting for someone else", [row for row in wait if row.waits.others])
+    days = [Group(title, list(group)) for title, group in groupby(rest, _day)]
     pending = Output.objects.pending()
     theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
     return Sidebar(
-        [*(group for group in (yours, others) if group.rows), *_by_day(rest)],
+        [*(group for group in (yours, others) if group.rows), *days],
         query,
         len(newest) > LIST_MOST,
         archived and not query,
@@ -206,10 +200,6 @@ def _count_waiting(user: User, conversations: Iterable[Conversation]) -> dict[in
 
 def _ms(time: datetime) -> int:
     return int(time.timestamp() * 1000)
-
-
-def _by_day(rows: Iterable[SidebarRow]) -> list[Group]:
-    return [Group(title, list(group)) for title, group in groupby(rows, _day)]
 
 
 def _day(row: SidebarRow) -> str:

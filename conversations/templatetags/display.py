@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django import template
 from django.template.defaultfilters import stringfilter
@@ -13,16 +12,15 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.accounts import names
-from conversations.display import faithful, long, when
+from conversations.display import faithful, gate, long, when
 from conversations.display.html_cache import cached_html
+from conversations.pages.timeline.activity import ActivityRow
+from conversations.pages.timeline.blocks import Block
+from conversations.pages.timeline.drafts import Prose
+from conversations.pages.timeline.growing import Piece
 from conversations.pages.timeline.markdown import RENDERER, render
+from conversations.pages.timeline.widgets import widget_html
 from conversations.prompts.killswitch import active_switch, actor_name
-
-if TYPE_CHECKING:
-    from conversations.pages.timeline.activity import ActivityRow
-    from conversations.pages.timeline.blocks import Block
-    from conversations.pages.timeline.drafts import Prose
-    from conversations.pages.timeline.growing import Piece
 
 register = template.Library()
 
@@ -33,6 +31,8 @@ register.filter("command_lines", faithful.command_lines)
 register.filter("collapsed", long.collapsed)
 register.filter("called", names.display_name)
 register.filter("span", when.span)
+register.filter("warnings_first", gate.warnings_first)
+register.filter("widget_html", widget_html)
 
 
 @register.filter

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON, digest
 from agents.providers.demo import reply as demo
 from agents.providers.demo.situation import is_from_person, items, text_of
 
 
 @dataclass(frozen=True)
-class Call(demo.Call):
+class Call(ToolRequest):
     """A call of a tool, by its wire name. Arguments given as text are sent unchanged, even if they are not JSON.
 
     Without `call_id` it gets a unique one.

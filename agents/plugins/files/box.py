@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -54,33 +54,21 @@ class Box:
 
     @contextmanager
     def folder(self, path: str = ".", *, make: bool = False) -> Iterator[int]:
-        """Open the folder at `path` and yield its descriptor. `make`: missing folders on the way are created.
-
-        If that, or the block, raises an error, the folders that were created are removed again.
-        """
-        created: list[str] = []
+        """Open the folder at `path` and yield its descriptor. `make`: missing folders on the way are created."""
         with tool_errors(path):
             descriptor = os.open(self.root, _FOLDER)
         try:
-            for number, part in enumerate(names := parts(path), 1):
+            for part in parts(path):
                 with tool_errors(path, part, descriptor):
-                    if make and _create_folder(part, descriptor):
-                        created.append("/".join(names[:number]))
+                    if make:
+                        with suppress(FileExistsError):
+                            os.mkdir(part, 0o755, dir_fd=descriptor)
                     below = os.open(part, _FOLDER, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = below
             yield descriptor
-        except BaseException:
-            self._remove_folders(created)
-            raise
         finally:
             os.close(descriptor)
-
-    def _remove_folders(self, folders: Sequence[str]) -> None:
-        """Remove those of these folders that are empty, the last first."""
-        for path in reversed(folders):
-            with suppress(OSError, ToolError), self.place(path) as (folder, name):
-                os.rmdir(name, dir_fd=folder)
 
     @contextmanager
     def place(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
@@ -111,12 +99,11 @@ class Box:
         """Return the kind of what is at `path`; None if nothing is there, or a folder on the way is missing."""
         try:
             with self.place(path) as (folder, name), tool_errors(path, name, folder):
-                status = status_of(name, folder)
+                return kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except ToolError as error:
             if error.code != "not_found":
                 raise
             return None
-        return kind_of(status) if status else None
 
     def write(self, path: str, content: bytes) -> None:
         """Write `content` to the file at `path`, completely or not at all. Missing folders are created.
@@ -209,15 +196,6 @@ def _removed_on_error(name: str, folder: int) -> Iterator[None]:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
         raise
-
-
-def _create_folder(name: str, folder: int) -> bool:
-    """Create a folder with this name in the folder. Returns False if the name is taken."""
-    try:
-        os.mkdir(name, 0o755, dir_fd=folder)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _sweep(folder: int) -> None:

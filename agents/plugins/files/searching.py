@@ -45,30 +45,22 @@ class Search:
     def run(self, path: str) -> None:
         """Search the file or the folder at `path`. Raises ToolError if it cannot be opened."""
         give_up = time.monotonic() + SECONDS_MOST
-        for at, line in self._visit(path):
-            if line and len(self.found) == self.most:
-                self.ended = f"Only the first {self.most} lines: give a folder or a glob, or a longer pattern."
-                return
-            if time.monotonic() >= give_up:
-                self.ended = f"Stopped after {SECONDS_MOST:.0f} seconds at {at}: give a folder or a glob."
-                return
-            if line:
-                self.found.append(line)
-
-    def _visit(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield each visited path with each line found there, and "" at least once, so that the time is checked."""
         files = 0
         for entry in self._entries(path):
-            at = printable(entry.path)
-            yield at, ""
-            if not self._wanted(entry):
-                continue
-            files += 1
+            files += self._wanted(entry)
             if files > FILES_MOST:
                 self.ended = f"Only the first {FILES_MOST:,} files were searched: give a folder or a glob."
                 return
             for line in self._lines(entry):
-                yield at, line
+                if line and len(self.found) == self.most:
+                    self.ended = f"Only the first {self.most} lines: give a folder or a glob, or a longer pattern."
+                    return
+                if time.monotonic() >= give_up:
+                    at = printable(entry.path)
+                    self.ended = f"Stopped after {SECONDS_MOST:.0f} seconds at {at}: give a folder or a glob."
+                    return
+                if line:
+                    self.found.append(line)
 
     def _entries(self, path: str) -> Iterator[Entry]:
         if self.box.kind(path) == "folder":
@@ -83,7 +75,10 @@ class Search:
         return entry.kind == "file" and (not self.glob or fnmatchcase(path, self.glob))
 
     def _lines(self, entry: Entry) -> Iterator[str]:
-        """Yield the lines found in one file, and "" for every other line, so that the time is checked."""
+        """Yield the lines found in an entry. Yields "" first, and for every other line, so that the time is checked."""
+        yield ""
+        if not self._wanted(entry):
+            return
         if entry.size > FILE_MOST:
             self.skipped.add(entry.path)
             return

@@ -33,13 +33,9 @@ def require_regular(path: str, status: os.stat_result) -> os.stat_result:
 
     A second name (a hard link) may be outside: then what looks like a file of the workspace belongs to somebody else.
     """
-    match kind_of(status):
-        case "folder":
-            raise ToolError(f"{path!r} is a folder.", code="not_a_file")
-        case "link":
-            raise ToolError(f"{path!r} is a link, and links are not followed.", code="link")
-        case "other":
-            raise ToolError(f"{path!r} is a pipe, socket or device, not a file.", code="not_a_file")
+    if reason := _NOT_REGULAR.get(kind_of(status)):
+        code, why = _REASONS[reason]
+        raise ToolError(f"{path!r} {why}.", code=code)
     if status.st_nlink > 1:
         raise ToolError(f"{path!r} has hard links, so it may also be a file outside: copy it first.", code="link")
     return status
@@ -77,6 +73,9 @@ _REASONS = {
     errno.EDQUOT: ("full", "cannot be written: the disk is full"),
 }
 """Codes and words for error numbers. ENXIO: a socket cannot be opened at all."""
+
+_NOT_REGULAR = {"folder": errno.EISDIR, "link": errno.ELOOP, "other": errno.ENXIO}
+"""The error numbers with which the kernel refuses what is not a regular file, by its kind."""
 
 
 def _is_link(name: str, folder: int | None) -> bool:

@@ -14,11 +14,11 @@ import shutil
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from agents.engine.errors import ToolError
+from agents.engine.ledger import JSON
 from agents.plugins.shell import sandbox
 from agents.plugins.shell.limits import MEMORY, PROCESSES
 from agents.plugins.shell.supervise import HEADER, ExitReport, Order
@@ -33,22 +33,13 @@ _PRINTABLE = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
 """PostgreSQL stores no NUL character, neither in text nor in JSON."""
 
 
-@dataclass(frozen=True)
-class CommandResult:
-    """The result of a command. `exit` is the shell's exit status; `note` says what was cut or why it ended early."""
-
-    stdout: str
-    stderr: str
-    exit: int
-    seconds: float
-    note: str
-
-
-async def run(command: str, workspace: Path, seconds: int, show: Callable[[str], None]) -> CommandResult:
+async def run(command: str, workspace: Path, seconds: int, show: Callable[[str], None]) -> dict[str, JSON]:
     """Run a shell command in `workspace` for at most `seconds`, in a sandbox if one is available.
 
-    `show` is given its output as it arrives. If this coroutine is cancelled, the command and everything it started are
-    ended before it returns. Raises ToolError if the supervisor was killed, so that the end was not seen.
+    Returns its `stdout` and `stderr`, the shell's `exit` status, the `seconds` it took and, if its output was cut or it
+    ended early, a `note` that says so. `show` is given its output as it arrives. If this coroutine is cancelled, the
+    command and everything it started are ended before it returns. Raises ToolError if the supervisor was killed, so
+    that the end was not seen.
     """
     supervisor = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise"),
@@ -78,29 +69,27 @@ async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> No
 def _order(command: str, workspace: Path, seconds: int) -> Order:
     boxed = sandbox.is_available()
     home = sandbox.INSIDE if boxed else str(workspace)
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     shell = [shutil.which("bash", path=_PATH) or "/bin/sh", "-c", command]
     return {
         "argv": [*sandbox.box(workspace), *shell] if boxed else shell,
-        "env": _environment(home),
+        "env": {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
         "seconds": seconds,
         "boxed": boxed,
     }
 
 
-def _environment(home: str) -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on}
-
-
-async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> CommandResult:
+async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> dict[str, JSON]:
     output = {b"o": bytearray(), b"e": bytearray()}
     decoders = {letter: codecs.getincrementaldecoder("utf-8")("replace") for letter in output}
     async for letter, content in _frames(stdout):
         if letter == b"r":
             report: ExitReport = json.loads(content)
-            out, err = (_text(bytes(stream)) for stream in output.values())
-            return CommandResult(out, err, report["exit"], report["seconds"], _note(report, seconds))
+            out, err = (stream.decode("utf-8", "replace").translate(_PRINTABLE) for stream in output.values())
+            result = {"stdout": out, "stderr": err, "exit": report["exit"], "seconds": round(report["seconds"], 3)}
+            note = _note(report, seconds)
+            return result | ({"note": note} if note else {})
         output[letter] += content
         if piece := decoders[letter].decode(content):
             show(piece.translate(_PRINTABLE))
@@ -115,10 +104,6 @@ async def _frames(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, by
             yield letter, await stdout.readexactly(length)
     except asyncio.IncompleteReadError:
         return
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "replace").translate(_PRINTABLE)
 
 
 def _note(report: ExitReport, seconds: int) -> str:

@@ -168,7 +168,7 @@ class Supervisor:
             if self.order["boxed"]:
                 tree.kill_box(self.child.pid, self.first)
             else:
-                tree.stop_group(self.child.pid)
+                tree.send(signal.SIGSTOP, [self.child.pid], os.killpg)
         with tree.ahead_of_all():
             while tree.descendants(self.child.pid) and time.monotonic() < give_up:
                 if self.child.returncode is not None or not self.order["boxed"]:

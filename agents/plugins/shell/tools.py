@@ -55,11 +55,4 @@ def facts(call: ToolCall[Command]) -> list[str]:
 async def run(call: ToolCall[Command]) -> dict[str, JSON]:
     """Run a shell command in the workspace. It has no terminal or input, and whatever it leaves running is ended."""
     asked = call.input
-    ended = await process.run(asked.command, call.services.workspace(), asked.timeout_seconds, call.draft)
-    result: dict[str, JSON] = {
-        "stdout": ended.stdout,
-        "stderr": ended.stderr,
-        "exit": ended.exit,
-        "seconds": round(ended.seconds, 3),
-    }
-    return result | ({"note": ended.note} if ended.note else {})
+    return await process.run(asked.command, call.services.workspace(), asked.timeout_seconds, call.draft)

@@ -106,17 +106,12 @@ def kill(child: int) -> None:
 def kill_box(child: int, first: int) -> None:
     """Kill `child`, a running sandbox, and its child `first`. The kernel then ends everything inside it at once.
 
-    Like stop_group(), it does not read any process first: see population().
+    It does not read any process first: see population().
     """
     for pid in (child, first if _box(first) else 0):
         if pid:
             send(signal.SIGKILL, [pid])
             _schedule(pid, first=True)  # a fork bomb would keep it from dying; it can start nothing more by now
-
-
-def stop_group(child: int) -> None:
-    """Stop the process group of `child`, which is still running."""
-    _send_groups(signal.SIGSTOP, [child])
 
 
 def send(number: signal.Signals, pids: Iterable[int], deliver: Callable[[int, int], None] = os.kill) -> None:
@@ -132,7 +127,12 @@ def _send_groups(number: signal.Signals, groups: Iterable[int]) -> None:
 
 def threads_of(user: int) -> int:
     """Return how many threads this user runs now, which is what RLIMIT_NPROC counts."""
-    return sum(_threads(entry) for entry in _entries() if _owner(entry) == user)
+    threads = 0
+    for entry in _entries():
+        with contextlib.suppress(OSError):  # it ended in the meantime
+            if entry.stat().st_uid == user:
+                threads += int(_stat(entry)[17])
+    return threads
 
 
 def _group(leader: int) -> list[Process]:
@@ -145,7 +145,8 @@ def _group(leader: int) -> list[Process]:
 
 def _processes() -> Iterator[Process]:
     for entry in _entries():
-        if stat := _stat(entry):
+        with contextlib.suppress(OSError):  # it ended in the meantime
+            stat = _stat(entry)
             yield Process(int(entry.name), int(stat[1]), int(stat[2]), int(stat[21]) * _PAGE)
 
 
@@ -173,28 +174,13 @@ def _session(pid: int) -> int:
         return 0
 
 
-def _threads(entry: Path) -> int:
-    stat = _stat(entry)
-    return int(stat[17]) if stat else 0
-
-
 def _entries(proc: Path = _PROC) -> Iterator[Path]:
     return (entry for entry in proc.iterdir() if entry.name.isdigit()) if proc.is_dir() else iter(())
 
 
-def _owner(entry: Path) -> int | None:
-    try:
-        return entry.stat().st_uid
-    except OSError:
-        return None  # it ended in the meantime
-
-
-def _stat(entry: Path) -> list[bytes] | None:
+def _stat(entry: Path) -> list[bytes]:
     """Return the fields of /proc/<pid>/stat from the third on (proc(5)). The name may hold spaces and brackets."""
-    try:
-        return (entry / "stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
+    return (entry / "stat").read_bytes().rpartition(b")")[2].split()
 
 
 def _prctl(option: int, value: int) -> None:

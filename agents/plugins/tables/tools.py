@@ -122,14 +122,13 @@ def _describe(column: Column) -> str:
     line = f"{_cut(column.name)}: {column.kind}, {column.filled:,} filled"
     if column.empty:
         line += f", {column.empty:,} empty"
-    numbers = column.numbers
-    if column.kind == "date":
-        return f"{line}, {column.first_day} to {column.last_day}"
     if column.kind == "mixed":
-        line += f", {numbers.count:,} of them numbers"
-    if column.kind in ("number", "mixed"):
-        ends = f"{_digits(numbers.low)} to {_digits(numbers.high)}"
-        return f"{line}, {ends}, mean {_digits(_mean(numbers))}, total {_digits(numbers.total)}"
+        line += f", {column.numbers.count:,} of them numbers"
+    low, high, mean, total = _figures(column)
+    if low:
+        line += f", {low} to {high}"
+    if mean:
+        line += f", mean {mean}, total {total}"
     if column.kind == "text":
         line += f", {column.distinct} distinct"
         if len(column.seen) <= VALUES_MOST:
@@ -148,14 +147,17 @@ def _table(path: str, found: Summary) -> Table:
 
 
 def _row(column: Column) -> list[Cell]:
-    start: list[Cell] = [_cut(column.name), column.kind, column.filled, column.empty]
+    return [_cut(column.name), column.kind, column.filled, column.empty, *_figures(column), column.distinct]
+
+
+def _figures(column: Column) -> list[str | None]:
+    """Return a column's smallest and largest value, mean and total, as far as it has them."""
+    if column.kind == "date":
+        return [str(column.first_day), str(column.last_day), None, None]
     if column.kind in ("number", "mixed"):
         numbers = column.numbers
-        figures = (numbers.low, numbers.high, _mean(numbers), numbers.total)
-        return [*start, *(_digits(each) for each in figures), column.distinct]
-    if column.kind == "date":
-        return [*start, str(column.first_day), str(column.last_day), None, None, column.distinct]
-    return [*start, None, None, None, None, column.distinct]
+        return [_digits(each) for each in (numbers.low, numbers.high, _mean(numbers), numbers.total)]
+    return [None] * 4
 
 
 def _mean(numbers: Numbers) -> Decimal:

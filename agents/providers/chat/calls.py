@@ -16,33 +16,24 @@ from agents.providers.common.values import arguments_text, as_object, as_text, c
 
 @dataclass(eq=False)
 class _Call:
-    """A call that is being assembled. `whole`: its arguments, if they arrived as an object."""
+    """A call that is being assembled. `pieces`: the text of its arguments, as far as it has arrived."""
 
     call_id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    whole: dict[str, JSON] | None = None
-
-    def begun(self) -> bool:
-        """Return whether some of its arguments have arrived."""
-        return self.whole is not None or any(self.pieces)
 
     def complete(self) -> bool:
         """Return whether its arguments are already a complete object, so that more would belong to another call."""
-        if self.whole is None and not (self.pieces and self.pieces[-1].rstrip().endswith("}")):
-            return False
-        return parse_arguments(self._arguments())[1] is None
+        closed = bool(self.pieces) and self.pieces[-1].rstrip().endswith("}")
+        return closed and parse_arguments(self.written())[1] is None
 
     def request(self) -> ToolRequest:
-        arguments, raw = parse_arguments(self._arguments())
+        arguments, raw = parse_arguments(self.written())
         return ToolRequest(self.name, arguments, self.call_id, raw)
 
     def written(self) -> str:
         """Return its arguments as text."""
-        return "".join(self.pieces) if self.whole is None else arguments_text(self.whole)
-
-    def _arguments(self) -> JSON:
-        return "".join(self.pieces) if self.whole is None else self.whole
+        return "".join(self.pieces)
 
 
 class Calls:
@@ -60,12 +51,12 @@ class Calls:
             return
         call = self._call(fragment.get("index"), call_id, name)
         call.call_id = call.call_id or call_id
-        if name != call.name and not call.begun():  # some give the name in pieces, some give it again and again
+        if name != call.name and not call.pieces:  # some give the name in pieces, some give it again and again
             call.name += name
         if isinstance(arguments, dict):
-            call.whole = arguments
-        else:
-            call.pieces.append(as_text(arguments))
+            call.pieces = [arguments_text(arguments)]
+        elif text := as_text(arguments):
+            call.pieces.append(text)
 
     def requests(self, cut: str = "") -> tuple[ToolRequest, ...]:
         """Return the calls, complete or not. `cut` says what cut the answer: then the last call is incomplete."""
@@ -105,4 +96,4 @@ def _is_another(call: _Call, call_id: str, name: str, numbered: bool) -> bool:
         return call_id != call.call_id or (not numbered and call.complete())
     if name == call.name:
         return call.complete()
-    return call.begun() or not numbered  # a name can arrive in pieces only if there is an index
+    return bool(call.pieces) or not numbered  # a name can arrive in pieces only if there is an index

@@ -7,10 +7,7 @@ from collections.abc import Iterator, Sequence
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.ledger import JSON
 from agents.providers.chat.role_alternation import alternate_roles
-from agents.providers.common.values import BETWEEN, arguments_text, as_text, dumps, fit_call_id, fit_name
-
-CALL_ID_CHARACTERS = 40
-"""The longest call id that the API accepts here; Responses accepts 64 characters."""
+from agents.providers.common.values import BETWEEN, arguments_text, as_objects, as_text, dumps, fit_call_id, fit_name
 
 REASONING = "reasoning_content"
 """The field of the reasoning, and the type of its opaque item. A server that uses this field wants it back: "Missing
@@ -39,14 +36,15 @@ def _items(message: Message, reasoning: bool) -> Iterator[Item]:
     if isinstance(message, UserMessage):
         yield said_by_user(message)
     elif isinstance(message, ResultMessage):
-        yield {"role": "tool", "tool_call_id": _call_id(message.call_id), "content": message.content}
+        yield {"role": "tool", "tool_call_id": fit_call_id(message.call_id), "content": message.content}
     else:
         yield _answer(message, reasoning)
 
 
 def _answer(message: AssistantMessage, reasoning: bool) -> Item:
     item: Item = {"role": "assistant", "content": message.text or None}
-    thought = "".join(_thoughts(message))
+    kept = as_objects([*message.items])
+    thought = "".join(as_text(each.get("text")) for each in kept if each.get("type") == REASONING)
     if thought or reasoning:
         item[REASONING] = thought
     if message.calls:
@@ -54,16 +52,6 @@ def _answer(message: AssistantMessage, reasoning: bool) -> Item:
     return item
 
 
-def _thoughts(message: AssistantMessage) -> Iterator[str]:
-    for kept in message.items:
-        if isinstance(kept, dict) and kept.get("type") == REASONING:
-            yield as_text(kept.get("text"))
-
-
 def _called(call: CallRequest) -> Item:
     function = {"name": fit_name(call.name), "arguments": arguments_text(call.arguments)}
-    return {"id": _call_id(call.call_id), "type": "function", "function": function}
-
-
-def _call_id(call_id: str) -> str:
-    return fit_call_id(call_id, CALL_ID_CHARACTERS)
+    return {"id": fit_call_id(call.call_id), "type": "function", "function": function}

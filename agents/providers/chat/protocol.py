@@ -10,7 +10,7 @@ from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDe
 from agents.engine.ledger import JSON
 from agents.providers.chat import items
 from agents.providers.chat.stream import ChatReader
-from agents.providers.common.server import ModelServer, Reader
+from agents.providers.common.server import ModelServer
 from agents.providers.common.values import dumps, joined
 
 WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
@@ -24,9 +24,12 @@ class Chat:
     A caller that leaves an `ask` early must close that generator. The history is inserted into the body as bytes.
     """
 
+    reader = ChatReader
+    """What reads an answer; a subclass may read it otherwise."""
+
     def __init__(self, server: ModelServer) -> None:
         self._server = server
-        self._reasoning = any(map(WANTS_REASONING.search, server.models))
+        self._reasoning = any(map(WANTS_REASONING.search, server.models.values()))
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
@@ -38,21 +41,14 @@ class Chat:
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model. Yields the text as it arrives, and the answer last."""
-        head: dict[str, JSON] = {}
+        model = self._server.models[request.tier]
+        head: dict[str, JSON] = {"model": model}
         if request.tools:  # an empty list is refused
-            head = {"tools": [_tool(tool) for tool in request.tools]}
-        return ask(self._server, request, request.system, head, ChatReader())
-
-
-def ask(
-    server: ModelServer, request: Request, system: str, head: dict[str, JSON], reader: Reader
-) -> AsyncGenerator[TextDelta | Answer, None]:
-    """Ask with this system message. `head` is the part of the body about tools."""
-    model = server.model(request.tier)
-    first = {"model": model, **head, "stream": True, "stream_options": {"include_usage": True}}
-    said_first = dumps({"role": "system", "content": system}) if system else b""
-    body = b"".join([dumps(first)[:-1], b',"messages":[', joined([said_first, *request.history]), b"]}"])
-    return server.ask("/chat/completions", model, body, reader)
+            head["tools"] = [_tool(tool) for tool in request.tools]
+        head |= {"stream": True, "stream_options": {"include_usage": True}}
+        system = dumps({"role": "system", "content": request.system}) if request.system else b""
+        body = b"".join([dumps(head)[:-1], b',"messages":[', joined([system, *request.history]), b"]}"])
+        return self._server.ask("/chat/completions", model, body, self.reader())
 
 
 def _tool(tool: ToolDefinition) -> dict[str, JSON]:

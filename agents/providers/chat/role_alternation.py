@@ -26,8 +26,7 @@ def alternate_roles(messages: Iterable[Message]) -> list[Message]:
         last = ordered[-1] if ordered else None
         if isinstance(last, ResultMessage) and isinstance(message, UserMessage):
             ordered.append(AssistantMessage(WENT_ON))
-        joined = _join(last, message)
-        if joined:
+        if joined := _join(last, message):
             ordered[-1] = joined
         else:
             ordered.append(message)

@@ -1,1 +1,1 @@
-"""What all protocols share: the client, the model server, failures, prices and reasoning."""
+"""What all protocols share: the model server, failures, prices and reasoning."""

@@ -16,6 +16,7 @@ Permanent:
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -47,7 +48,7 @@ _TEMPORARY = {
     "429": "rate_limited",
     "408": "timeout",
 }
-"""Codes of temporary errors inside a stream, with our codes for them. Some servers give an HTTP status."""
+"""Codes and HTTP statuses of temporary errors, with our codes for them. Some servers give a status as the code."""
 
 
 def opening_failed(error: OpenAIError) -> ProviderError:
@@ -113,10 +114,9 @@ def _from_status(error: APIStatusError) -> ProviderError:
     code, whole = _words(error.body)
     message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
     wait = _wait_seconds(error)
-    if status == 429 and code != "insufficient_quota":  # waiting does not restore a used-up quota
-        return ProviderError(message, code="rate_limited", retryable=True, wait_seconds=wait)
-    if status == 408:
-        return ProviderError(message, code="timeout", retryable=True, wait_seconds=wait)
+    known = _TEMPORARY.get(str(status))
+    if known and code != "insufficient_quota":  # waiting does not restore a used-up quota
+        return ProviderError(message, code=known, retryable=True, wait_seconds=wait)
     if _OVERFLOW.search(f"{code} {whole}"):  # even with status 500: it would be too long again
         return ProviderError(message, code="context_overflow")
     if status >= 500:
@@ -150,20 +150,13 @@ def _cause(error: Exception) -> str:
 
 def _wait_seconds(error: APIStatusError) -> float | None:
     """Return the wait that the server asks for: `retry-after-ms`, or Retry-After in seconds or as a date (RFC 9110)."""
-    headers = error.response.headers
-    try:
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(headers["retry-after"]))
-    except KeyError:
-        return None
-    except ValueError:
-        return _seconds_until(headers.get("retry-after", ""))
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        then = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    milliseconds = error.response.headers.get("retry-after-ms", "")
+    wait = error.response.headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(milliseconds) / 1000)
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(wait))
+    with contextlib.suppress(ValueError):
+        then = parsedate_to_datetime(wait)
+        return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return None

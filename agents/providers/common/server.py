@@ -7,17 +7,19 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
-from openai import AsyncStream, OpenAIError
+from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError, Timeout
 from openai._streaming import ServerSentEvent
 
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, TextDelta
 from agents.engine.ledger import JSON
-from agents.providers.common import failures
-from agents.providers.common.client import Clients
-from agents.providers.common.prices import Prices
+from agents.providers.common import failures, prices
+from agents.providers.common.address import is_loopback
 
+CONNECT_SECONDS = 10.0
+"""The longest time to reach the server."""
 TAIL_SECONDS = 2.0
 """Seconds to wait for what follows the end of an answer: its token counts, and the end of the stream, so that the
 connection can be used again."""
@@ -41,7 +43,7 @@ class Reader(Protocol):
 
 
 class ModelServer:
-    """A model server: its address and key, the model of each tier, connections and prices.
+    """A model server: its address and key, the name of each tier's model, and its connections.
 
     Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
     ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
@@ -55,29 +57,22 @@ class ModelServer:
         models: Mapping[str, str],
         read_seconds: float = 120,
     ) -> None:
-        self._models = models
-        self._clients = Clients(api_key, base_url, read_seconds)
-        self._prices = Prices(base_url)
-
-    def model(self, tier: str) -> str:
-        """Return the name of a tier's model."""
-        return self._models[tier]
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of all models that may be used."""
-        return tuple(self._models.values())
+        self.models = models
+        self._api_key = api_key
+        self._base_url = base_url
+        self._timeout = Timeout(read_seconds, connect=CONNECT_SECONDS)
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
 
     async def aclose(self) -> None:
-        """Close the connections of the running loop."""
-        await self._clients.aclose()
+        """Close the running loop's connections. Call it before the loop ends; a later `ask` opens new ones."""
+        if client := self._clients.pop(asyncio.get_running_loop(), None):
+            await client.close()
 
     async def ask(self, path: str, model: str, body: bytes, reader: Reader) -> AsyncGenerator[TextDelta | Answer, None]:
         """Send the request. Yields the answer's text as it arrives and, last, the answer with its price.
 
         Raises ProviderError, with one of the codes listed in `agents.providers.common.failures`.
         """
-        self._prices.prepare()
         try:
             async with await self._open(path, body) as stream:
                 _check_is_stream(stream)
@@ -87,12 +82,12 @@ class ModelServer:
                 await _tail(stream, reader)
             answer = reader.answer()
         except ProviderError as error:
-            raise failures.without_key(error, self._clients.api_key) from None
-        yield replace(answer, cost_nano_usd=await self._prices.cost(answer.usage, answer.model, model))
+            raise failures.without_key(error, self._api_key) from None
+        yield replace(answer, cost_nano_usd=await prices.cost(self._base_url, answer.usage, answer.model, model))
 
     async def _open(self, path: str, body: bytes) -> AsyncStream[object]:
         try:
-            return await self._clients.get().post(
+            return await self._client().post(
                 path,
                 content=body,
                 cast_to=object,  # events stay plain dicts
@@ -102,6 +97,20 @@ class ModelServer:
             )
         except OpenAIError as error:
             raise failures.opening_failed(error) from None
+
+    def _client(self) -> AsyncOpenAI:
+        """Return the running loop's client: a connection belongs to the loop that opened it."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = AsyncOpenAI(
+                api_key=self._api_key or "none",  # the SDK requires one; local servers do not
+                base_url=self._base_url,
+                max_retries=0,  # the caller counts and records the attempts
+                timeout=self._timeout,
+                # HTTP_PROXY is for servers elsewhere: a proxy cannot reach our own loopback.
+                http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
+            )
+        return self._clients[loop]
 
 
 class _Events(AsyncStream[object]):

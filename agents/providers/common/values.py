@@ -17,6 +17,9 @@ NAME_CHARACTERS = 64
 BETWEEN = "\n\n"
 """The separator of two texts that an answer gives separately and that are joined here."""
 
+CALL_ID_CHARACTERS = 40
+"""The longest call id that every API accepts: Chat Completions; Responses accepts 64 characters."""
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -43,10 +46,10 @@ def fit_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:NAME_CHARACTERS] or "_"
 
 
-def fit_call_id(call_id: str, longest: int) -> str:
-    """Return the id, or its digest if it is not 1 to `longest` visible ASCII characters."""
-    fits = 0 < len(call_id) <= longest and call_id.isascii() and call_id.isprintable() and " " not in call_id
-    return call_id if fits else digest(call_id)[:longest]
+def fit_call_id(call_id: str) -> str:
+    """Return the id, or its digest if it is not 1 to CALL_ID_CHARACTERS visible ASCII characters."""
+    fits = re.fullmatch(rf"[!-~]{{1,{CALL_ID_CHARACTERS}}}", call_id)
+    return call_id if fits else digest(call_id)[:CALL_ID_CHARACTERS]
 
 
 def as_object(value: JSON) -> dict[str, JSON]:

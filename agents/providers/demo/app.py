@@ -1,4 +1,4 @@
-"""The demo model's server as a bare ASGI app: `POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`."""
+"""The demo model as a bare ASGI app: `POST /v1/responses` and `POST /v1/chat/completions`, for any model's name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 from agents.engine.ledger import JSON
 from agents.providers.demo import chat, wire
 from agents.providers.demo.rules import answer
-
-MODEL = "demo"
-"""The name under which the server lists its one model. It answers requests for any name."""
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
 """The headers of a streamed answer."""
@@ -50,9 +47,6 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     method, path = scope["method"], scope["path"]
     if method == "POST" and path in APIS:
         await _respond(APIS[path], await read_body(receive), send)
-    elif (method, path) == ("GET", "/v1/models"):
-        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "agentsite"}
-        await send_json(send, {"object": "list", "data": [model]})
     else:
         await _refuse(send, 404, f"Invalid URL ({method} {path})")
 

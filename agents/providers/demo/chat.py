@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agents.engine.ledger import JSON
+from agents.providers.demo.situation import texts_of
 from agents.providers.demo.wire import pieces
 
 Chunk = dict[str, Any]
@@ -56,19 +57,14 @@ def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
 def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
     """Yield one message as input items: its text, and each of its calls."""
     if message["role"] == "tool":
-        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": "".join(_texts(message))}
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": "".join(texts_of(message))}
         return
     if message.get("content"):
         kind = "output_text" if message["role"] == "assistant" else "input_text"
-        parts = [{"type": kind, "text": text} for text in _texts(message)]
+        parts = [{"type": kind, "text": text} for text in texts_of(message)]
         yield {"type": "message", "role": message["role"], "content": parts}
     for call in message.get("tool_calls") or ():
         yield {"type": "function_call", "call_id": call["id"], **call["function"]}
-
-
-def _texts(message: dict[str, JSON]) -> list[str]:
-    content = message["content"]
-    return [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
 
 
 def _call(item: dict[str, JSON]) -> dict[str, JSON]:

@@ -15,12 +15,13 @@ from agents.engine.ledger import JSON
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.situation import items, text_of
 from agents.providers.json.answer import read
+from agents.providers.json.items import call_as_text
 
 ASKED_FOR = '{"tool": "NAME"'
 """The part of the system message by which the protocol is recognised."""
 
 TOOL = re.compile(
-    r"^## (?P<name>[\w-]+)\n(?P<description>.*?)\nParameters: (?P<schema>\{[^\n]*\})$", re.DOTALL | re.MULTILINE
+    r"^## (?P<name>[\w-]+)\n(?P<description>.*?)\nParameters: (?P<parameters>\{[^\n]*\})$", re.DOTALL | re.MULTILINE
 )
 RESULT = re.compile(r"\[tool_result:(?P<name>[\w-]+)\] ")
 
@@ -33,7 +34,11 @@ def with_tools(body: Item) -> Item | None:
     system = next((text_of(item) for item in given if item.get("role") in ("system", "developer")), "")
     if body.get("tools") or ASKED_FOR not in system:
         return None
-    return {**body, "input": list(_items(given)), "tools": list(_tools(system.partition(ASKED_FOR)[2]))}
+    tools = [
+        {"type": "function", **found.groupdict(), "parameters": json.loads(found["parameters"])}
+        for found in TOOL.finditer(system.partition(ASKED_FOR)[2])
+    ]
+    return {**body, "input": list(_items(given)), "tools": tools}
 
 
 def with_call_as_text(reply: Reply) -> Reply:
@@ -41,14 +46,7 @@ def with_call_as_text(reply: Reply) -> Reply:
     if not reply.calls:
         return reply
     call = reply.calls[0]
-    asked = json.dumps({"tool": call.name, "parameters": call.arguments, "terminate": False}, ensure_ascii=False)
-    return replace(reply, text=f"{reply.text}\n\n```json\n{asked}\n```" if reply.text else asked, calls=())
-
-
-def _tools(system: str) -> Iterator[Item]:
-    for found in TOOL.finditer(system):
-        tool = {"name": found["name"], "description": found["description"], "parameters": json.loads(found["schema"])}
-        yield {"type": "function", **tool}
+    return replace(reply, text=call_as_text(reply.text, call.name, call.arguments), calls=())
 
 
 def _items(given: list[Item]) -> Iterator[Item]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from agents.engine.closing import HAD_BEGUN
-from agents.providers.demo.reply import Call
+from agents.engine.interfaces.provider import ToolRequest
 from agents.providers.demo.samples import sample
 from agents.providers.demo.sentences import Sentence
 from agents.providers.demo.situation import Result, Situation
@@ -23,13 +23,12 @@ class Unclear(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls to ask for now, each with its description in words.
+    """The calls to ask for now.
 
     If there are none: the results to report, and in whole sentences what was not done.
     """
 
-    calls: tuple[Call, ...] = ()
-    descriptions: tuple[str, ...] = ()
+    calls: tuple[ToolRequest, ...] = ()
     results: tuple[Result, ...] = ()
     not_done: tuple[str, ...] = ()
 
@@ -47,7 +46,7 @@ def make_plan(steps: list[list[Task]], situation: Situation) -> Plan:
         if failed:
             not_done.append("I did not go on to the next step.")
             break
-        calls: dict[str, tuple[Call, str]] = {}
+        calls: list[ToolRequest] = []
         for wanted in tasks:
             if result := _take(wanted, left):
                 taken.append(result)
@@ -55,10 +54,10 @@ def make_plan(steps: list[list[Task]], situation: Situation) -> Plan:
             elif isinstance(found := _next_call(wanted, situation), str):
                 not_done.append(found)
                 failed = True
-            else:
-                calls.setdefault(repr(found[0]), found)
+            elif found not in calls:
+                calls.append(found)
         if calls:
-            return Plan(*(tuple(each) for each in zip(*calls.values(), strict=True)))
+            return Plan(tuple(calls))
     return Plan(results=(*taken, *(result for result in left if result.code)), not_done=tuple(filter(None, not_done)))
 
 
@@ -74,8 +73,8 @@ def _take(wanted: Task, left: list[Result]) -> Result | None:
     return None
 
 
-def _next_call(wanted: Task, situation: Situation) -> tuple[Call, str] | str:
-    """Return the next call for the task, its own or the one needed first, with its description.
+def _next_call(wanted: Task, situation: Situation) -> ToolRequest | str:
+    """Return the next call for the task: its own, or the one needed first.
 
     If there is none, return why not, or "" if the failure is reported with its result.
     """
@@ -84,16 +83,16 @@ def _next_call(wanted: Task, situation: Situation) -> tuple[Call, str] | str:
         call = _call(before, situation)
         result = situation.result_of(call.name, call.arguments)
         if result is None and call.name in situation.offered:
-            return call, describe_call(before.sentence, call.arguments)
+            return call
         if result and result.code:
             return ""
         found = result.text if result else ""
     call = _call(wanted, situation, found)
-    words = describe_call(wanted.sentence, call.arguments)
-    return (call, words) if call.name in situation.offered else _not_offered(wanted.sentence, words)
+    return call if call.name in situation.offered else _not_offered(wanted.sentence, call)
 
 
-def _not_offered(sentence: Sentence, words: str) -> str:
+def _not_offered(sentence: Sentence, call: ToolRequest) -> str:
+    words = describe_call(call.name, call.arguments)
     if sentence.by_name:
         return f"I cannot {words}: there is no such tool here."
     needs = f" It needs the skill `{sentence.skill}`, which is not active." if sentence.skill else ""
@@ -109,7 +108,7 @@ def _before(wanted: Task, situation: Situation) -> Task | None:
     return task(first) if first else None
 
 
-def _call(wanted: Task, situation: Situation, found: str = "") -> Call:
+def _call(wanted: Task, situation: Situation, found: str = "") -> ToolRequest:
     words = wanted.words | ({"found": found} if found else {})
     if is_pronoun(words.get("path", "")):
         words["path"] = _file_meant(situation)
@@ -118,7 +117,7 @@ def _call(wanted: Task, situation: Situation, found: str = "") -> Call:
         needed = sample(situation.offered[sentence.name]["parameters"])
         if arguments is None or not needed.keys() <= arguments.keys():
             raise Unclear(f"Please add the tool's input as JSON: `use {sentence.tool} with {json.dumps(needed)}`.")
-    return Call(sentence.name, arguments or {})
+    return ToolRequest(sentence.name, arguments or {})
 
 
 def _file_meant(situation: Situation) -> str:

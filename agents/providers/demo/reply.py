@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.engine.ledger import JSON
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a tool, by its wire name."""
-
-    name: str
-    arguments: dict[str, JSON]
+from agents.engine.interfaces.provider import ToolRequest
 
 
 @dataclass(frozen=True)
@@ -20,5 +12,5 @@ class Reply:
     """One answer: its text and its calls. `pause_seconds`: the pause between two events of a stream."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolRequest, ...] = ()
     pause_seconds: float = 0

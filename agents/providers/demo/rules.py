@@ -16,7 +16,7 @@ from agents.providers.demo.reply import Reply
 from agents.providers.demo.situation import Situation
 from agents.providers.demo.understanding import understand
 from agents.providers.demo.wire import PIECE_CHARACTERS
-from agents.providers.demo.wording import describe_result
+from agents.providers.demo.wording import describe_call, describe_result
 
 PAUSE_SECONDS = 0.015
 """The pause between two pieces of an answer, so that people see it stream."""
@@ -46,7 +46,7 @@ def _reply(situation: Situation, calls: int | None) -> Reply:
     except Unclear as unclear:
         return Reply(str(unclear))
     if plan.calls:
-        *others, last = plan.descriptions[:calls]
+        *others, last = [describe_call(call.name, call.arguments) for call in plan.calls[:calls]]
         will = f"will {', '.join(others)} and {last}" if others else f"will {last}"
         return Reply(f"{'Next I' if situation.done else 'I'} {will}.", plan.calls[:calls])
     return Reply("\n\n".join([*map(describe_result, plan.results if steps else situation.done), *plan.not_done]))

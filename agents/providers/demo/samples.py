@@ -8,13 +8,13 @@ SIMPLE: dict[str, JSON] = {"string": "text", "integer": 1, "number": 1, "boolean
 
 
 def sample(schema: dict[str, JSON], root: dict[str, JSON] | None = None) -> JSON:
-    """Return a value for `schema`. Its references lead into `root`, by default the schema itself."""
+    """Return a value for `schema`. Its references lead into the `$defs` of `root`, by default the schema itself."""
     root = schema if root is None else root
-    if "$ref" in schema:
-        return sample(_resolve(schema["$ref"], root), root)
-    for known in ("const", "default"):
-        if known in schema:
-            return schema[known]
+    if reference := schema.get("$ref"):
+        named = reference.removeprefix("#/$defs/")
+        return sample(root.get("$defs", {}).get(named, {}), root)
+    if "const" in schema:
+        return schema["const"]
     for known in ("enum", "examples"):
         if schema.get(known):
             return schema[known][0]
@@ -35,11 +35,3 @@ def _of_type(schema: dict[str, JSON], root: dict[str, JSON]) -> JSON:
             return schema.get("minimum", 1)
         case kind:
             return SIMPLE.get(kind if isinstance(kind, str) else "string", "text")
-
-
-def _resolve(reference: str, root: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema that `#/$defs/Name` refers to; an empty one, which allows anything, if there is none."""
-    found: JSON = root
-    for part in reference.removeprefix("#/").split("/"):
-        found = found.get(part, {}) if isinstance(found, dict) else {}
-    return found if isinstance(found, dict) else {}

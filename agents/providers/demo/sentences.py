@@ -28,10 +28,10 @@ class Sentence:
     """
 
     tool: str
-    example: str
-    patterns: tuple[str, ...]
-    does: str
-    told: str
+    example: str = ""
+    patterns: tuple[str, ...] = ()
+    does: str = ""
+    told: str = ""
     arguments: Callable[[Words], dict[str, JSON] | None] = dict
     first: Callable[[Words], str] = lambda words: ""
     skill: str = ""

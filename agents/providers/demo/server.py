@@ -42,11 +42,8 @@ def uvicorn_server(app: App) -> uvicorn.Server:
             http="h11",
             ws="none",
             lifespan="off",
-            access_log=False,
             log_config=None,
             log_level="critical",  # a client that sent a bad request is told so
-            date_header=False,
-            server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=0,
         )

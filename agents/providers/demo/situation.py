@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.ledger import JSON
+from agents.providers.common.values import as_text, parse_arguments
 
 Item = dict[str, JSON]
 
@@ -61,7 +61,7 @@ class Situation:
         """Return the situation of a request, given its body in the shape of the Responses API."""
         given = items(body)
         last = max((index for index, item in enumerate(given) if is_from_person(item)), default=len(given))
-        said = "\n".join(_texts(given[last])) if last < len(given) else ""
+        said = "\n".join(texts_of(given[last])) if last < len(given) else ""
         return cls(
             said=ATTACHED.sub("", said).strip(),
             offered={tool["name"]: tool for tool in body.get("tools") or ()},
@@ -90,7 +90,13 @@ def is_from_person(item: Item) -> bool:
 
 def text_of(message: Item) -> str:
     """Return a message's text, without the notes about attached files that may follow it."""
-    return next(iter(_texts(message)), "")
+    return next(iter(texts_of(message)), "")
+
+
+def texts_of(message: Item) -> list[str]:
+    """Return the texts of a message, in the shape of either API: its content is a text or a list of parts."""
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
 def _results(given: Sequence[Item]) -> Iterator[Result]:
@@ -102,27 +108,16 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
             text = CHANGED.sub("", output, count=1)
             failed = FAILED.fullmatch(text)
             code, shown = (failed["code"], failed["why"]) if failed else ("", text)
-            yield Result(call["name"], _arguments(call), shown, code, text != output)
+            arguments, _ = parse_arguments(call["arguments"])
+            yield Result(call["name"], arguments, shown, code, text != output)
 
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:
     for item in reversed(given):
-        if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(_texts(item)))):
+        if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(texts_of(item)))):
             return tuple(paths)
-        if item.get("type") == "function_call" and isinstance(path := _arguments(item).get("path"), str):
-            return (path,)
+        if item.get("type") == "function_call":
+            arguments, _ = parse_arguments(item["arguments"])
+            if path := as_text(arguments.get("path")):
+                return (path,)
     return ()
-
-
-def _arguments(call: Item) -> dict[str, JSON]:
-    """Return a call's arguments; an empty object if the model did not write a JSON object."""
-    try:
-        arguments = json.loads(call["arguments"])
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
-
-
-def _texts(message: Item) -> list[str]:
-    content = message["content"]
-    return [content] if isinstance(content, str) else [part.get("text", "") for part in content]

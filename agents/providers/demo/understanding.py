@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from agents.engine.ledger import JSON
-from agents.engine.tools.tool import wire_name
+from agents.providers.common.values import parse_arguments
 from agents.providers.demo.arguments import Words
 from agents.providers.demo.sentences import IT, QUOTED, SENTENCES, Sentence
 
@@ -117,17 +116,14 @@ def _fitting(sentence: Sentence, part: str, plain: str) -> Task | None:
             continue
         for text in (part, plain):
             match = pattern.fullmatch(text)
-            caught = {name: value for name, value in _groups(match) if value.strip()}
+            if not match:
+                continue
+            caught = {name: value for name, value in match.groupdict("").items() if value.strip()}
             words = {name: _unquoted(name, value) for name, value in caught.items()}
             open_ended = any(name in REST and not re.fullmatch(QUOTED, value) for name, value in caught.items())
-            found = Task(sentence, words, open_ended)
-            if match and (text == plain or found.takes_rest) and sentence.arguments(words) is not None:
-                return found
+            if (text == plain or open_ended) and sentence.arguments(words) is not None:
+                return Task(sentence, words, open_ended)
     return None
-
-
-def _groups(match: re.Match[str] | None) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in match.groupdict().items() if value] if match else []
 
 
 def _unquoted(name: str, value: str) -> str:
@@ -145,15 +141,10 @@ def _without_thanks(text: str) -> str:
 
 def _any_tool(match: re.Match[str]) -> Task:
     """Return the task of a request that names its tool and gives the arguments as JSON."""
-    name, words = match["name"], {"json": match["json"]} if match["json"] else {}
-    example = f"use {name} with {match['json'] or '{}'}"
-    return Task(
-        Sentence(name, example, (), f"use `{name}`", f"`{wire_name(name)}` returned:", _from_json), words, bool(words)
-    )
+    words = {"json": match["json"]} if match["json"] else {}
+    return Task(Sentence(match["name"], arguments=_from_json), words, bool(words))
 
 
 def _from_json(words: Words) -> dict[str, JSON] | None:
-    try:
-        return dict(json.loads(words.get("json", "{}")))
-    except (ValueError, RecursionError):
-        return None
+    arguments, unreadable = parse_arguments(words.get("json"))
+    return arguments if unreadable is None else None

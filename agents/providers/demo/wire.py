@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON
-from agents.providers.demo.reply import Call, Reply
+from agents.providers.demo.reply import Reply
 
 PIECE_CHARACTERS = 16
 """Characters of text in one event: a few tokens."""
@@ -108,7 +109,7 @@ def _message_items(reply: Reply) -> Iterator[dict[str, JSON]]:
         yield {"id": new_id("msg"), **whole}
 
 
-def _call_item(call: Call) -> dict[str, JSON]:
+def _call_item(call: ToolRequest) -> dict[str, JSON]:
     return {
         "id": new_id("fc"),
         "type": "function_call",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from agents.engine.ledger import JSON
 from agents.providers.demo.arguments import code_block
-from agents.providers.demo.sentences import SENTENCE_OF, Sentence
+from agents.providers.demo.sentences import SENTENCE_OF
 from agents.providers.demo.situation import Result
 
 WORD_CHARACTERS = 60
@@ -17,24 +19,17 @@ REFUSED = ("rejected", "denied")
 """Codes of calls that a person, or one of their rules, refused."""
 
 
-class _Arguments(dict[str, str]):
-    """The arguments to insert into a sentence. One may be missing, because a person removed it."""
-
-    def __missing__(self, name: str) -> str:
-        return "…"
-
-
-def describe_call(sentence: Sentence, arguments: JSON) -> str:
+def describe_call(name: str, arguments: JSON) -> str:
     """Return what a call does, in words that follow "I will"."""
-    return sentence.does.format_map(_named(arguments))
+    sentence = SENTENCE_OF.get(name)
+    return sentence.does.format_map(_named(arguments)) if sentence else f"use `{name}`"
 
 
 def describe_result(result: Result) -> str:
     """Return a paragraph or two about the result of a call."""
-    sentence = SENTENCE_OF.get(result.name)
     if result.code:
-        wanted = describe_call(sentence, result.arguments) if sentence else f"use `{result.name}`"
-        return _describe_failure(result, wanted)
+        return _describe_failure(result, describe_call(result.name, result.arguments))
+    sentence = SENTENCE_OF.get(result.name)
     said = (sentence.told if sentence else f"`{result.name}` returned:").format_map(_named(result.arguments))
     before = "A person edited my request before it ran. " if result.changed else ""
     return f"{before}{said}" + (f"\n\n{_beginning(result.text)}" if said.endswith(":") else "")
@@ -48,8 +43,9 @@ def _describe_failure(result: Result, wanted: str) -> str:
     return f"I could not {wanted}: {result.text}"
 
 
-def _named(arguments: JSON) -> _Arguments:
-    return _Arguments({name: _short(str(value)) for name, value in arguments.items()})
+def _named(arguments: JSON) -> defaultdict[str, str]:
+    """Return the arguments to insert into a sentence. One may be missing, because a person removed it."""
+    return defaultdict(lambda: "…", {name: _short(str(value)) for name, value in arguments.items()})
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import AssistantMessage, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.ledger import JSON
 from agents.providers.chat.items import said_by_user
@@ -63,7 +63,7 @@ def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
 def _answer(message: AssistantMessage, results: dict[str, ResultMessage]) -> Iterator[dict[str, JSON]]:
     text = message.text
     for call in message.calls:
-        yield {"role": "assistant", "content": _asked(text, call)}
+        yield {"role": "assistant", "content": call_as_text(text, call.name, call.arguments)}
         if result := results.pop(call.call_id, None):
             yield _result(result)
         text = ""
@@ -71,10 +71,11 @@ def _answer(message: AssistantMessage, results: dict[str, ResultMessage]) -> Ite
         yield {"role": "assistant", "content": text}
 
 
-def _asked(text: str, call: CallRequest) -> str:
+def call_as_text(text: str, name: str, arguments: dict[str, JSON]) -> str:
+    """Return an answer of the model: its text, and the object that asks for a call."""
     # The arguments' keys are sorted, so that they give the same bytes before and after they were stored.
-    arguments = json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)
-    written = f'{{"tool": "{fit_name(call.name)}", "parameters": {arguments}, "terminate": false}}'
+    parameters = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+    written = f'{{"tool": "{fit_name(name)}", "parameters": {parameters}, "terminate": false}}'
     return f"{text}\n\n```json\n{written}\n```" if text else written
 
 

@@ -11,49 +11,20 @@ from dataclasses import replace
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Answer, Request, TextDelta
 from agents.engine.ledger import JSON
-from agents.providers.chat import protocol as chat
+from agents.providers.chat.protocol import Chat
 from agents.providers.chat.stream import ChatReader
-from agents.providers.common.server import ModelServer
 from agents.providers.json import items
 from agents.providers.json.answer import TRY, read
 from agents.providers.json.stream import Held
 
 
-class JsonProtocol:
-    """The provider for the JSON text protocol. Close it with `aclose()` in the loop that used it.
-
-    A caller that leaves an `ask` early must close that generator.
-    """
-
-    def __init__(self, server: ModelServer) -> None:
-        self._server = server
-
-    async def aclose(self) -> None:
-        """Close the connections of the running loop."""
-        await self._server.aclose()
-
-    def encode(self, messages: Sequence[Message]) -> bytes:
-        """Return the messages as bytes, for the history of a request."""
-        return items.encode(messages)
-
-    def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """Ask the model. Yields the text as it arrives, and the answer last; a malformed call makes it `unreadable`."""
-        system = items.system_text(request.system, request.tools)
-        return chat.ask(self._server, request, system, {}, JsonReader())
-
-
-class JsonReader:
+class JsonReader(ChatReader):
     """The reader of one answer, parsed by the protocol. See `server.Reader`."""
 
     def __init__(self) -> None:
-        self._chat = ChatReader()
+        super().__init__()
         self._held = Held()
         self._shown = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the answer is complete."""
-        return self._chat.ended
 
     def feed(self, event: JSON) -> str:
         """Add one chunk. Returns the text that cannot be part of a call, whatever follows.
@@ -61,15 +32,15 @@ class JsonReader:
         At the end of an answer without a call, that is all the remaining text.
         """
         was_whole = self.ended
-        text = self._held.feed(self._chat.feed(event))
-        if self.ended and not was_whole and _is_text(self._chat.text):
-            text = self._chat.text[self._shown :]
+        text = self._held.feed(super().feed(event))
+        if self.ended and not was_whole and _is_text(self.text):
+            text = self.text[self._shown :]
         self._shown += len(text)
         return text
 
     def answer(self) -> Answer:
         """Return the complete answer. Raises ProviderError if the stream ended too early or the answer is empty."""
-        said = self._chat.answer()
+        said = super().answer()
         if said.calls:  # calls of the API, although it was given no tools
             why = f"It asks for a tool by a tool call of the API, which is not read here. {TRY}"
             raw = said.text or "\n".join(f"{call.name} {call.arguments}" for call in said.calls)
@@ -78,6 +49,21 @@ class JsonReader:
         if found.call:
             return replace(said, text=found.text, calls=(found.call,))
         return replace(said, unreadable=found.problem)
+
+
+class JsonProtocol(Chat):
+    """The provider for the JSON text protocol. A malformed call makes its answer `unreadable`."""
+
+    reader = JsonReader
+
+    def encode(self, messages: Sequence[Message]) -> bytes:
+        """Return the messages as bytes, for the history of a request."""
+        return items.encode(messages)
+
+    def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
+        """Ask the model, with its tools described in the system message."""
+        system = items.system_text(request.system, request.tools)
+        return super().ask(replace(request, system=system, tools=()))
 
 
 def _is_text(raw: str) -> bool:

@@ -8,9 +8,6 @@ from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Mes
 from agents.engine.ledger import JSON
 from agents.providers.common.values import arguments_text, dumps, fit_call_id, fit_name
 
-CALL_ID_CHARACTERS = 64
-"""The longest call id that the API accepts."""
-
 _REASONING = ("type", "id", "summary", "content", "encrypted_content")
 """The keys of a reasoning item that the API accepts back; it refuses the `status` that some servers add."""
 
@@ -27,7 +24,7 @@ def _items(message: Message) -> Iterator[dict[str, JSON]]:
     elif isinstance(message, AssistantMessage):
         yield from _assistant_items(message)
     else:
-        yield {"type": "function_call_output", "call_id": _call_id(message.call_id), "output": message.content}
+        yield {"type": "function_call_output", "call_id": fit_call_id(message.call_id), "output": message.content}
 
 
 def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:
@@ -58,8 +55,4 @@ def _said(text: str, phase: JSON = None) -> dict[str, JSON]:
 
 def _called(call: CallRequest) -> dict[str, JSON]:
     name, arguments = fit_name(call.name), arguments_text(call.arguments)
-    return {"type": "function_call", "call_id": _call_id(call.call_id), "name": name, "arguments": arguments}
-
-
-def _call_id(call_id: str) -> str:
-    return fit_call_id(call_id, CALL_ID_CHARACTERS)
+    return {"type": "function_call", "call_id": fit_call_id(call.call_id), "name": name, "arguments": arguments}

@@ -49,16 +49,14 @@ class Responses:
 
     async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model. Yields the text as it arrives, and the answer last."""
-        model, summaries = self._server.model(request.tier), self._summaries
+        model, summaries = self._server.models[request.tier], self._summaries
         body = _body(model, request, summaries)
         try:
             async with aclosing(self._server.ask("/responses", model, body, ResponsesReader())) as events:
                 async for event in events:
                     yield event
         except ProviderError as error:
-            if not (summaries and REASONING_MODELS.match(model) and error.code == "refused"):
-                raise
-            if not NO_SUMMARIES.search(error.message):
+            if not (summaries and error.code == "refused" and NO_SUMMARIES.search(error.message)):
                 raise
             self._summaries = False
             raise ProviderError(error.message, code=error.code, retryable=True, wait_seconds=0) from None

@@ -106,7 +106,7 @@ class ResponsesReader:
         cut = self._response["status"] == "incomplete"
         reason = as_text(as_object(self._response.get("incomplete_details")).get("reason"))
         finish = ("content_filter" if reason == "content_filter" else "length") if cut else "stop"
-        output = self._output()
+        output = as_objects(self._response.get("output")) or [item.whole() for item in self._items.values()]
         last = output[-1] if output else {}
         output = [item for item in output if not (cut and item.get("type") == "function_call" and not item.get("name"))]
         texts = [_text_and_reasoning(item) for item in output]
@@ -127,9 +127,6 @@ class ResponsesReader:
             items=_opaque(output),
             reasoning=BETWEEN.join(thought for _, thought in texts if thought),
         )
-
-    def _output(self) -> list[dict[str, JSON]]:
-        return as_objects(self._response.get("output")) or [item.whole() for item in self._items.values()]
 
     def _item(self, event: dict[str, JSON]) -> _Item:
         """Return the item that an event is about: by its index, or by its id if the server gives no index."""

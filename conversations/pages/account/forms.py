@@ -20,10 +20,9 @@ from conversations.notifications.mail import send_soon
 
 if TYPE_CHECKING:  # Django's classes are generic only in its stubs
     UserForm = forms.ModelForm[User]
-    PasswordChange = PasswordChangeForm
     SetPassword = SetPasswordForm[User]
 else:
-    UserForm, PasswordChange, SetPassword = forms.ModelForm, PasswordChangeForm, SetPasswordForm
+    UserForm, SetPassword = forms.ModelForm, SetPasswordForm
 
 RESET_EVERY_SECONDS = 300
 """A user is sent a link to reset their password at most this often, whoever asks for it."""
@@ -138,7 +137,7 @@ class NewPasswordFields(Styled):
         return user
 
 
-class ChangePassword(NewPasswordFields, PasswordChange):
+class ChangePassword(NewPasswordFields, PasswordChangeForm):
     """The current password, and a new one typed twice."""
 
     def __init__(self, request: HttpRequest, user: User, *args: Any, **kwargs: Any) -> None:

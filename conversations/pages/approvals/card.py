@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET
 
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.decisions import Conflict, DecisionRefused
@@ -16,13 +14,12 @@ from conversations.display.decision_form import decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
 from conversations.pages.chat.live import fragment, page_seq
-from conversations.pages.decorators import form_view
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.timeline.blocks import Block
 from conversations.pages.timeline.turns import build_turns
 
 
-@require_GET
-@login_required
+@page_view
 def card(request: PersonRequest, pk: int) -> HttpResponse:
     """Show one card, with the form that `as` names (edit, reject; plain: none). 404 if the user does not own it."""
     block, shown = _block(request, pk)

@@ -18,7 +18,7 @@ from agents.engine.decisions import Decision
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import LEAVE, BulkMarks, BulkRow, mixed_risk_message, risks
+from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, mixed_risk_message, risks
 from conversations.display.decision_form import TEXT_MOST
 from conversations.display.gate import Card, cards
 from conversations.models import Conversation, Output
@@ -83,9 +83,9 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         shown = _cards(request, mine.outputs.pending())
         found, risk = risks(shown), request.GET.get("risk")
-        marks = BulkMarks(request.GET.get("all", LEAVE), found[0].name if len(found) == 1 else risk)
+        rows = marked_rows(shown, request.GET.get("all", LEAVE), found[0].name if len(found) == 1 else risk)
         more = mine.outputs.pending().count() - len(shown)
-        return _page(request, mine, [BulkRow(card, marks.of(card)) for card in shown], BulkPost(request.POST), more)
+        return _page(request, mine, rows, BulkPost(request.POST), more)
     keys = row_ids(request.POST.getlist("id"))
     if len(keys) > TOGETHER_MOST:  # no sheet sends so many
         raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")

@@ -27,10 +27,21 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
-    """The gates that wait together, and those of the same answer that are already decided."""
+class Dock:
+    """`active` is the turn that runs or waits, `last` the last turn.
 
+    `cards` are the gates that wait together, and those of the same answer that are already decided.
+    """
+
+    conversation: Conversation
+    active: Prompt | None
+    last: Prompt | None
     cards: Sequence[Card]
+
+    @classmethod
+    def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
+        """Return the dock of a conversation, given its active turn."""
+        return cls(conversation, conversation.active_prompt, last, turn.gates if turn else [])
 
     @property
     def open(self) -> list[Card]:
@@ -38,34 +49,19 @@ class Batch:
         return [card for card in self.cards if card.pending]
 
     @property
+    def yours(self) -> list[Card]:
+        """The gates that wait for the reader; the rest wait for somebody else."""
+        return [card for card in self.open if card.allow]
+
+    @property
     def mixed(self) -> bool:
         """Whether the reader's gates carry different risks; these cannot be approved all at once."""
         return len({card.row.risk for card in self.yours}) > 1
 
     @property
-    def yours(self) -> list[Card]:
-        """The gates that wait for the reader; the rest wait for somebody else."""
-        return [card for card in self.open if card.allow]
-
-
-@dataclass(frozen=True)
-class Dock:
-    """`active` is the turn that runs or waits, `last` the last turn."""
-
-    conversation: Conversation
-    active: Prompt | None
-    last: Prompt | None
-    batch: Batch
-
-    @classmethod
-    def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
-        """Return the dock of a conversation, given its active turn."""
-        return cls(conversation, conversation.active_prompt, last, Batch(turn.gates if turn else []))
-
-    @property
     def state(self) -> str:
         """The state in the bar: waiting, working, behind (a hidden turn is working), failed, or ""."""
-        if self.batch.open:
+        if self.open:
             return "waiting"
         if self.active:
             return "working" if self.active.visible else "behind"
@@ -78,8 +74,8 @@ class Dock:
         shown = {
             "name": version(str(self.conversation)),
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
-            "state": version(self.state, len(self.batch.yours)),
-            "waits": version([(card.row.pk, card.row.gate) for card in self.batch.cards], len(self.batch.yours)),
-            "act": version(active, self.state, len(self.batch.yours)),
+            "state": version(self.state, len(self.yours)),
+            "waits": version([(card.row.pk, card.row.gate) for card in self.cards], len(self.yours)),
+            "act": version(active, self.state, len(self.yours)),
         }
         return {name: Part(name, value) for name, value in shown.items()}

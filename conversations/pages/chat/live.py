@@ -22,7 +22,7 @@ from conversations.models import Conversation, Draft, Output, Prompt, Redaction,
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
-from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose, slug
+from conversations.pages.timeline.drafts import Prose, RunningCommand, draft_id, drafts_of, grow_prose
 from conversations.pages.timeline.turns import (
     TURNS_MOST,
     ShownOutput,
@@ -55,9 +55,8 @@ class LivePage:
         self._seq: int | None = None
         self._cache: dict[int, CachedTurn] = {}
         self._has: dict[int, dict[str, str]] = {}  # the versions sent, by prompt and id; those of the dock are under 0
-        self._slots: dict[int, dict[str, str]] = {}  # the same for the output of commands
         self._prose: dict[str, Prose] = {}
-        self._unplaced: set[tuple[int, str]] = set()  # drafts that have no place on the page
+        self._unplaced: set[str] = set()  # the ids of drafts that have no place on the page
         self._collapsed: set[int | None] = set()  # turns that were sent collapsed, because another one repeats them
 
     def changed(self, prompts: Collection[int]) -> str:
@@ -77,25 +76,20 @@ class LivePage:
         if conversation is None:
             return "".join(html or "" for _, html in grown)
         frame = self._frame(conversation, {draft.prompt_id for draft in new})
-        self._unplaced |= {(draft.prompt_id, draft.path) for draft in new if not self._placed(draft)}
+        names = [(draft.prompt_id, draft_id(draft.prompt_id, draft.path)) for draft in new]
+        self._unplaced |= {name for prompt, name in names if name not in self._has.get(prompt, {})}
         return "".join([*(html or "" for _, html in grown), frame])
-
-    def _placed(self, draft: Draft) -> bool:
-        """Whether the draft has a place on the page."""
-        name, number = f"d-{draft.prompt_id}-{slug(draft.path)}", draft.prompt_id
-        return name in self._slots.get(number, {}) or name in self._has.get(number, {})
 
     def _growth_html(self, draft: Draft) -> str | None:
         """Render what was added to one draft; None if it has no place on the page yet."""
-        if not self._placed(draft):
-            return "" if (draft.prompt_id, draft.path) in self._unplaced else None
-        name, has = f"d-{draft.prompt_id}-{slug(draft.path)}", self._has.get(draft.prompt_id, {})
-        slots = self._slots.get(draft.prompt_id, {})
-        if name in slots:
+        name, has = draft_id(draft.prompt_id, draft.path), self._has.get(draft.prompt_id, {})
+        if name not in has:
+            return "" if name in self._unplaced else None
+        if name not in self._prose:
             running = RunningCommand.of(draft.prompt_id, draft.path, draft)
-            if slots[name] == running.version:
+            if has[name] == running.version:
                 return ""
-            slots[name] = running.version
+            has[name] = running.version
             return render_to_string("conversations/timeline/running.html", {"running": running, "oob": True})
         text = grow_prose(draft, self._prose)
         first, pieces = text.since(has)
@@ -155,10 +149,10 @@ class LivePage:
         """Remember what pages now have; forget it for a turn that has ended."""
         number = turn.prompt.pk
         if not turn.prompt.ended:
-            self._has[number], self._slots[number] = turn.parts, turn.slots
+            self._has[number] = turn.parts | {one.id: one.version for one in turn.running}
             return
-        for kept in (self._cache, self._has, self._slots):
-            kept.pop(number, None)
+        self._cache.pop(number, None)
+        self._has.pop(number, None)
         for name in [name for name in self._prose if name.startswith(f"d-{number}-")]:
             del self._prose[name]
 

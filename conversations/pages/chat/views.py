@@ -237,7 +237,7 @@ def _thread(
     """Show a conversation. `renaming`: a title that was refused, and why."""
     composer = composer or Composer(_message_url(conversation))
     turns = timeline(conversation, request.user, _turns_wanted(request))
-    open_asked((card for turn in turns for card in turn.waiting), request.GET)
+    open_asked((card for turn in turns for card in turn.gates), request.GET)
     active = next((turn for turn in turns if turn.prompt.pk == conversation.active_prompt_id), None)
     context = {
         "conversation": conversation,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from agents.plugins.show.figures import Chart
@@ -62,36 +61,27 @@ class Band:
 
 
 class DrawnChart:
-    """A chart drawn from a tool's data. Raises pydantic's ValidationError if the data is not a chart."""
+    """A chart drawn from a tool's data. Raises pydantic's ValidationError if the data is not a chart.
+
+    `lying`: the bars are horizontal, next to their figures. Such a chart is a table and needs no axis. `scale` is the
+    axis of the values: for horizontal bars just their range, otherwise from tick to tick.
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.chart = Chart.model_validate(data)
         self.values = [value for one in self.chart.series for value in one.values]
         self.count = len(self.chart.labels)
-
-    @property
-    def lying(self) -> bool:
-        """Whether the bars are horizontal, next to their figures. Such a chart is a table and needs no axis."""
-        return self.chart.kind == "bar" and len(self.values) <= ROWS_MOST
+        self.lying = self.chart.kind == "bar" and len(self.values) <= ROWS_MOST
+        axis = axis_of(self.values, from_zero=self.chart.kind == "bar")
+        self._ticks = ticks(axis)
+        self.scale = axis if self.lying else Scale(self._ticks[0], self._ticks[-1])
+        self._band = 100 / self.count  # the width of one label's area, in percent
 
     @property
     def legend(self) -> list[tuple[int, str]]:
         """The series by number, if there is more than one."""
         named = list(enumerate((one.name for one in self.chart.series), 1))
         return named if len(named) > 1 else []
-
-    @cached_property
-    def _axis(self) -> Scale:
-        return axis_of(self.values, from_zero=self.chart.kind == "bar")
-
-    @cached_property
-    def _ticks(self) -> list[float]:
-        return ticks(self._axis)
-
-    @cached_property
-    def scale(self) -> Scale:
-        """The axis of the values: for horizontal bars just their range, otherwise from tick to tick."""
-        return self._axis if self.lying else Scale(self._ticks[0], self._ticks[-1])
 
     @property
     def zero(self) -> str:
@@ -166,11 +156,6 @@ class DrawnChart:
         """All figures: one row for each label, beginning with the label."""
         columns = [figures(one.values, unit=self.chart.unit) for one in self.chart.series]
         return [[label, *row] for label, *row in zip(self.chart.labels, *columns, strict=True)]
-
-    @property
-    def _band(self) -> float:
-        """The width of one label's area, in percent."""
-        return 100 / self.count
 
 
 def _from_zero(scale: Scale, value: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from agents.engine.outputs.kinds import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
-from conversations.display.call import DisplayedCall, call_of, phrase, result_text
+from conversations.display.call import call_of, phrase, result_text
 from conversations.display.html_cache import cached_html
 from conversations.display.when import took
 from conversations.pages.timeline.drafts import RunningCommand
@@ -37,50 +37,6 @@ class ActivityRow:
     tries: int = 0
 
     @property
-    def mark(self) -> str:
-        """The status of the row: ok, bad, run, wait, or note if it is not a call."""
-        if isinstance(self.entry, ToolOutput):
-            return MARKS.get(self.entry.result.type, "wait")
-        return "bad" if isinstance(self.entry, RetryOutput) else "note"
-
-    @property
-    def said(self) -> str:
-        """What the call did or is doing, as a phrase."""
-        if isinstance(self.entry, ToolOutput):
-            return phrase(self.entry)
-        if isinstance(self.entry, RetryOutput):
-            most = max(settings.AGENTSITE_PARSE_FAILURES, self.tries)
-            return f"{UNREADABLE} (try {self.tries} of {most})"
-        return THINKING
-
-    @property
-    def tool(self) -> str:
-        """The name of the tool."""
-        return self.entry.tool if isinstance(self.entry, ToolOutput) else ""
-
-    @property
-    def took(self) -> str:
-        """How long the call took."""
-        return took(self.entry.started_at, self.entry.ended_at) if isinstance(self.entry, ToolOutput) else ""
-
-    @property
-    def call(self) -> DisplayedCall | None:
-        """The call with its input."""
-        return call_of(self.entry) if isinstance(self.entry, ToolOutput) else None
-
-    @property
-    def got(self) -> str:
-        """The result, or what was wrong with an answer. Never the answer itself: it may contain calls."""
-        if isinstance(self.entry, ToolOutput):
-            return result_text(self.entry)
-        return for_people(self.entry.message) if isinstance(self.entry, RetryOutput) else ""
-
-    @property
-    def thought(self) -> str:
-        """The reasoning, as Markdown."""
-        return self.entry.text if isinstance(self.entry, ReasoningOutput) else ""
-
-    @property
     def html(self) -> SafeString:
         """The row as HTML, from the cache unless its call is running."""
         if self.running:
@@ -88,7 +44,30 @@ class ActivityRow:
         return cached_html(self._render, "row", self.id, self.version, self.tries, self.entry.model_dump())
 
     def _render(self) -> SafeString:
-        return render_to_string("conversations/timeline/row.html", {"row": self})
+        return render_to_string("conversations/timeline/row.html", {"row": self, **self._shown()})
+
+    def _shown(self) -> dict[str, object]:
+        """Return what the row shows, by the kind of its entry.
+
+        Of an answer that could not be read, what was wrong with it. Never the answer itself: it may contain calls.
+        """
+        match self.entry:
+            case ToolOutput() as call:
+                return {
+                    "mark": MARKS.get(call.result.type, "wait"),
+                    "said": phrase(call),
+                    "tool": call.tool,
+                    "took": took(call.started_at, call.ended_at),
+                    "call": call_of(call),
+                    "got": result_text(call),
+                }
+            case RetryOutput() as answer:
+                most = max(settings.AGENTSITE_PARSE_FAILURES, self.tries)
+                said = f"{UNREADABLE} (try {self.tries} of {most})"
+                return {"mark": "bad", "said": said, "got": for_people(answer.message)}
+            case ReasoningOutput() as reasoning:
+                return {"mark": "note", "said": THINKING, "thought": reasoning.text}
+        raise TypeError(f"an activity has no {self.entry.type}")
 
 
 @dataclass(frozen=True)

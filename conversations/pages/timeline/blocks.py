@@ -13,7 +13,6 @@ from conversations.display.gate import Card
 from conversations.models import File, State
 from conversations.pages.timeline.activity import Activity
 from conversations.pages.timeline.drafts import Prose, RunningCommand
-from conversations.pages.timeline.widgets import Widget
 from conversations.usage.totals import Spent
 
 OTHER = "conversations/timeline/other.html"
@@ -56,8 +55,9 @@ class Status:
 class Block:
     """One block of a turn. `kind` names the template, unless the block is an output: its own kind has the template.
 
-    `number` and `of`: the gate is number 2 of 3 in its batch. `running` is the output of its command so far, `words` a
-    text that is shown as it is, and `call` the call that it is the result of.
+    `redacted`: the content of a widget was redacted. `number` and `of`: the gate is number 2 of 3 in its batch.
+    `running` is the output of its command so far, `words` a text that is shown as it is, and `call` the call that it is
+    the result of.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Block:
     entry: Entry | None = None
     card: Card | None = None
     file: File | None = None
-    widget: Widget | None = None
+    redacted: bool = False
     running: RunningCommand | None = None
     number: int = 0
     of: int = 0

@@ -14,9 +14,9 @@ TAIL_MOST = 4_000
 """Characters of a command's output that are shown while it runs. The result has all of it."""
 
 
-def slug(path: str) -> str:
-    """Return a path as a part of an element's id."""
-    return re.sub(r"[^0-9A-Za-z]", "-", path)
+def draft_id(prompt: int, path: str) -> str:
+    """Return the id of the element in which a draft is shown."""
+    return f"d-{prompt}-{re.sub(r'[^0-9A-Za-z]', '-', path)}"
 
 
 def drafts_of(prompts: Iterable[Prompt]) -> dict[int, dict[str, Draft]]:
@@ -39,11 +39,11 @@ class RunningCommand:
     def of(cls, prompt: int, path: str, draft: Draft | None) -> RunningCommand:
         """Return the running command of the call at this path."""
         if draft is None:
-            return cls(f"d-{prompt}-{slug(path)}")
+            return cls(draft_id(prompt, path))
         tail = draft.text[-TAIL_MOST:]
         if len(draft.text) > TAIL_MOST:
             tail = tail.partition("\n")[2] or tail
-        return cls(f"d-{prompt}-{slug(path)}", tail, draft.size)
+        return cls(draft_id(prompt, path), tail, draft.size)
 
     @property
     def version(self) -> str:
@@ -88,7 +88,7 @@ class Prose:
 
 def grow_prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
     """Return a draft as prose. Prose in `kept` is extended, so that its finished pieces are not rendered again."""
-    name, era = f"d-{draft.prompt_id}-{slug(draft.path)}", (draft.fence, draft.attempt)
+    name, era = draft_id(draft.prompt_id, draft.path), (draft.fence, draft.attempt)
     if name not in kept or kept[name].era != era:
         kept[name] = Prose(name, era)
     kept[name].text.grow(draft.text)

@@ -10,6 +10,7 @@ from typing import Any
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -36,7 +37,7 @@ class Renderer(RendererHTML):
         """Return the image's text, marked as not shown."""
         words = self.renderInlineAsText(tokens[idx].children or [], options, env)
         said = f"Image not shown: {words}" if words else "Image not shown"
-        return f'<span class="not-shown">[{_escaped(said)}]</span>'
+        return f'<span class="not-shown">[{escapeHtml(said)}]</span>'
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Open a table, in a box of its own in which a wide one scrolls."""
@@ -51,17 +52,13 @@ class Renderer(RendererHTML):
         tag, aligned = tokens[idx].tag, str(tokens[idx].attrGet("style") or "").removeprefix("text-align:")
         return f'<{tag} class="{aligned}">' if aligned in ALIGNED else f"<{tag}>"
 
-    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Open a header cell."""
-        return self.td_open(tokens, idx, options, env)
+    th_open = td_open
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render a fenced code block."""
         return _code(tokens[idx].content, tokens[idx].info)
 
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render an indented code block."""
-        return self.fence(tokens, idx, options, env)
+    code_block = fence  # an indented one has no name of a language
 
 
 CELLS_MOST = 4_000
@@ -131,9 +128,5 @@ def _sanitised(html: str) -> SafeString:
 def _code(text: str, info: str, *, headed: bool = True) -> str:
     """Return code in its box, under the name of its language."""
     language = info.split(maxsplit=1)[0] if info.strip() else "Code"
-    head = f'<div class="code-head"><span class="grow">{_escaped(language)}</span></div>' if headed else ""
-    return f'<div class="code">{head}<pre><code>{_escaped(text)}</code></pre></div>'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    head = f'<div class="code-head"><span class="grow">{escapeHtml(language)}</span></div>' if headed else ""
+    return f'<div class="code">{head}<pre><code>{escapeHtml(text)}</code></pre></div>'

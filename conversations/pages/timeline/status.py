@@ -10,16 +10,8 @@ from conversations.models import Prompt, State
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.usage.totals import Spent
 
-FAILURES = {
-    "max_rounds": "It used all of its rounds.",
-    "timeout": "It reached its time limit.",
-    "quota": "The token limit for 24 hours is used up.",
-    "parse_failures": "The model's answers could not be read.",
-    "model_error": "The model did not answer.",
-    "internal_error": "An internal error occurred.",
-    "crash_loop": "The worker crashed repeatedly at the same place.",
-}
-"""Why a turn failed, if its own record does not say."""
+UNEXPLAINED = "It ended before it was finished."
+"""What is said of a turn that failed if its own record does not say why."""
 ADVICE = {
     "max_rounds": "Continuing gives it as many rounds again.",
     "timeout": "Continuing gives it as much time again.",
@@ -57,7 +49,7 @@ def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent 
     return Status(
         prompt.state,
         prompt.ended_at or prompt.created_at,
-        because=(because or FAILURES.get(why, "It ended before it was finished.")) if failed else "",
+        because=(because or UNEXPLAINED) if failed else "",
         advice=ADVICE.get(why, "") if failed else "",
         kept=kept,
         rounds=prompt.rounds,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
@@ -27,12 +27,8 @@ from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
-from conversations.pages.timeline.widgets import Widget
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 TURNS_MOST = 50
 """Turns on a page; older ones are loaded on request."""
@@ -117,21 +113,11 @@ class TimelineTurn:
         return [one for one in running if one]
 
     @property
-    def slots(self) -> dict[str, str]:
-        """The ids of the running commands, with the versions of their output."""
-        return {one.id: one.version for one in self.running}
-
-    @property
     def gates(self) -> list[Card]:
         """The gates that wait for a person, and the decided ones of the same answers."""
         gates = [block.card for block in self.blocks if block.card]
         batches = {_batch(card.entry) for card in gates if card.pending}
         return [card for card in gates if _batch(card.entry) in batches]
-
-    @property
-    def waiting(self) -> list[Card]:
-        """The gates that wait for a person."""
-        return [block.card for block in self.blocks if block.card and block.card.pending]
 
 
 def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int = TURNS_MOST) -> list[TimelineTurn]:
@@ -293,7 +279,7 @@ def _block(prompt: Prompt, one: ShownOutput, drafts: Mapping[str, Draft], number
         entry,
         one.card,
         one.file,
-        Widget(entry.widget, entry.data, entry.fallback, one.redacted) if isinstance(entry, WidgetOutput) else None,
+        one.redacted,
         _running(prompt, entry, drafts),
         number,
         of,

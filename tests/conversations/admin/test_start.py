@@ -103,7 +103,7 @@ def test_what_failed_within_a_day_says_why_and_leads_to_its_record(client: Clien
     html = client.get(START).text
     found = _section(html, "failed").text()
     assert "Long ago." not in found
-    assert found.index("is wrong.") < found.index("The model did not answer.")
+    assert found.index("is wrong.") < found.index("It ended before it was finished.")
     assert "\u202e" not in html
     for prompt in (unsaid, said):
         assert f'href="/admin/conversations/prompt/{prompt.pk}/change/"' in html

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.display import html_cache
-from conversations.display.html_cache import HTMLCache, Removed, size_of
+from conversations.display.html_cache import HTMLCache, size_of
 from tests.agentsite.processes import wait_for
 
-NOTHING = Removed(0, 0)
+NOTHING = 0
 BOUND, ENTRY = 1_200, 800
 TEXTS = st.text(max_size=5) | st.integers(0, 900).map(lambda length: "\u00e9" * length)
 ERASURES = st.just(0) | st.integers(0, 2)
@@ -30,7 +30,7 @@ class Renderer:
         return SafeString(f"<p>{self.text}</p>")
 
 
-def of(cache: HTMLCache, renderer: Renderer, removed: Removed = NOTHING) -> SafeString:
+def of(cache: HTMLCache, renderer: Renderer, removed: int = NOTHING) -> SafeString:
     """Return the HTML of this renderer's text from the cache."""
     return cache.get_or_render(renderer.text.encode(), renderer, removed)
 
@@ -38,8 +38,7 @@ def of(cache: HTMLCache, renderer: Renderer, removed: Removed = NOTHING) -> Safe
 @given(st.lists(st.tuples(TEXTS, ERASURES), max_size=40))
 def test_it_returns_what_is_rendered_and_stays_within_its_bound(asked: list[tuple[str, int]]) -> None:
     cache, most = HTMLCache(BOUND, ENTRY), NOTHING
-    for text, erasures in asked:
-        removed = Removed(erasures, 0)
+    for text, removed in asked:
         cache.keep_up(removed)
         before, renderer = cache.size, Renderer(text)
         assert of(cache, renderer, removed) == f"<p>{text}</p>"
@@ -76,7 +75,7 @@ def test_what_is_removed_while_it_is_rendered_is_not_kept() -> None:
     cache.keep_up(NOTHING)
 
     def interrupted() -> SafeString:
-        cache.keep_up(Removed(1, 0))
+        cache.keep_up(1)
         return renderer()
 
     cache.get_or_render(b"text", interrupted, NOTHING)
@@ -84,8 +83,8 @@ def test_what_is_removed_while_it_is_rendered_is_not_kept() -> None:
     cache.keep_up(NOTHING)  # that page is still being made
     of(cache, renderer, NOTHING)
     assert cache.size == 0
-    of(cache, renderer, Removed(1, 0))
-    of(cache, renderer, Removed(1, 0))
+    of(cache, renderer, 1)
+    of(cache, renderer, 1)
     assert renderer.count == 3
 
 
@@ -100,15 +99,15 @@ def test_many_threads_use_it_at_once() -> None:
     cache, texts = HTMLCache(BOUND, ENTRY), [f"{n}" * (n * 7 % 100) for n in range(60)]
 
     def load(erasures: int) -> bool:
-        cache.keep_up(Removed(erasures, 0))
-        return all(of(cache, Renderer(text), Removed(erasures, 0)) == f"<p>{text}</p>" for text in texts)
+        cache.keep_up(erasures)
+        return all(of(cache, Renderer(text), erasures) == f"<p>{text}</p>" for text in texts)
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(load, [n // 20 for n in range(200)]))
     assert 0 < cache.size <= BOUND
-    cache.keep_up(Removed(100, 0))
+    cache.keep_up(100)
     assert cache.size == 0, "the sizes do not add up"
-    kept = [text for text in texts[:3] if of(cache, Renderer(text), Removed(100, 0))]
+    kept = [text for text in texts[:3] if of(cache, Renderer(text), 100)]
     assert cache.size == sum(size_of(SafeString(f"<p>{text}</p>")) for text in kept)
 
 

@@ -119,7 +119,7 @@ def test_as_many_as_fit_into_the_list(ann: User, monkeypatch: pytest.MonkeyPatch
         pk = talk(ann, f"Harbour {number}").pk
         Conversation.objects.filter(pk=pk).update(updated_at=timezone.now() - timedelta(days=number))
     shown = sidebar(ann, "harbour")
-    assert [str(row.conversation) for row in shown.rows] == ["Harbour 0", "Harbour 1"]
+    assert [str(row.conversation) for group in shown.groups for row in group.rows] == ["Harbour 0", "Harbour 1"]
     assert shown.more
     assert not sidebar(ann, "harbour 3").more
 

@@ -56,7 +56,7 @@ def shown(client: Client, conversation: Conversation) -> str:
 
 
 def row(owner: User) -> SidebarRow:
-    return sidebar(owner).rows[0]
+    return sidebar(owner).groups[0].rows[0]
 
 
 def same(page: Page, conversation: Conversation) -> None:
@@ -155,9 +155,9 @@ def test_asking_again_works_without_a_script(client: Client, owner: User) -> Non
 @pytest.mark.parametrize(
     ("reason", "words", "first"),
     [
-        ("quota", "used up", "Go on from here"),
-        ("timeout", "reached its time limit", "Go on from here"),
-        ("parse_failures", "could not be read", "Ask again"),
+        ("quota", "usage in 24 hours is below the limit", "Go on from here"),
+        ("timeout", "as much time again", "Go on from here"),
+        ("parse_failures", "so may the other model tier", "Ask again"),
     ],
 )
 def test_each_end_says_what_happened_and_what_to_do(

@@ -47,7 +47,7 @@ def fresh(conversation: Conversation) -> Conversation:
 
 
 def row(owner: User, conversation: Conversation) -> SidebarRow:
-    return next(row for row in sidebar(owner).rows if row.conversation == conversation)
+    return next(row for group in sidebar(owner).groups for row in group.rows if row.conversation == conversation)
 
 
 def at(conversation: Conversation, what: str) -> str:
@@ -384,7 +384,7 @@ def test_what_waits_for_somebody_else_says_so(client: Client, owner: User) -> No
     story, _ = asking(owner, who=ANOTHER)
     shown = sidebar(owner)
     assert [(group.title, len(group.rows)) for group in shown.groups] == [("Waiting for someone else", 1)]
-    assert (shown.waiting, shown.rows[0].waits) == (0, Waits(1, 0, others=True))
+    assert (shown.waiting, shown.groups[0].rows[0].waits) == (0, Waits(1, 0, others=True))
     html = client.get(f"/c/{story.conversation.pk}/").text
     page = parsed(html)
     link, state = page.find(f"c-{story.conversation.pk}"), page.find("state")
@@ -409,7 +409,7 @@ def test_of_several_actions_those_count_that_wait_for_the_reader(client: Client,
     story.pauses()
     shown = sidebar(owner)
     assert shown.groups[0].title == "Waiting for you"
-    assert (shown.waiting, shown.rows[0].waits) == (1, Waits(1, asked(own)))
+    assert (shown.waiting, shown.groups[0].rows[0].waits) == (1, Waits(1, asked(own)))
     assert "<title>(1) " in client.get(f"/c/{story.conversation.pk}/").text
 
 
@@ -429,7 +429,7 @@ def test_what_is_asked_last_is_news_whatever_output_it_stands_in(client: Client,
     later = story.gate(calls[0])
     story.pauses()
     assert later.pk < earlier.pk
-    assert sidebar(owner).rows[0].waits == Waits(2, asked(later))
+    assert sidebar(owner).groups[0].rows[0].waits == Waits(2, asked(later))
     link = parsed(client.get(f"/c/{story.conversation.pk}/").text).find(f"c-{story.conversation.pk}")
     assert link
     assert link.attributes["data-asks"] == str(asked(later))

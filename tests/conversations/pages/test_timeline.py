@@ -155,10 +155,10 @@ def test_a_turn_that_failed_says_why_once(client: Client, owner: User) -> None:
     assert 'role="alert"' in html
 
 
-def test_a_turn_that_failed_without_a_word_says_why(client: Client, owner: User) -> None:
+def test_a_turn_that_failed_without_a_word_says_so(client: Client, owner: User) -> None:
     story = Story(owner)
     story.ends("failed", "crash_loop")
-    assert "The worker crashed repeatedly" in page(client, story)
+    assert "It ended before it was finished." in page(client, story)
 
 
 def test_a_turn_that_works_says_how_to_see_more(client: Client, owner: User) -> None:

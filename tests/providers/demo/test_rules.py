@@ -209,10 +209,10 @@ def test_every_example_of_the_help_is_understood() -> None:
 
 
 def test_what_is_not_understood_is_said_to_be_so() -> None:
-    """With the request that may have been meant, or all of them."""
+    """With all that it would understand."""
     reply = ask("draw me a nice chart")
+    assert not reply.calls
     assert "did not understand" in reply.text
-    assert [line for line in reply.text.split("\n") if line.startswith("- ")] == ["- `chart: Jan 3, Feb 5, Mar 4`"]
     reply = ask("list the files and dance")
     assert not reply.calls, "half of a request is not what was asked for"
     assert "did not understand" in reply.text

@@ -69,11 +69,6 @@ async def test_an_answer_without_streaming(wire: WireServer, client: AsyncOpenAI
     assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens > 0
 
 
-async def test_models_are_listed(client: AsyncOpenAI) -> None:
-    """One model, under one name."""
-    assert [model.id async for model in client.models.list()] == ["demo"]
-
-
 async def test_errors_have_the_apis_shape(client: AsyncOpenAI) -> None:
     """The SDK finds message, code and parameter."""
     with pytest.raises(BadRequestError) as refused:
