@@ -14,8 +14,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
+from pydantic import ValidationError
+
 from agents import plugins as shipped
 from agents.engine.errors import RegistryError
+from agents.engine.schema import check_annotation
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, by_wire_name
 
@@ -77,12 +80,17 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
     """Return the plugins that these modules define, sorted by `order`, then by name.
 
     A class whose name has a leading underscore is a base class and is left out. Raises RegistryError for a plugin
-    without a name, and naming both modules if two plugins share one.
+    without a name, for a state without defaults or that is no JSON, and naming both modules if two plugins share one.
     """
     found: dict[str, type[Plugin]] = {}
     for plugin in (plugin for module in modules for plugin in _plugins_of(module)):
         if not plugin.name:
             raise RegistryError(f"the plugin {plugin.__module__}.{plugin.__qualname__} has no name")
+        try:
+            check_annotation(plugin.State, "serialization")
+            plugin.State()
+        except (TypeError, ValidationError) as error:
+            raise RegistryError(f"the state of the plugin {plugin.name!r} cannot be kept: {error}") from error
         other = found.setdefault(plugin.name, plugin)
         if other is not plugin:
             named = " and ".join(f"{plugin.name!r} in {each.__module__}" for each in (other, plugin))

@@ -35,6 +35,13 @@ class ToolError(AgentError):
         self.code, self.message = code, message
 
 
+class NotKept(ToolError):
+    """A call ran, but what it brought cannot be kept: it must not be taken for one that failed, and repeated."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"It ran, but its result could not be saved. {why}", code="not_kept")
+
+
 class ProviderError(AgentError):
     """The model did not answer. `retryable`: the same request may succeed later, after `wait_seconds` if given."""
 

@@ -5,12 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
 
-from agents.engine.ledger import JSON, canonical, digest
+from agents.engine.ledger import DEEPEST, JSON, canonical, copy_json, digest, valid_text
+
+
+def plain_json(value: object, where: str = "the result") -> JSON:
+    """Return a value as JSON, as pydantic serialises it: dates, decimals, dataclasses, lists of models and so on.
+
+    Texts are made valid. Raises TypeError or ValueError for what cannot be JSON.
+    """
+    return copy_json(_valid_text(to_jsonable_python(value, fallback=_refuse)), where, DEEPEST)
+
+
+def _refuse(value: object) -> JSON:
+    raise TypeError(f"a {type(value).__name__} is not JSON")
+
+
+def _valid_text(value: JSON) -> JSON:
+    """Return `value` with every text made valid, including keys."""
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, list):
+        return [_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
+    return value
+
+
+def check_annotation(annotation: Any, mode: Literal["validation", "serialization"] = "validation") -> None:
+    """Raise TypeError if a value with this annotation cannot be read from JSON, or with the mode, written as JSON."""
+    try:
+        TypeAdapter(annotation).json_schema(mode=mode)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise TypeError(str(error).partition("\n")[0]) from error
+
 
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 """The pydantic error types for a key that a model or a dataclass does not have."""

@@ -1,3 +1,4 @@
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -5,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from agents import discovery
 from agents.discovery import discover_plugins, discover_tools, modules_of, shipped_packages
@@ -77,6 +79,23 @@ def test_two_plugins_of_one_name_are_refused_naming_both_owners() -> None:
 def test_a_plugin_without_a_name_is_refused() -> None:
     with pytest.raises(RegistryError, match=r"one\.plugins\.Made has no name"):
         discover_plugins([module("one.plugins", x=plugin(""))])
+
+
+class NeedsOne(BaseModel):
+    one: int
+
+
+class HoldsOne(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    one: socket.socket | None = None
+
+
+@pytest.mark.parametrize("state", [NeedsOne, HoldsOne])
+def test_a_state_that_could_not_be_kept_is_refused(state: type[BaseModel]) -> None:
+    """A field without a default, or one that is no JSON (S40)."""
+    stateful = type("Made", (Plugin,), {"name": "stateful", "State": state})
+    with pytest.raises(RegistryError, match="the state of the plugin 'stateful' cannot be kept: "):
+        discover_plugins([module("one.plugins", x=stateful)])
 
 
 def test_only_the_modules_a_package_has_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

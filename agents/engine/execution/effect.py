@@ -9,12 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel
-
 from agents.engine import actors, paths
 from agents.engine.actors import Actor
 from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
-from agents.engine.errors import Abandoned, Fenced, Suspended, ToolError
+from agents.engine.errors import Abandoned, Fenced, NotKept, Suspended, ToolError
 from agents.engine.execution import threads
 from agents.engine.execution.gates import (
     GateDecision,
@@ -37,9 +35,9 @@ from agents.engine.execution.starting import (
     not_started_error,
 )
 from agents.engine.interfaces.services import PlainServices
-from agents.engine.ledger import DEEPEST, JSON, Step, action_error, action_result, copy_json, digest, valid_text
+from agents.engine.ledger import JSON, Step, action_error, action_result, digest
 from agents.engine.runtime.policy import Action, Context, Policy, Runtime
-from agents.engine.schema import parse, schema_digest
+from agents.engine.schema import parse, plain_json, schema_digest
 from agents.engine.secrets import hide_in
 from agents.engine.tools.tool import Risk, Tool, ToolCall, read_state, state_steps
 from agents.engine.view import View
@@ -263,7 +261,10 @@ async def _start_and_run(
         return [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
     finally:
         call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # for an abandoned tool
-    return await _outcome(tool, returned, call, run)
+    try:
+        return await _outcome(tool, returned, call, run)
+    except NotKept as error:
+        return [action_error(actors.tool(tool.name), error.code, error.message)]
 
 
 async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
@@ -282,45 +283,23 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
 
 
 async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    """Return the outputs, state and result of a call that ran. If they cannot be saved, the result says that it ran.
+    """Return the outputs, state and result of a call that ran. Raises NotKept if they cannot be saved.
 
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """
     try:
         output = plain_json(returned)
         state = state_steps(tool.plugin, call.state, actors.tool(tool.name), run.view) if tool.plugin else []
-    except Exception as error:  # noqa: BLE001 - whatever a tool brings, the call must not be mistaken for a failed one
-        return [_not_kept_error(tool, f"{type(error).__name__}: {error}")]
+    except Exception as error:  # whatever a tool brings, the call must not be mistaken for a failed one
+        raise NotKept(f"{type(error).__name__}: {error}") from error
     try:
         emitted = await _emitted_steps(call, run)
     except ToolError as error:
-        return [_not_kept_error(tool, error.message)]
+        raise NotKept(error.message) from error
     return [*emitted, *state, action_result(actors.tool(tool.name), output)]
-
-
-def _not_kept_error(tool: Tool, why: str) -> Step:
-    return action_error(actors.tool(tool.name), "not_kept", f"It ran, but its result could not be saved. {why}")
 
 
 async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:
     """Return the emitted steps, in order, after storing the content of the files they name."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]
-
-
-def plain_json(value: object) -> JSON:
-    """Return a tool's return value as JSON with valid text. Raises TypeError for anything JSON cannot represent."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    return copy_json(_valid_text(value), "the result", DEEPEST)
-
-
-def _valid_text(value: object) -> object:
-    """Return `value` with every text made valid, including keys."""
-    if isinstance(value, str):
-        return valid_text(value)
-    if isinstance(value, list | tuple):
-        return [_valid_text(item) for item in value]
-    if isinstance(value, dict):
-        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
-    return value

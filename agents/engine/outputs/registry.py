@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.engine.errors import RegistryError, ToolError
+from agents.engine.errors import NotKept, RegistryError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs import fold as rules
 from agents.engine.outputs.kinds import (
@@ -22,6 +22,7 @@ from agents.engine.outputs.kinds import (
     WidgetOutput,
     place_of,
 )
+from agents.engine.schema import check_annotation
 from agents.engine.view import BOOKKEEPING
 
 logger = logging.getLogger(__name__)
@@ -93,9 +94,16 @@ def register_output(
     `block.entry`; without one the page says that it cannot show it. stays: the names of the fields that survive when a
     step is redacted.
 
-    Raises RegistryError if the name is taken (naming both models) or is one of the ledger's own step types, and for a
-    name in `stays` that is not a field.
+    Raises RegistryError if the name is taken (naming both models) or is one of the ledger's own step types, for a model
+    that is no Output or cannot be stored as JSON, and for a name in `stays` that is not a field.
     """
+    given: object = model
+    if not (isinstance(given, type) and issubclass(given, Output)):
+        raise RegistryError(f"the output kind {name!r} needs a subclass of Output, not {model!r}")
+    try:
+        check_annotation(model, "serialization")
+    except TypeError as error:
+        raise RegistryError(f"the output kind {name!r} cannot be stored as JSON: {error}") from error
     if name in RECORD:
         raise RegistryError(f"{name!r} is a step type of the ledger itself, not a kind of output")
     if other := _KINDS.get(name):
@@ -125,14 +133,14 @@ def kind_of(output: Output) -> Kind | None:
 
 
 def check_kind(name: str, data: dict[str, JSON]) -> None:
-    """Raise RegistryError for an unregistered kind, and ToolError if its model rejects these fields."""
+    """Raise NotKept for an unregistered kind, and if its model rejects these fields."""
     kind = _KINDS.get(name)
     if kind is None:
-        raise RegistryError(f"no output kind {name!r} is registered")
+        raise NotKept(f"No output kind {name!r} is registered.")
     try:
         kind.model.model_validate({**data, "type": name, "path": "", "position": 0})
     except ValidationError as error:
-        raise ToolError(f"the output {name!r} does not take these fields: {error}", code="invalid_output") from error
+        raise NotKept(f"The output {name!r} does not take these fields: {error}") from error
 
 
 def load_output(data: dict[str, JSON]) -> Output:

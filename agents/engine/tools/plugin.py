@@ -69,12 +69,15 @@ class Round:
         self._offered = by_wire_name(self.tools)
 
     def writes(self) -> list[Step]:
-        """Return the `state` steps for what plugins changed while they prepared."""
-        return [
-            step
-            for plugin, state in self._states.items()
-            for step in state_steps(plugin, state, actors.plugin(plugin.name), self._view, self._began)
-        ]
+        """Return the steps for what plugins changed while they prepared: `state`, or a note if it cannot be kept."""
+        steps: list[Step] = []
+        for plugin, state in self._states.items():
+            try:
+                steps += state_steps(plugin, state, actors.plugin(plugin.name), self._view, self._began)
+            except (TypeError, ValueError) as error:
+                why = f"The plugin {plugin.name!r} left a state that it could not read again: it was not kept. {error}"
+                steps.append(Step("runtime", "note", {"code": "state_refused", "message": why}))
+        return steps
 
     @property
     def tools_by_name(self) -> dict[str, Tool]:

@@ -12,16 +12,16 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from agents.engine import actors
-from agents.engine.errors import RegistryError
+from agents.engine.errors import NotKept, RegistryError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
-from agents.engine.schema import problem, schema_of
+from agents.engine.schema import check_annotation, plain_json, problem, schema_of
 from agents.engine.view import View
 
 Input = TypeVar("Input", bound=BaseModel)
@@ -53,18 +53,36 @@ class Stateful:
 
 
 def read_state(plugin: type[Stateful], view: View, before: int | None = None) -> BaseModel:
-    """Return the plugin's state now, or as it was before the step with this id."""
-    return plugin.State.model_validate(view.state(plugin.name, before))
+    """Return the plugin's state now, or as it was before the step with this id.
+
+    The defaults, if this version of the plugin refuses what an earlier one recorded.
+    """
+    try:
+        return plugin.State.model_validate(view.state(plugin.name, before))
+    except ValidationError:
+        return plugin.State()
 
 
 def state_steps(
     plugin: type[Stateful], state: BaseModel, actor: str, view: View, before: int | None = None
 ) -> list[Step]:
-    """Return the step that records this state; none if it is the one that `read_state` returns."""
-    value = state.model_dump(mode="json")
-    if value == read_state(plugin, view, before).model_dump(mode="json"):
-        return []
-    return [Step(actor, "state", {"plugin": plugin.name, "value": value})]
+    """Return the steps that record this state; none if it is the one that `read_state` returns.
+
+    Raises ValueError or TypeError for a state that the plugin's own model refuses: it could never be read again.
+    """
+    value = plain_json(state, f"the state of {plugin.name!r}")
+    plugin.State.model_validate(value)
+    recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
+    try:
+        plugin.State.model_validate(view.state(plugin.name, before))
+    except ValidationError:
+        return [Step("runtime", "note", {"code": STATE_RESET, "message": RESET.format(plugin.name)}), recorded]
+    return [] if value == plain_json(read_state(plugin, view, before)) else [recorded]
+
+
+STATE_RESET = "state_reset"
+"""The code of the note that a plugin's state began anew."""
+RESET = "The recorded state of the plugin {!r} is not one that its present version knows, so it began anew."
 
 
 @dataclass
@@ -93,14 +111,21 @@ class ToolCall(Generic[Input]):
         self.emit("widget", {"widget": widget, "data": data, "fallback": fallback})
 
     def file(self, name: str, content: bytes, *, media_type: str, summary: str) -> None:
-        """Give people a file; the model reads only `summary` (S8)."""
+        """Give people a file; the model reads only `summary` (S8). Raises NotKept for what is no file's content."""
+        given: tuple[object, ...] = (content, name, media_type, summary)
+        if [type(each) for each in given] != [bytes, str, str, str]:
+            raise NotKept(f"The content of the file {name!r} must be bytes, and what is said about it text.")
         self.saving.append((name, content, media_type, summary))
         self.emit("file", {"file": 0, "name": name, "summary": summary})
 
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
-        """Add an output of a registered kind below the call's entry (S24). Raises the errors of `check_kind`."""
-        check_kind(kind, data)
-        self.emitted.append(Step(actors.tool(self.tool), kind, data))
+        """Add an output of a registered kind below the call's entry (S24). Raises NotKept if it cannot be kept."""
+        try:
+            fields = plain_json(data, kind)
+        except (TypeError, ValueError) as error:
+            raise NotKept(f"The output {kind!r} is not JSON: {error}") from error
+        check_kind(kind, fields)
+        self.emitted.append(Step(actors.tool(self.tool), kind, fields))
 
     def draft(self, text: str) -> None:
         """Show streaming text, such as a running command's output. The result must contain all of it."""
@@ -227,8 +252,12 @@ def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) != 1:
         raise RegistryError(f"{name}: a tool must take one ToolCall, not {len(parameters)} parameters")
-    hint = typing.get_type_hints(function).get(parameters[0])
-    arguments = typing.get_args(hint)
+    try:
+        hints = typing.get_type_hints(function)
+        check_annotation(hints.get("return", Any), "serialization")
+    except (NameError, TypeError) as error:
+        raise RegistryError(f"{name}: what it is said to return cannot be JSON: {error}") from error
+    arguments = typing.get_args(hints.get(parameters[0]))
     if not arguments:
         return Nothing
     if not (isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel)):

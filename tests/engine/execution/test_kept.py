@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
-from agents.engine.errors import ToolError
+from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import Ledger
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.registry import register_output, unregister_output
+from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
+from agents.engine.view import View
 from tests.engine.cast import Counting, Name, site
 from tests.engine.journals import CrashingJournal
-from tests.engine.support import Site, call, carry_on, lines, open_gates, results_in, says
+from tests.engine.support import Site, call, carry_on, end_of, lines, open_gates, results_in, says
 
 SCRIPT = [says("", call("order", name="x")), says("Done.")]
 RAN = "Error (not_kept): It ran, but its result could not be saved."
@@ -80,10 +89,106 @@ async def test_an_answer_that_is_no_json_does_not_undo_the_call() -> None:
     def counts(call: ToolCall[Name]) -> None:
         call.state = None
 
-    for each, why in ((answers, "TypeError: the result.a: a object is not JSON"), (counts, "AttributeError: ")):
+    for each, why in ((answers, "TypeError: a object is not JSON"), (counts, "ValidationError: 1 validation error")):
         registry, provider = site(SCRIPT, [each], [Counting()])
         await carry_on(registry)
         assert results_in(provider.asked[1])[0].startswith(f"{RAN} {why}")
+
+
+def _file_of_text(call: ToolCall[Name]) -> None:
+    call.file("receipt.txt", "paid", media_type="text/plain", summary="Paid.")  # type: ignore[arg-type]
+
+
+SLIPS: dict[str, tuple[Callable[[ToolCall[Name]], object], str]] = {
+    "a widget that is no widget": (lambda call: call.emit("widget", {"data": 5}), "The output 'widget' does not take"),
+    "a kind that is none": (lambda call: call.emit("hologram", {}), "No output kind 'hologram' is registered."),
+    "fields that are no JSON": (lambda call: call.emit("widget", {"data": object()}), "The output 'widget' is"),
+    "a file of text": (_file_of_text, "The content of the file 'receipt.txt' must be bytes"),
+    "a state that is refused": (lambda call: setattr(call.state, "added", "many"), "ValidationError: 1 "),
+    "an output of bytes": (lambda call: b"\xff", "UnicodeDecodeError: "),
+    "a number that is none": (lambda call: float("nan"), "TypeError: the result: nan is not JSON"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLIPS)
+async def test_a_slip_after_the_deed_is_not_taken_for_a_failure(name: str) -> None:
+    """Whatever of a call's outputs is wrong: it ran, so the model is told that, and the old state stays (R15, S40)."""
+    slip, why = SLIPS[name]
+    orders: list[str] = []
+
+    @tool("order", risk=Risk.WRITE, approval=False, plugin=Counting)
+    def order(call: ToolCall[Name]) -> Any:
+        orders.append(call.input.name)
+        return slip(call)
+
+    registry, provider = site(SCRIPT, [order], [Counting()])
+    ledger = await carry_on(registry)
+    assert orders == ["x"]
+    assert results_in(provider.asked[1])[0].startswith(f"{RAN} {why}")
+    assert [step.payload["value"]["added"] for step in ledger if step.type == "state"] == [0, 0]
+    assert end_of(ledger)
+
+
+class Line(BaseModel):
+    item: str
+    price: Decimal
+
+
+@dataclass
+class Receipt:
+    lines: list[Line]
+    day: date
+
+
+class Receipts(Output):
+    receipt: Receipt
+
+
+async def test_whatever_pydantic_serialises_may_be_returned_and_shown() -> None:
+    """Dates, decimals, dataclasses, tuples, lists of models: a result and an output's fields are JSON of them (S8)."""
+    receipt = Receipt([Line(item="pen", price=Decimal("1.50"))], date(2026, 1, 2))
+    register_output("receipts", Receipts)
+
+    @tool("order", risk=Risk.WRITE, approval=False)
+    def order(call: ToolCall[Name]) -> tuple[Receipt, set[int]]:
+        call.emit("receipts", {"receipt": receipt})
+        return receipt, {1}
+
+    try:
+        registry, _ = site(SCRIPT, [order])
+        ledger = await carry_on(registry)
+        said = {"lines": [{"item": "pen", "price": "1.50"}], "day": "2026-01-02"}
+        result = View(ledger).result("1/0")
+        assert result
+        assert result.payload == {"output": [said, [1]]}
+        shown = next(output for output in Outputs(ledger).in_order() if isinstance(output, Receipts))
+        assert shown.receipt == receipt
+    finally:
+        unregister_output("receipts")
+
+
+class Opaque:
+    """Nothing that could be JSON."""
+
+
+async def _returns_opaque(call: ToolCall[Name]) -> Opaque:
+    return Opaque()
+
+
+def test_what_cannot_be_json_is_refused_where_it_is_registered() -> None:
+    """A tool that is said to return it, an output with such a field, and a kind that is no output."""
+    with pytest.raises(RegistryError, match="order: what it is said to return cannot be JSON: "):
+        tool("order")(_returns_opaque)
+
+    class Held(Output):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        held: Opaque
+
+    with pytest.raises(RegistryError, match="the output kind 'held' cannot be stored as JSON: "):
+        register_output("held", Held)
+    for other in (Opaque, Line, "Held"):
+        with pytest.raises(RegistryError, match="the output kind 'held' needs a subclass of Output, not "):
+            register_output("held", other)  # type: ignore[arg-type]
 
 
 async def test_a_call_that_ran_while_the_database_went_away_asks_its_owner() -> None:

@@ -121,6 +121,31 @@ async def test_state_with_lists_inside_is_kept_when_changed_in_place() -> None:
     assert kept == [[1], [1, 2]]
 
 
+async def test_a_state_that_could_not_be_read_again_is_not_kept(world: World) -> None:
+    """What a plugin makes of its state in `prepare` is checked: a note says that the old one stays (S40)."""
+
+    class Slips(Counting):
+        async def prepare(self, round: Round) -> None:
+            await super().prepare(round)
+            state: Any = round.state(self)
+            state.added = "many" if round.number == 2 else state.added
+
+    registry, _ = site(THREE[:1] * 2 + THREE[2:], world.tools(), [Slips()])
+    ledger = await carry_on(registry)
+    assert counted(ledger) == [1, 2]
+    (note,) = (step for step in ledger if step.type == "note")
+    assert (note.path, note.payload["code"]) == ("2", "state_refused")
+    assert note.payload["message"].startswith("The plugin 'counting' left a state that it could not read again: ")
+
+
+async def test_a_state_of_another_version_begins_anew(world: World) -> None:
+    """What today's version refuses becomes the defaults, once and with a note; the conversation goes on (S40)."""
+    registry, _ = site(THREE[:1] + THREE[2:], world.tools(), [Counting()])
+    ledger = await carry_on(registry, states={"counting": {"prepared": "often", "added": 1}})
+    assert counted(ledger) == [1, 2]
+    assert [(note.path, note.payload["code"]) for note in ledger if note.type == "note"] == [("1", "state_reset")]
+
+
 async def test_a_plugin_pushes_tools_for_this_round_only(world: World) -> None:
     """Tools are rebuilt from nothing each round; a call of one that is gone is an unknown tool (S16, S42)."""
 

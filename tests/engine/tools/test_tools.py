@@ -95,7 +95,7 @@ async def test_what_is_no_json_is_an_error() -> None:
     """The model reads why, and that the tool ran."""
     _, read = await done(lambda call: {"a": object()})
     ran = "It ran, but its result could not be saved."
-    assert read == f"Error (not_kept): {ran} TypeError: the result.a: a object is not JSON"
+    assert read == f"Error (not_kept): {ran} TypeError: a object is not JSON"
 
 
 async def test_a_big_result_is_kept_whole_and_read_in_part() -> None:
