@@ -1,10 +1,33 @@
 """The engine: policies, the ledger and replay, in pure Python. It runs without Django."""
 
+from agents.engine.agent.model import model
+from agents.engine.deciding import answer, approve, reject
 from agents.engine.errors import ToolError
-from agents.engine.ledger import Ledger, Step
+from agents.engine.interfaces.journal import MemoryJournal
+from agents.engine.ledger import Ledger, Step, action_call, action_result, text
+from agents.engine.ledger import action_error as error
 from agents.engine.runtime.decorators import invoke_action, loop_wrapper
 from agents.engine.runtime.policy import Action, Context
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import run
 
-__all__ = ["Action", "Context", "Ledger", "PolicyRegistry", "Step", "ToolError", "invoke_action", "loop_wrapper", "run"]
+__all__ = [
+    "Action",
+    "Context",
+    "Ledger",
+    "MemoryJournal",
+    "PolicyRegistry",
+    "Step",
+    "ToolError",
+    "action_call",
+    "action_result",
+    "answer",
+    "approve",
+    "error",
+    "invoke_action",
+    "loop_wrapper",
+    "model",
+    "reject",
+    "run",
+    "text",
+]

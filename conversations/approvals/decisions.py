@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.engine import actors
+from agents.engine.deciding import resume_step
 from agents.engine.decisions import RUNS, Decision, answers_to
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
@@ -135,7 +136,7 @@ def record_decision(turn: LockedTurn, decision: Step) -> None:
     """Record a decision. If it is the last one that the turn waits for, the turn resumes."""
     turn.append([decision])
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
-        turn.append([_resume(turn)])
+        turn.append([resume_step(turn.view)])
     crashpoint("before_decision")
     transaction.on_commit(wakeup.wake)
 
@@ -217,9 +218,3 @@ def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[
         if same_json(given, taken | {"input": result.payload.get("input", own)}):
             return output
     raise Conflict(output.gate, f"Nothing was changed: this is already {output.get_gate_display().lower()}.", output)
-
-
-def _resume(turn: LockedTurn) -> Step:
-    pauses = turn.view.at("", "pause")
-    left: Any = pauses[-1].payload.get("steps_remaining", 0) if pauses else 0
-    return Step("runtime", "resume", {"resumed_reason": "all_actions_resolved", "steps_remaining": left})

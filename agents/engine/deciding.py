@@ -1,0 +1,89 @@
+"""Deciding in a ledger: how a program that runs policies without a site takes the decisions of people.
+
+On a site, `conversations.approvals.decisions` does it, with permissions, expiry and locks.
+"""
+
+from __future__ import annotations
+
+from agents.engine.decisions import Ask, Decision, answers_to
+from agents.engine.execution.gates import approved_details, shown_digest
+from agents.engine.ledger import JSON, Ledger, Step
+from agents.engine.paths import parent
+from agents.engine.view import View
+
+VIA = "program"
+"""How the decision came, as it is recorded."""
+
+
+def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None = None) -> Ledger:
+    """Return the ledger with the approval of the call at `path` by the actor `by`, such as `user:7`.
+
+    With an `input` the call is approved with that instead of its own. It then runs only if what was shown besides its
+    input, its facts and its change, holds of the new input too. Raises ValueError if nobody is asked about this call,
+    or not whether it may run.
+    """
+    gate = _asked_about(ledger, path, Decision.APPROVE)
+    asked: dict[str, JSON] = gate.payload["payload"]
+    said: dict[str, JSON] = {"digest": asked.get("digest", "")}
+    if input is not None:
+        shown = approved_details(View(ledger), gate.path)
+        said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input}
+    return _decided(ledger, gate, by, Decision.APPROVE, said)
+
+
+def reject(ledger: Ledger, path: str, *, by: str, reason: str = "") -> Ledger:
+    """Return the ledger with the rejection of the call at `path`: it never runs, and its caller reads the reason.
+
+    Raises ValueError as `approve` does.
+    """
+    gate = _asked_about(ledger, path, Decision.REJECT)
+    said = {"digest": gate.payload["payload"].get("digest", "")}
+    return _decided(ledger, gate, by, Decision.REJECT, said | ({"reason": reason} if reason else {}))
+
+
+def answer(ledger: Ledger, path: str, *, by: str, answer: JSON) -> Ledger:
+    """Return the ledger with the answer to the question that the call at `path` waits for.
+
+    It is any JSON for a question of a policy. If the question is what became of an interrupted call, it is `it_ran`,
+    `it_did_not` or `run_again`. Raises ValueError if no such question is open, or it has no such answer.
+    """
+    gate = _asked_about(ledger, path, *answers_to(Ask.QUESTION), *answers_to(Ask.INTERRUPTED))
+    asked = gate.payload["payload"]
+    said: dict[str, JSON] = {"digest": asked["digest"]} if asked.get("digest") else {}
+    if asked.get("ask") != Ask.INTERRUPTED:
+        return _decided(ledger, gate, by, Decision.ANSWER, said | {"answer": answer})
+    if answer not in answers_to(Ask.INTERRUPTED):
+        raise ValueError(f"the answer must be one of {', '.join(answers_to(Ask.INTERRUPTED))}, not {answer!r}")
+    return _decided(ledger, gate, by, Decision(answer), said)
+
+
+def resume_step(view: View) -> Step:
+    """Return the step with which a paused turn goes on: all its gates are decided."""
+    pauses = view.at("", "pause")
+    left: JSON = pauses[-1].payload.get("steps_remaining", 0) if pauses else 0
+    return Step("runtime", "resume", {"resumed_reason": "all_actions_resolved", "steps_remaining": left})
+
+
+def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
+    """Return the open gate, card or question of the call at `path`. Raises ValueError if it takes none of `wanted`."""
+    gates = View(ledger).open_gates()
+    gate = next((each for each in gates if path in (each.path, parent(each.path))), None)
+    if gate is None:
+        open_calls = ", ".join(sorted({_call_of(each) for each in gates})) or "none"
+        raise ValueError(f"nobody is asked about the call at {path!r}; calls that wait for a person: {open_calls}")
+    asked = gate.payload["payload"].get("ask", Ask.QUESTION)
+    if not set(answers_to(asked)) & set(wanted):
+        raise ValueError(f"the call at {path!r} waits for another decision: {', '.join(answers_to(asked))}")
+    return gate
+
+
+def _call_of(gate: Step) -> str:
+    """Return the path of the call that waits at a gate: of a policy's own question, its own path."""
+    return parent(gate.path) if "tool" in gate.payload["payload"] else gate.path
+
+
+def _decided(ledger: Ledger, gate: Step, by: str, decision: Decision, said: dict[str, JSON]) -> Ledger:
+    step = Step(by, "action_result", {"decision": decision.value, "via": VIA, **said}, path=gate.path)
+    after = ledger.append(step)
+    view = View(after)
+    return (after.append(resume_step(view)) if view.paused() and not view.open_gates() else after).numbered()
