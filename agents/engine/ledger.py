@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -131,6 +131,11 @@ class Ledger:
         """Return what is recorded for a ledger inside a payload: `{seq, digest}`, never its steps."""
         content = [[s.path, s.actor, s.type, s.payload] for s in self.steps]
         return {"seq": self.steps[-1].id if self.steps else 0, "digest": digest(content)}
+
+    def __await__(self) -> Generator[None, None, Ledger]:
+        """Return the ledger itself: `await ctx.get_ledger()` is the same as `ctx.get_ledger()`."""
+        yield from ()
+        return self
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

@@ -73,11 +73,23 @@ class View:
         return self._emitted.get(path, [])
 
     def answer(self, path: str) -> list[Step]:
-        """Return the answer of a call: what it passes on, what it said, what it asks for, and its result last."""
+        """Return the answer of a call: what it passes on, what it said, what it asks for, and its result last.
+
+        A decorated call passes on what its turns said, and not the results of the turns themselves: its own is theirs.
+        """
         result = self._results[path]
-        passed_on = [step for source in result.payload.get("returns", ()) for step in self.answer(source)]
+        passed_on = [
+            step
+            for source in result.payload.get("returns", ())
+            for step in self.answer(source)
+            if not (step.type == "action_result" and self.is_turn(step.path, path))
+        ]
         said = [step for step in self._at[path] if step.type not in BOOKKEEPING and step is not result]
         return [*passed_on, *said, *self.emitted(path), result]
+
+    def is_turn(self, path: str, of: str) -> bool:
+        """Whether the call at `path` is a turn of the decorated call at `of`."""
+        return path != of and parent(path) == of and bool(self._calls[path].payload.get("turn"))
 
     def open_calls(self) -> list[Step]:
         """Return the calls without a result, inner ones first."""
@@ -87,17 +99,16 @@ class View:
         """Return the gates, cards and questions that wait for a person."""
         return [call for call in self.open_calls() if opens_gate(call)]
 
-    def own_steps(self, path: str) -> list[Step]:
-        """Return the steps of the policy run at `path`: what it said, its calls, and those its rounds asked for (D)."""
-        return [step for step in self.steps if self._belongs(step, path)]
+    def own_steps(self, path: str, given: Iterable[str]) -> list[Step]:
+        """Return the ledger of the policy that runs at `path`, which was given the answers of the calls `given` (S107).
 
-    def _belongs(self, step: Step, path: str) -> bool:
-        if step.path == path:
-            return step.type not in BOOKKEEPING
-        if not step.path or step.type not in ("action_call", "action_result"):
-            return False
-        above = parent(step.path)
-        return path == above or (path == parent(above) and asked_for(self._calls[step.path]))
+        It holds what stands at its own path, and of each of these calls: the call, the calls it asked for, and results.
+        """
+        steps = [step for step in self._at.get(path, ()) if step.type not in BOOKKEEPING]
+        for each in given:
+            answered = [step for step in self.answer(each) if step.type in ("action_call", "action_result")]
+            steps += [self._calls[each], *answered]
+        return sorted({step.id: step for step in steps}.values(), key=lambda step: step.id)
 
     def state(self, plugin: str, before: int | None = None) -> dict[str, JSON]:
         """Return a copy of the plugin's state now, or as it was before the step with this id."""

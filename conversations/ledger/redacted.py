@@ -26,7 +26,7 @@ MARK = "redacted"
 """The key that is true in a redacted payload."""
 
 STAYS: Mapping[str, frozenset[str]] = {
-    "action_call": frozenset({"policy", "call_id", "terminate", "tool", "decorated", "origin", "code_version"}),
+    "action_call": frozenset({"policy", "call_id", "terminate", "tool", "turn", "origin", "code_version"}),
     "action_start": frozenset({"attempt", "digest", "fence", "snapshot", "history", "tier", "reason"}),
     "action_retry": frozenset({"attempt", "code", "wait_seconds"}),
     "action_deferred": frozenset(),

@@ -1,11 +1,15 @@
-"""Decorators that make an agent of any policy. They are durable: every turn and call goes through the context."""
+"""Decorators that make an agent of any policy. They are durable: every turn and call goes through the context.
+
+They work in `ctx.call(action, [..])`, on the definition of a policy, and in both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 
 from agents.engine.ledger import Step
-from agents.engine.runtime.policy import Action, Context, Decorator, Policy, records_itself
+from agents.engine.runtime.policy import Action, Context, Decorator, Policy, in_turns
 
 
 def calls_in(steps: list[Step]) -> list[Step]:
@@ -16,20 +20,24 @@ def calls_in(steps: list[Step]) -> list[Step]:
 def loop_wrapper(max_turns: int) -> Decorator:
     """Run the policy again while it asks for calls, at most `max_turns` times (S112).
 
-    Each turn sees the steps of the earlier ones at the end of `payload["ledger"]`.
+    Each turn sees what was said and the calls of the earlier ones, with their results, at the end of
+    `payload["ledger"]`.
     """
 
     def decorate(policy: Policy) -> Policy:
-        @records_itself
+        take_turn = in_turns(policy)
+
+        @wraps(take_turn)
         async def looped(action: Action, ctx: Context) -> list[Step]:
-            seen: list[Step] = []
+            said: list[Step] = []
+            steps: list[Step] = []
             for _ in range(max_turns):
-                ledger = action.ledger.extend(seen)
-                steps = await policy(replace(action, payload={**action.payload, "ledger": ledger}), ctx)
-                seen += steps
+                payload = {**action.payload, "ledger": action.ledger.extend(said)}
+                steps = await take_turn(replace(action, payload=payload), ctx)
+                said += [step for step in steps if not ctx.is_turn(step)]
                 if not calls_in(steps):
                     break
-            return seen
+            return [*said, *filter(ctx.is_turn, steps)]
 
         return looped
 
@@ -40,9 +48,11 @@ def invoke_action() -> Decorator:
     """Run every call the policy asks for, in call order, and add the results (S113). Only offered names run (S117)."""
 
     def decorate(policy: Policy) -> Policy:
-        @records_itself
+        take_turn = in_turns(policy)
+
+        @wraps(take_turn)
         async def invoking(action: Action, ctx: Context) -> list[Step]:
-            steps = await policy(action, ctx)
+            steps = await take_turn(action, ctx)
             done = {step.path for step in steps if step.type == "action_result"}
             for call in calls_in(steps):
                 if call.path not in done:

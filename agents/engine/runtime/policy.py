@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -69,6 +69,20 @@ def records_itself(policy: Policy) -> Policy:
     """Mark a policy that records something before it reaches outside: its call is recorded together with that."""
     policy.records_itself = True  # type: ignore[attr-defined]
     return policy
+
+
+def in_turns(policy: Policy) -> Policy:
+    """Return a policy that runs this one as a turn, a recorded call of its own; one that does so already as it is."""
+    if getattr(policy, "in_turns", False):
+        return policy
+
+    @records_itself
+    @wraps(policy)
+    async def taking_turns(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.take_turn(policy, action)
+
+    taking_turns.in_turns = True  # type: ignore[attr-defined]
+    return taking_turns
 
 
 @dataclass(frozen=True)
@@ -145,8 +159,13 @@ class Runtime(Protocol):
         *,
         policy: Policy | None = None,
         hold: bool = False,
+        turn: bool = False,
     ) -> list[Step]:
-        """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
+        """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call.
+
+        `policy` runs instead of the registered one of that name, and checks its input itself. `turn`: it is a turn of a
+        decorated call.
+        """
         ...
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -163,6 +182,7 @@ class Context:
         self._task = asyncio.current_task()
         self._ordinal = 0
         self._keys: set[str] = set()
+        self._given: list[str] = []
 
     @property
     def services(self) -> Services:
@@ -184,6 +204,15 @@ class Context:
         are returned as data. `hold`: record the result together with what this policy does next. Raises RuntimeError
         for a call without a key from another task, and ValueError for a key that cannot name a call or names another.
         """
+        path = self._path_of(key)
+        return self._guarded(path, partial(self.run.perform, path, action, self, decorators, hold=hold))
+
+    def take_turn(self, policy: Policy, action: Action) -> Coroutine[Any, Any, list[Step]]:
+        """Run this policy, which a decorator wraps, as a call of its own at the next ordinal: a turn."""
+        path = self._path_of(None)
+        return self._guarded(path, partial(self.run.perform, path, action, self, policy=policy, turn=True))
+
+    def _path_of(self, key: str | None) -> str:
         if key is None:
             if asyncio.current_task() is not self._task:
                 raise RuntimeError("concurrent calls need keys, or ctx.gather")
@@ -193,7 +222,7 @@ class Context:
         if key in self._keys:
             raise ValueError(f"two calls of {self.action.policy!r} have the key {key!r}: each needs one of its own")
         self._keys.add(key)
-        return self._guarded(partial(self.run.perform, join(self.path, key), action, self, decorators, hold=hold))
+        return join(self.path, key)
 
     def invoke(
         self, call: Step, policy: Policy | None = None, allowed: Iterable[str] | None = None
@@ -207,13 +236,14 @@ class Context:
             offered = ", ".join(sorted(allowed)) or "none"
             why = f"{action.policy!r} is not offered here. There are: {offered}."
             return self.refuse(call, ToolError(why, "not_offered"))
-        return self._guarded(partial(self.run.perform, call.path, action, self, policy=policy))
+        return self._guarded(call.path, partial(self.run.perform, call.path, action, self, policy=policy))
 
     async def refuse(self, call: Step, why: ToolError) -> list[Step]:
         """End a call that an answer asked for with an error, without running it."""
         self._raise_if_halted()
         if not self.run.view.result(call.path):
             self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
+        self._given.append(call.path)
         return self.run.view.answer(call.path)
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
@@ -225,17 +255,27 @@ class Context:
         return [result for result in ended if not isinstance(result, BaseException)]
 
     def get_ledger(self) -> Ledger:
-        """Return this policy's own steps: what it said, its calls, and the calls its rounds asked for."""
-        return Ledger(tuple(self.run.view.own_steps(self.path)))
+        """Return this policy's own ledger; it may be awaited too.
 
-    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do this work, unless the context has halted."""
+        It holds the steps at the policy's own path, and of each call whose answer it has been given by now: the call,
+        the calls that were asked for, and their results. So it is the same when the policy is replayed.
+        """
+        return Ledger(tuple(self.run.view.own_steps(self.path, self._given)))
+
+    def is_turn(self, step: Step) -> bool:
+        """Whether this is the result of a turn of this decorated call, and so not what anybody said or asked for."""
+        return step.type == "action_result" and self.run.view.is_turn(step.path, self.path)
+
+    async def _guarded(self, path: str, work: Callable[[], Coroutine[Any, Any, list[Step]]]) -> list[Step]:
+        """Return the answer of the call at `path`, unless the context has halted."""
         self._raise_if_halted()
         try:
-            return await work()
+            answer = await work()
         except Halt as halt:
             self.halt = self.halt or halt
             raise
+        self._given.append(path)
+        return answer
 
     def _raise_if_halted(self) -> None:
         """Raise the Halt that the context has met again, whatever the policy has caught."""

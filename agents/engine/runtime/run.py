@@ -15,10 +15,19 @@ from agents.engine.closing import close_turn
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
-from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, action_result
+from agents.engine.ledger import ADDED, EMPTY, JSON, Ledger, Step, action_error, action_result
 from agents.engine.limits import Limits
 from agents.engine.paths import HUMAN, join, parent
-from agents.engine.runtime.policy import Action, Context, Decorator, Policy, Registered, Runtime, records_itself
+from agents.engine.runtime.policy import (
+    Action,
+    Context,
+    Decorator,
+    Policy,
+    Registered,
+    Runtime,
+    in_turns,
+    records_itself,
+)
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.secrets import hide_in
@@ -142,6 +151,7 @@ class Run(Runtime):
         *,
         policy: Policy | None = None,
         hold: bool = False,
+        turn: bool = False,
     ) -> list[Step]:
         """Return the answer of the call at `path`: from the ledger, or by running it. See Context.call."""
         if call := self.view.call(path):
@@ -151,17 +161,17 @@ class Run(Runtime):
         self.raise_if_stopped()
         if len(path) > PATH_MOST:
             raise ValueError(f"the path has {len(path)} characters: calls are nested too deeply, or keys are too long")
-        registered = self.registered(action.policy)
+        registered = None if policy else self.registered(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):
-            self.stage(self._call_step(path, action, caller, policy, bool(decorators)))
+            self.stage(self._call_step(path, action, caller, policy, turn))
         if policy is None:
             unknown = action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")
             return await self._record_result(path, action, [unknown])
-        if registered and registered.policy == policy and (why := registered.problem(action.recorded())):
+        if registered and (why := registered.problem(action.recorded())):
             return await self._record_result(path, action, [action_error("runtime", "invalid_input", why)])
         if decorators:
-            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), _inner_call)
+            policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), in_turns(policy))
         return await self._run_shielded(self._act(path, policy, action, caller, hold))
 
     def raise_if_stopped(self) -> None:
@@ -171,17 +181,15 @@ class Run(Runtime):
         if self.draining:
             raise Draining
 
-    def _call_step(
-        self, path: str, action: Action, caller: Context | None, policy: Policy | None, decorated: bool
-    ) -> Step:
+    def _call_step(self, path: str, action: Action, caller: Context | None, policy: Policy | None, turn: bool) -> Step:
         by = actors.policy(caller.action.policy) if caller else "runtime"
         if action.policy in ("model", HUMAN):
             by = "runtime"
         payload: dict[str, JSON] = {"policy": action.policy, "payload": action.recorded()}
         if getattr(policy, "is_tool", False):
             payload["tool"] = True
-        if decorated:
-            payload["decorated"] = True
+        if turn:
+            payload["turn"] = True
         return Step(by, "action_call", payload, path=path)
 
     def _check_recorded(self, call: Step, action: Action) -> None:
@@ -231,11 +239,14 @@ class Run(Runtime):
         placed: list[Step] = []
         passed_on: dict[str, None] = {}
         results: list[Step] = []
+        last_turn: list[Step] = []
         free = (each for n in count() if not self.view.call(each := join(path, n)))
         for step in steps:
             if not isinstance(step, Step):
                 raise TypeError(f"the policy {name!r} returned a {type(step).__name__} among its steps")
-            if step in self.view:
+            if step in self.view and step.type == "action_result" and self.view.is_turn(step.path, path):
+                last_turn = [_as_result(step)]
+            elif step in self.view:
                 passed_on[parent(step.path) if asked_for(step) else step.path] = None
             elif step.type == "action_call":
                 if step.actor not in ("model", "assistant", name, actors.policy(name)):
@@ -250,7 +261,7 @@ class Run(Runtime):
                 placed.append(replace(step, path=path))
         if len(results) > 1:
             raise ValueError(f"the policy {name!r} returned {len(results)} results; a call has one")
-        result = results[0] if results else action_result("runtime")
+        result = (*results, *last_turn, action_result("runtime"))[0]
         returns = [source for source in passed_on if source != path and self.view.result(source)]
         payload = result.payload | ({"returns": returns} if returns else {})
         return [*placed, replace(result, payload=payload, path=path)]
@@ -318,15 +329,18 @@ _abandoned: set[asyncio.Task[Any]] = set()
 """Abandoned tasks that are still running: the event loop itself keeps only weak references to tasks."""
 
 
+def _as_result(turn: Step) -> Step:
+    """Return the result of the last turn as that of the decorated call. A model's has no value but what it said."""
+    if turn.failed:
+        return action_error(turn.actor, turn.payload["code"], turn.payload["message"])
+    if turn.actor == "model":
+        return action_result("runtime")
+    return Step(turn.actor, "action_result", {key: value for key, value in turn.payload.items() if key not in ADDED})
+
+
 def is_round(step: Step) -> bool:
     """Whether this call is a round of the turn itself, not of an agent within it."""
     return step.payload.get("policy") == "model" and "/" not in step.path
-
-
-@records_itself
-async def _inner_call(action: Action, ctx: Context) -> list[Step]:
-    """The policy inside the decorators: each of its turns is a recorded call of its own."""
-    return await ctx.call(action)
 
 
 @records_itself
