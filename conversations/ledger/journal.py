@@ -10,7 +10,6 @@ Nothing else writes steps or outputs; only `conversations.erasure.steps` removes
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +30,7 @@ from conversations.database.hints import hint_changed
 from conversations.database.sql import claim_age, drop_drafts, in_list, now, placeholders
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.redacted import sha256
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
 from conversations.models.prompt import CLAIMABLE
@@ -55,15 +55,12 @@ class LedgerPlace:
     head: str
 
 
-def chain_digest(head: str, step: Step, prompt: int, payload: str) -> str:
-    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256 (see redaction)."""
-    return chain_digest_from_sha256(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
-
-
-def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -> str:
-    """Return the same from the SHA-256 of the payload, which is all that is left of a redacted one."""
+def chain_digest(head: str, step: Step, prompt: int, content: str) -> str:
+    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256, `content`, which is
+    all that is left of a redacted one.
+    """
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
-    return hashlib.sha256(line.encode()).hexdigest()
+    return sha256(line)
 
 
 def append(
@@ -85,7 +82,7 @@ def append(
         if step.id != seq:
             raise ValueError(f"step {step.id} where {seq} is next")
         payload = canonical(step.payload)
-        head = chain_digest(head, step, place.prompt, payload)
+        head = chain_digest(head, step, place.prompt, sha256(payload))
         rows.append(_step_row(place, step, payload, head))
     standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
