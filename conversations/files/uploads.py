@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Self
 
 from django.conf import settings
 from django.core.files.base import File as Content
@@ -93,32 +92,40 @@ def clean_file_name(name: str) -> str:
     return f"{stem.decode(errors='ignore')}{suffix}" or "file"
 
 
+@contextmanager
+def pending(uploads: Sequence[Upload]) -> Iterator[PendingUploads]:
+    """Store uploads that belong to no conversation yet. They are removed again on exit, unless `keep` was called."""
+    with ExitStack() as undoing:
+        stored = PendingUploads(undoing)
+        for upload in uploads:
+            with _storing(upload.name):
+                stored.add(upload)
+        yield stored
+
+
 class PendingUploads:
-    """Uploads on their way into a conversation. Whatever was stored is removed again on exit, unless `keep` was called.
+    """Uploads on their way into a conversation.
 
     Everything slow happens before the transaction, which blocks all other writers: the content is written to Django's
     storage, and once more beside the workspaces. Inside the transaction, the copies only get their names, before the
     turn can run: the rows and the turn's call are committed together, or nothing remains.
     """
 
-    def __init__(self, given: Sequence[Upload]) -> None:
-        self._given = given
-        self._undoing = ExitStack()
+    def __init__(self, undoing: ExitStack) -> None:
+        self._undoing = undoing
         self._rows: list[File] = []
         self._parts: list[Path] = []
 
-    def __enter__(self) -> Self:
-        try:
-            for upload in self._given:
-                with _storing(upload.name):
-                    self._store(upload)
-        except BaseException:
-            self._undoing.close()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._undoing.close()
+    def add(self, upload: Upload) -> None:
+        """Store an upload, before the transaction."""
+        row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
+        self._rows.append(row)
+        self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
+        storage.store(row, upload.content)
+        with row.content.open("rb") as content:
+            part = Box(root()).part(content.chunks())
+        self._parts.append(part)
+        self._undoing.callback(_undo, part.name, partial(part.unlink, missing_ok=True))
 
     def attach(self, prompt: Prompt) -> list[Attachment]:
         """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
@@ -138,16 +145,6 @@ class PendingUploads:
         """Keep the files if they belong to this prompt. A repeated request may have stored another prompt first."""
         if all(row.prompt is prompt for row in self._rows):
             self._undoing.pop_all()
-
-    def _store(self, upload: Upload) -> None:
-        row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
-        self._rows.append(row)
-        self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
-        storage.store(row, upload.content)
-        with row.content.open("rb") as content:
-            part = Box(root()).part(content.chunks())
-        self._parts.append(part)
-        self._undoing.callback(_undo, part.name, partial(part.unlink, missing_ok=True))
 
 
 @contextmanager

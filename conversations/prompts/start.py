@@ -17,7 +17,7 @@ from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import reporting_full
-from conversations.files.uploads import PendingUploads, ReusedFiles, Upload
+from conversations.files.uploads import PendingUploads, ReusedFiles, Upload, pending
 from conversations.files.workspaces import clear
 from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
@@ -141,7 +141,7 @@ def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
 def _start(prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = ()) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
     set_key(prompt, key, [*sent, *(file.identity for file in files)])
-    with reporting_full(), PendingUploads(files) as giving:
+    with reporting_full(), pending(files) as giving:
         started = _store_once(prompt, giving)
         giving.keep(started)
     return started
