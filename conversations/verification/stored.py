@@ -234,7 +234,7 @@ def _references(conversation: Conversation, step: Step, alive: Alive) -> Iterato
     elif step.payload.get(MARK):
         yield from _redacted_files(step)
     elif step.type == "file":
-        yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))), alive)
+        yield from _file(conversation, step, int(step.payload.get("file", 0)), alive)
     elif step.type == "action_call" and not step.path:
         yield from _uploads(conversation, step, alive)
 
@@ -255,17 +255,16 @@ def _uploads(conversation: Conversation, step: Step, alive: Alive) -> Iterator[L
         yield LedgerProblem(step.id, "its list of files cannot be read")
         return
     for file in given:
-        named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
-        yield from _file(conversation, step, named, alive, "name", "size", "path")
+        yield from _file(conversation, step, file.id, alive, name=file.name, size=file.size, path=file.path)
 
 
-def _file(conversation: Conversation, step: Step, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
-    """Check that the file exists with its content, and that its columns `told` are as the step says."""
-    row = File.objects.filter(conversation=conversation, pk=named.pk).first()
+def _file(conversation: Conversation, step: Step, pk: int, alive: Alive, **told: object) -> Iterator[LedgerProblem]:
+    """Check that the file exists with its content, and that its columns are as the step told."""
+    row = File.objects.filter(conversation=conversation, pk=pk).first()
     if row is None:
-        yield LedgerProblem(step.id, f"the file {named.pk} is missing")
+        yield LedgerProblem(step.id, f"the file {pk} is missing")
         return
-    if wrong := [name for name in told if getattr(row, name) != getattr(named, name)]:
+    if wrong := [name for name, value in told.items() if getattr(row, name) != value]:
         yield LedgerProblem(step.id, f"the file {row.pk} differs from what the step says: {', '.join(wrong)}")
     try:
         with row.content.open() as content:
