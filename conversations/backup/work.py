@@ -80,7 +80,10 @@ def restore(source: Path, *, force: bool = False) -> Restored:
         folder = Path(name)
         manifest, left_out = unpack(source, folder)
         _check_compatible(manifest)
-        exchanges = [stack.enter_context(Exchange(root, folder / room)) for room, root in _folders().items()]
+        exchanges = [Exchange(root, folder / room) for room, root in _folders().items()]
+        for exchange in exchanges:
+            stack.callback(exchange.clean)
+            exchange.stage()
         taken_out = TakenOut.now() if _has(Erasure) else TakenOut()
         databases.restore(folder / DATABASE)
         with _must_finish():
