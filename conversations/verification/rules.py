@@ -202,8 +202,7 @@ def _waiting(step: Step, before: View) -> Iterator[str]:
         yield f"{step.type} at {step.path or '.'} while the turn waits"
     if step.type == "action_start" and step.path and before.cancelled():
         yield f"{step.path} was started after the turn was stopped"
-    if step.type == "pause" and step.payload.get("pending_action_count") != len(before.open_gates()):
-        said, are = step.payload.get("pending_action_count"), len(before.open_gates())
+    if step.type == "pause" and (said := step.payload.get("pending_action_count")) != (are := len(before.open_gates())):
         yield f"says that {said} decisions are open, but {are} are"
     if step.type == "resume" and not before.paused():
         yield "resumes, but was not waiting"
