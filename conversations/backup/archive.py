@@ -53,21 +53,21 @@ def writing(target: Path, *, force: bool) -> Iterator[Writer]:
     """Write an archive to `target`, mode 0600, once the block has succeeded. Raises BackupFailed if it exists."""
     if target.exists() and not force:
         raise BackupFailed(f"{target} already exists. Choose another name, or use --force to replace it.")
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # made 0600
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        archive = Path(name, "archive")
+        archive.touch(mode=0o600)
+        with archive.open("w+b") as file:
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as tar:
-                yield Writer(tar, target.parent)
+                yield Writer(tar, archive.parent)
             file.flush()
             os.fsync(file.fileno())
         if force:
-            Path(temporary).replace(target)
-        else:
-            os.link(temporary, target)  # fails if the file was created meanwhile
-    except FileExistsError:
-        raise BackupFailed(f"{target} was created by somebody else meanwhile.") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+            archive.replace(target)
+            return
+        try:
+            os.link(archive, target)  # fails if the file was created meanwhile
+        except FileExistsError:
+            raise BackupFailed(f"{target} was created by somebody else meanwhile.") from None
 
 
 def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:

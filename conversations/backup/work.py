@@ -32,11 +32,8 @@ def back_up(target: Path, *, force: bool = False) -> Manifest:
     archived.
     """
     made_at = datetime.now(UTC).isoformat()
-    with (
-        writing(target, force=force) as archive,
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder,
-    ):
-        copied = Path(folder) / DATABASE
+    with writing(target, force=force) as archive:
+        copied = archive.folder / DATABASE
         state = databases.copy(copied)
         with copied.open("rb") as database:
             archive.add(archive_entry(DATABASE), database)
