@@ -31,6 +31,7 @@ from conversations.database.sql import claim_age, drop_drafts, in_list, now, pla
 from conversations.ledger.claims import ALLOWED
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import sha256
+from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
 from conversations.models.prompt import CLAIMABLE
@@ -116,16 +117,13 @@ def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:
-        _raise_behind(cursor, place)
+        _raise_behind(place)
 
 
-def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
+def _raise_behind(place: LedgerPlace) -> NoReturn:
     """Raise Behind with the steps that the writer has not seen, read under the lock so that none is missing."""
-    lock = (
-        "FOR UPDATE" if connection.features.has_select_for_update else ""
-    )  # on SQLite, a transaction is the only writer anyway
-    cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
-    found = cursor.fetchone()
+    locked = Conversation.objects.select_for_update().filter(pk=place.conversation)
+    found = locked.values_list("seq", "head").first()
     if found is None:
         raise Fenced(f"conversation {place.conversation} was erased")
     missed = read_steps(place.conversation, place.prompt, after=place.seq)
