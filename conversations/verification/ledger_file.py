@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from tempfile import SpooledTemporaryFile
 
 from django.db import connection, transaction
@@ -80,8 +81,7 @@ def _lines(conversation: Conversation) -> Iterator[dict[str, JSON]]:
         named = {"by": row.redacted_by, "reason": row.reason, "time": row.redacted_at.isoformat()}
         yield {"redaction": {"seq": row.seq} | digests | named}
     for step in Step.objects.filter(conversation=conversation).order_by("seq").iterator(chunk_size=500):
-        kept = KeptStep.of(step)
-        yield {name: getattr(kept, name) for name in KeptStep.__slots__}
+        yield asdict(KeptStep.of(step))
 
 
 def _prompt(prompt: Prompt) -> dict[str, JSON]:
