@@ -27,7 +27,8 @@ def clear(conversation_id: int) -> None:
     Also done before a conversation begins: if a process was killed before its transaction ended, the database reuses
     the id, and the folder may hold somebody else's files.
     """
-    if os.path.lexists(folder := root() / str(conversation_id)):
+    folder = Path(settings.AGENTSITE_WORKSPACES, str(conversation_id))
+    if os.path.lexists(folder):
         remove_tree(folder)
 
 
