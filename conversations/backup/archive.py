@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
-from conversations.backup.folders import FolderEntry, Unread, stays_inside
+from conversations.backup.folders import FILES, WORKSPACES, archive_entry, stays_inside
 from conversations.backup.manifest import BackupFailed, Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
-FILES, WORKSPACES = "files", "workspaces"
-LINKS_WITHIN = {FILES: 0, WORKSPACES: 1}
-"""Levels below which a link must stay: inside its conversation's folder; files have no links."""
 IN_MEMORY = 8_000_000
 """Bytes of a file kept in memory until its size is known: it may grow while it is read."""
 MANIFEST_MOST = 200_000_000
@@ -28,50 +25,27 @@ MANIFEST_MOST = 200_000_000
 
 @dataclass
 class Writer:
-    """An archive that is being written. `members`, `left_out` and `unread` go into its manifest.
-
-    `folder` is for temporary files.
-    """
+    """An archive that is being written. `members` go into its manifest; `folder` is for temporary files."""
 
     tar: tarfile.TarFile
     folder: Path
     members: dict[str, tuple[int, str]] = field(default_factory=dict)
-    left_out: int = 0
-    unread: list[str] = field(default_factory=list)
 
-    def add(self, name: str, content: BinaryIO, mode: int = 0o600) -> None:
-        """Add a file, as it is once it has been read to its end."""
+    def add(self, info: tarfile.TarInfo, content: BinaryIO | None) -> None:
+        """Add an entry. A file is added as it is once it has been read to its end."""
+        if content is None:
+            self.tar.addfile(info)
+            return
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(self.folder)) as whole:
-            self.members[name] = size, _ = _copy(content, whole)
+            self.members[info.name] = info.size, _ = _copy(content, whole)
             whole.seek(0)
-            self.tar.addfile(_info(name, mode, size), whole)
-
-    def add_found(self, folder: str, found: FolderEntry | Unread | None) -> None:
-        """Add an entry of `folder`, which is FILES or WORKSPACES."""
-        if found is None:
-            self.left_out += 1
-            return
-        if isinstance(found, Unread):
-            self.unread.append(f"{folder}/{found.name}: {found.why}")
-            return
-        name = f"{folder}/{found.name}"
-        if found.content:
-            self.add(name, found.content, found.mode)
-            return
-        info = _info(name, found.mode, 0)
-        info.type, info.linkname = (tarfile.SYMTYPE, found.target) if found.target else (tarfile.DIRTYPE, "")
-        self.tar.addfile(info)
+            self.tar.addfile(info, whole)
 
     def finish(self, manifest: Manifest) -> None:
         """Add the manifest, which is the last member."""
-        text = manifest.as_json()
-        self.tar.addfile(_info(MANIFEST, 0o600, len(text)), io.BytesIO(text))
-
-
-def _info(name: str, mode: int, size: int) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.mode, info.size = mode & 0o777, size
-    return info
+        text, info = manifest.as_json(), archive_entry(MANIFEST)
+        info.size = len(text)
+        self.tar.addfile(info, io.BytesIO(text))
 
 
 @contextmanager
@@ -79,21 +53,21 @@ def writing(target: Path, *, force: bool) -> Iterator[Writer]:
     """Write an archive to `target`, mode 0600, once the block has succeeded. Raises BackupFailed if it exists."""
     if target.exists() and not force:
         raise BackupFailed(f"{target} already exists. Choose another name, or use --force to replace it.")
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # made 0600
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        archive = Path(name, "archive")
+        archive.touch(mode=0o600)
+        with archive.open("w+b") as file:
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as tar:
-                yield Writer(tar, target.parent)
+                yield Writer(tar, archive.parent)
             file.flush()
             os.fsync(file.fileno())
         if force:
-            Path(temporary).replace(target)
-        else:
-            os.link(temporary, target)  # fails if the file was created meanwhile
-    except FileExistsError:
-        raise BackupFailed(f"{target} was created by somebody else meanwhile.") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+            archive.replace(target)
+            return
+        try:
+            os.link(archive, target)  # fails if the file was created meanwhile
+        except FileExistsError:
+            raise BackupFailed(f"{target} was created by somebody else meanwhile.") from None
 
 
 def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:
@@ -140,18 +114,17 @@ class _Unpacking:
 
     def _place(self, member: tarfile.TarInfo) -> Path:
         path = PurePosixPath(member.name)
-        room = path.parts[0] if path.parts else ""
         inside = not path.is_absolute() and ".." not in path.parts and str(path) == member.name.rstrip("/")
-        known = member.name == DATABASE or (room in LINKS_WITHIN and len(path.parts) > 1)
-        kind = member.isreg() or (member.name != DATABASE and (member.isdir() or self._is_link(member, room)))
-        if not (inside and known and kind):
+        if member.name == DATABASE:
+            known = member.isreg()
+        elif len(path.parts) > 1 and path.parts[0] in (FILES, WORKSPACES):
+            link = member.issym() and stays_inside(path, member.linkname)
+            known = member.isreg() or member.isdir() or link
+        else:
+            known = False
+        if not (inside and known):
             raise BackupFailed(f"The archive contains {member.name!r}, which no backup does. Nothing was changed.")
         return self.folder / path
-
-    @staticmethod
-    def _is_link(member: tarfile.TarInfo, room: str) -> bool:
-        path = PurePosixPath(member.name).relative_to(room) if room in LINKS_WITHIN else PurePosixPath(member.name)
-        return member.issym() and stays_inside(path, member.linkname, LINKS_WITHIN.get(room, 0))
 
     def finish(self) -> tuple[Manifest, int]:
         """Make the links; return what `unpack` returns. Raises BackupFailed if the manifest does not match."""

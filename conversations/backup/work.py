@@ -16,9 +16,9 @@ from django.db.models import Model
 
 from conversations.backup import databases
 from conversations.backup.after_restore import Safe, make_safe
-from conversations.backup.archive import DATABASE, FILES, LINKS_WITHIN, WORKSPACES, unpack, writing
+from conversations.backup.archive import DATABASE, unpack, writing
 from conversations.backup.exchange import Exchange
-from conversations.backup.folders import walk
+from conversations.backup.folders import FILES, WORKSPACES, Walk, archive_entry
 from conversations.backup.manifest import BackupFailed, Manifest, this_version
 from conversations.backup.standstill import STOP, running_parts
 from conversations.backup.taken_out import TakenOut
@@ -32,19 +32,17 @@ def back_up(target: Path, *, force: bool = False) -> Manifest:
     archived.
     """
     made_at = datetime.now(UTC).isoformat()
-    with (
-        writing(target, force=force) as archive,
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder,
-    ):
-        copied = Path(folder) / DATABASE
+    with writing(target, force=force) as archive:
+        copied = archive.folder / DATABASE
         state = databases.copy(copied)
-        with copied.open("rb") as content:
-            archive.add(DATABASE, content)
+        with copied.open("rb") as database:
+            archive.add(archive_entry(DATABASE), database)
         copied.unlink()
+        walk = Walk()
         for name, root in _folders().items():
-            for found in walk(root, links_within=LINKS_WITHIN[name]):
-                archive.add_found(name, found)
-        contents = (archive.members, archive.left_out, archive.unread)
+            for entry, content in walk.below(root, name):
+                archive.add(entry, content)
+        contents = (archive.members, walk.left_out, walk.unread)
         manifest = Manifest(made_at, connection.vendor, state, this_version(), *contents)
         archive.finish(manifest)
     return manifest
@@ -79,7 +77,10 @@ def restore(source: Path, *, force: bool = False) -> Restored:
         folder = Path(name)
         manifest, left_out = unpack(source, folder)
         _check_compatible(manifest)
-        exchanges = [stack.enter_context(Exchange(root, folder / room)) for room, root in _folders().items()]
+        exchanges = [Exchange(root, folder / room) for room, root in _folders().items()]
+        for exchange in exchanges:
+            stack.callback(exchange.clean)
+            exchange.stage()
         taken_out = TakenOut.now() if _has(Erasure) else TakenOut()
         databases.restore(folder / DATABASE)
         with _must_finish():

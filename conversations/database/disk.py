@@ -118,14 +118,8 @@ async def retry_while_full(
     """
     wait = FIRST_RETRY_SECONDS
     while True:
-        try:
-            done = await write(function, *args)
-        except Exception as error:
-            if not report_if_full(error):
-                raise
-        else:
-            report_space()
-            return done
+        with suppress(DiskFull), reporting_full():
+            return await write(function, *args)
         since = time.monotonic()
         await asyncio.sleep(wait)
         waited(time.monotonic() - since)

@@ -12,9 +12,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 from agents.engine.secrets import hide
 from conversations.database.hints import hint_everything
 from conversations.files.workspaces import clear, root
-from conversations.ledger.claims import is_held
+from conversations.ledger.claims import any_held
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Snapshot, Step
-from conversations.models.step import Told
+from conversations.models.step import Told, snapshots_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -40,7 +40,7 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
     """
     with transaction.atomic():
         locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
-        if any(is_held(prompt) for prompt in locked.prompts.values_list("pk", flat=True)):
+        if any_held(locked.prompts.all()):
             raise TurnRuns
         erasure = Erasure.objects.create(  # first: the ledger's triggers allow the deletion because of it
             conversation_id=locked.pk,
@@ -50,8 +50,7 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
             head=locked.head,
         )
         contents = [file.content for file in locked.files.all()]
-        starts = Step.objects.filter(conversation=locked, type="action_start", payload__contains='"snapshot":"')
-        snapshots = set(starts.values_list(Told("payload"), flat=True))
+        snapshots = set(snapshots_of(locked))
         Output.objects.filter(conversation=locked).delete()
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()

@@ -16,8 +16,8 @@ from django.db.models import F
 
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
-from conversations.ledger.claims import is_held
-from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction, State
+from conversations.ledger.claims import any_held
+from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -62,8 +62,7 @@ def _deactivate(user: User) -> None:
         others = [chief for chief in chiefs.order_by("pk") if chief.pk != user.pk]  # locked: two may leave at once
         if user.is_superuser and user.is_active and not others:
             raise LastAdministrator
-        running = Prompt.objects.filter(conversation__owner=user, state=State.RUNNING)
-        if any(is_held(prompt) for prompt in running.values_list("pk", flat=True)):
+        if any_held(Prompt.objects.filter(conversation__owner=user)):
             raise TurnRuns
         user.is_active = False
         user.save(update_fields=["is_active"])

@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 def folder_of(conversation_id: int) -> Path:
     """Return the conversation's folder (mode 0700), separate from database and key. It is created on first use."""
-    folder = _path(conversation_id)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = root() / str(conversation_id)
+    folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
@@ -27,7 +27,8 @@ def clear(conversation_id: int) -> None:
     Also done before a conversation begins: if a process was killed before its transaction ended, the database reuses
     the id, and the folder may hold somebody else's files.
     """
-    if os.path.lexists(folder := _path(conversation_id)):
+    folder = Path(settings.AGENTSITE_WORKSPACES, str(conversation_id))
+    if os.path.lexists(folder):
         remove_tree(folder)
 
 
@@ -36,10 +37,6 @@ def root() -> Path:
     folder = Path(settings.AGENTSITE_WORKSPACES)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def _path(conversation_id: int) -> Path:
-    return Path(settings.AGENTSITE_WORKSPACES) / str(conversation_id)
 
 
 def remove_tree(folder: Path) -> None:

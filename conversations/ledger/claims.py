@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
-from django.db.models import Exists, F
+from django.db.models import Exists, F, QuerySet
 
 from conversations.database.sql import Clock, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
@@ -133,6 +133,6 @@ def _held(claim: Claim) -> PromptQuerySet:
     return Prompt.objects.filter(pk=claim.prompt, fence=claim.fence, lease_until__gt=0)
 
 
-def is_held(prompt: int) -> bool:
-    """Whether a worker holds this prompt now."""
-    return Prompt.objects.filter(pk=prompt, lease_until__gt=Clock()).exists()
+def any_held(prompts: QuerySet[Prompt]) -> bool:
+    """Whether a worker holds one of these prompts now."""
+    return prompts.filter(lease_until__gt=Clock()).exists()

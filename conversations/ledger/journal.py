@@ -10,7 +10,6 @@ Nothing else writes steps or outputs; only `conversations.erasure.steps` removes
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,8 @@ from conversations.database.crashpoints import crashpoint
 from conversations.database.hints import hint_changed
 from conversations.database.sql import claim_age, drop_drafts, now, placeholders
 from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.redacted import sha256
+from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
 
@@ -51,15 +52,12 @@ class LedgerPlace:
     head: str
 
 
-def chain_digest(head: str, step: Step, prompt: int, payload: str) -> str:
-    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256 (see redaction)."""
-    return chain_digest_from_sha256(head, step, prompt, hashlib.sha256(payload.encode()).hexdigest())
-
-
-def chain_digest_from_sha256(head: str, step: Step, prompt: int, content: str) -> str:
-    """Return the same from the SHA-256 of the payload, which is all that is left of a redacted one."""
+def chain_digest(head: str, step: Step, prompt: int, content: str) -> str:
+    """Return the digest of a step, chained to the one before. It covers the payload by its SHA-256, `content`, which is
+    all that is left of a redacted one.
+    """
     line = canonical([head, step.id, prompt, step.path, step.actor, step.type, step.time, content])
-    return hashlib.sha256(line.encode()).hexdigest()
+    return sha256(line)
 
 
 def append(place: LedgerPlace, record: Record, *, fence: int | None = None, drafted: Sequence[str] = ()) -> LedgerPlace:
@@ -78,7 +76,7 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
         if step.id != seq:
             raise ValueError(f"step {step.id} where {seq} is next")
         payload = canonical(step.payload)
-        head = chain_digest(head, step, place.prompt, payload)
+        head = chain_digest(head, step, place.prompt, sha256(payload))
         rows.append(_step_row(place, step, payload, head))
     standing = PromptStanding().after(steps)
     with connection.cursor() as cursor:
@@ -112,16 +110,13 @@ def _advance_conversation(cursor: Any, place: LedgerPlace, last: Step, head: str
         [*values, place.conversation, place.seq],
     )
     if cursor.rowcount == 0:
-        _raise_behind(cursor, place)
+        _raise_behind(place)
 
 
-def _raise_behind(cursor: Any, place: LedgerPlace) -> NoReturn:
+def _raise_behind(place: LedgerPlace) -> NoReturn:
     """Raise Behind with the steps that the writer has not seen, read under the lock so that none is missing."""
-    lock = (
-        "FOR UPDATE" if connection.features.has_select_for_update else ""
-    )  # on SQLite, a transaction is the only writer anyway
-    cursor.execute(f"SELECT seq, head FROM conversations_conversation WHERE id = %s {lock}", [place.conversation])
-    found = cursor.fetchone()
+    locked = Conversation.objects.select_for_update().filter(pk=place.conversation)
+    found = locked.values_list("seq", "head").first()
     if found is None:
         raise Fenced(f"conversation {place.conversation} was erased")
     missed = read_steps(place.conversation, place.prompt, after=place.seq)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ class PromptStanding:
 
     state: str = ""
     stop_reason: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     ended: bool = False
     releases: bool = False
     progress: bool = False
@@ -36,7 +37,7 @@ class PromptStanding:
 
     def columns(self) -> dict[str, JSON]:
         """Return the columns of a prompt that has these steps and no others."""
-        counts = {name: self.counts.get(name, 0) for name in COUNTED}
+        counts = {name: self.counts[name] for name in COUNTED}
         return {"state": self.state or State.QUEUED.value, "stop_reason": self.stop_reason, **counts}
 
     def _fold(self, step: Step) -> None:
@@ -44,12 +45,12 @@ class PromptStanding:
         if not step.path:
             self._fold_root(step)
         elif step.type == "action_call" and is_round(step):
-            self._count("rounds", 1)
+            self.counts["rounds"] += 1
         if (used := answer_usage(step)) is not None:
             for name in USAGE:
-                self._count(name, used.get(name, 0))
+                self.counts[name] += used.get(name, 0)
             price = step.payload.get("cost_nano_usd")
-            self._count("unpriced" if price is None else "cost_nano_usd", 1 if price is None else price)
+            self.counts["unpriced" if price is None else "cost_nano_usd"] += 1 if price is None else price
 
     def _fold_root(self, step: Step) -> None:
         if step.type in ("action_start", "resume"):
@@ -61,7 +62,3 @@ class PromptStanding:
             self.state = said.get("state", (State.FAILED if step.failed else State.COMPLETED).value)
             self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
             self.ended = self.releases = True
-
-    def _count(self, name: str, more: int) -> None:
-        if more:
-            self.counts[name] = self.counts.get(name, 0) + more

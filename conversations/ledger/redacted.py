@@ -127,9 +127,9 @@ def is_redacted(payload: str) -> bool:
     return f'"{MARK}":true' in payload and json.loads(payload).get(MARK) is True
 
 
-def sha256(payload: str) -> str:
-    """Return the SHA-256 of a payload, which the chain covers."""
-    return hashlib.sha256(payload.encode()).hexdigest()
+def sha256(text: str) -> str:
+    """Return the SHA-256 of a text: of a payload, it is what the chain covers."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def texts(value: JSON) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 from typing import Any, NoReturn
 
 from django.db import models
-from django.db.models import CharField, Func, Q
+from django.db.models import CharField, Func, Q, QuerySet
 
 from conversations.models.conversation import Conversation
 from conversations.models.prompt import OfPromptsQuerySet, Prompt
@@ -91,3 +91,9 @@ class Step(models.Model):
         """The payload, parsed."""
         parsed: dict[str, Any] = json.loads(self.payload)
         return parsed
+
+
+def snapshots_of(conversation: Conversation) -> QuerySet[Step, str]:
+    """Return the names of the snapshots that the conversation's rounds name, some of them repeatedly."""
+    starts = Step.objects.filter(conversation=conversation, type="action_start", payload__contains='"snapshot":"')
+    return starts.values_list(Told("payload"), flat=True)

@@ -22,7 +22,7 @@ from conversations.accounts.names import display_name
 from conversations.database.hints import hint_everything
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
-from conversations.ledger.claims import is_held
+from conversations.ledger.claims import any_held
 from conversations.ledger.locked import locked_turn
 from conversations.models import KillSwitch, Prompt, State, Step
 
@@ -110,7 +110,9 @@ def end(prompt: int, switch: KillSwitch) -> bool:
     try:
         with locked_turn(prompt) as turn:
             if turn.prompt.state == State.RUNNING and turn.prompt.lease_until:
-                turn.stop(switch.on_by, f"Kill switch: {switch.reason}", held=is_held(prompt))
+                turn.stop(
+                    switch.on_by, f"Kill switch: {switch.reason}", held=any_held(Prompt.objects.filter(pk=prompt))
+                )
             return True
     except OperationalError:
         raise  # the database is unavailable: that is not this turn's fault

@@ -71,10 +71,8 @@ def ensure_schedule() -> None:
         rows = list(Schedule.objects.select_for_update().filter(name=SCHEDULE).order_by("pk"))
         Schedule.objects.filter(pk__in=[row.pk for row in rows[1:]]).delete()  # hosts that started at the same moment
         wanted = {"func": TASK, "schedule_type": Schedule.DAILY, "repeats": -1}
-        if not rows:
+        if not Schedule.objects.filter(name=SCHEDULE).update(**wanted):
             Schedule.objects.create(name=SCHEDULE, next_run=_next_night(timezone.localtime()), **wanted)
-        elif any(getattr(rows[0], name) != value for name, value in wanted.items()):
-            Schedule.objects.filter(pk=rows[0].pk).update(**wanted)
 
 
 def _next_night(now: datetime) -> datetime:

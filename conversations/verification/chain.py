@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agents.engine.ledger import canonical
-from conversations.ledger.journal import chain_digest_from_sha256
+from conversations.ledger.journal import chain_digest
 from conversations.ledger.redacted import KeptStep, parsed, sha256, still_has_content
 from conversations.verification.rules import LedgerProblem, reporting_errors
 
@@ -26,15 +26,14 @@ class RedactedPayload:
 
 @dataclass
 class Chain:
-    """A walk along the chain from its first step. `kept` holds the digests of each redacted payload, by seq."""
+    """A walk along the chain from its first step. `kept` holds the digests of each redacted payload, by seq; `seen`
+    are those of them that were passed.
+    """
 
-    kept: Mapping[int, RedactedPayload]
+    kept: dict[int, RedactedPayload] = field(default_factory=dict)
     seq: int = 0
     head: str = ""
-    missing: set[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.missing = set(self.kept)
+    seen: set[int] = field(default_factory=set)
 
     def add(self, row: KeptStep) -> list[LedgerProblem]:
         """Return what is wrong with the next step. Steps count from 1 without gaps, each chained to the one before.
@@ -51,13 +50,12 @@ class Chain:
         if row.seq != self.seq + 1:
             yield LedgerProblem(row.seq, f"follows step {self.seq}: there is a gap")
         was, now = self.kept.get(row.seq), sha256(row.payload)
-        content = was.sha256 if was else now
-        if row.digest != chain_digest_from_sha256(self.head, row.step(), row.prompt, content):
+        if row.digest != chain_digest(self.head, row.step(), row.prompt, was.sha256 if was else now):
             yield LedgerProblem(row.seq, BROKEN)
         if (payload := parsed(row.payload)) is None or canonical(payload) != row.payload:
             yield LedgerProblem(row.seq, "the payload is not canonical JSON")
         if was:
-            self.missing.discard(row.seq)
+            self.seen.add(row.seq)
             if still_has_content(row):
                 yield LedgerProblem(row.seq, "was redacted, but still has content")
             if was.left not in (None, now):
@@ -65,5 +63,5 @@ class Chain:
 
     def end(self) -> Iterator[LedgerProblem]:
         """Yield what is wrong after the last step."""
-        for seq in sorted(self.missing):
+        for seq in sorted(self.kept.keys() - self.seen):
             yield LedgerProblem(seq, "was redacted, but is missing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import get_type_hints
 
@@ -26,99 +27,98 @@ class Exported:
     version: int = 0
     prompts: dict[int, dict[str, JSON]] = field(default_factory=dict)
     snapshots: dict[str, str] = field(default_factory=dict)
-    kept: dict[int, RedactedPayload] = field(default_factory=dict)
+    chain: Chain = field(default_factory=Chain)
     turns: dict[int, list[Step]] = field(default_factory=dict)
     steps: int = 0
-    seq: int = 0
-    head: str = ""
+
+    def report(self, seq: int, what: str) -> None:
+        """Add a problem."""
+        self.problems.append(LedgerProblem(seq, what))
+
+    def read(self, line: bytes, number: int) -> None:
+        """Read one of the lines before the last."""
+        entry = _parsed(line)
+        if entry is None:
+            self.report(0, f"line {number} is not a canonical JSON object")
+        elif number == 1:
+            self._header(entry)
+        elif "seq" in entry:
+            self._step(entry, number)
+        elif self.steps:
+            self.report(self.chain.seq, f"line {number} is among the steps, but is not a step")
+        else:
+            self._preamble(entry, number)
+
+    def _header(self, entry: dict[str, JSON]) -> None:
+        """Read the first line: the format and its version."""
+        version = entry.get("version")
+        if entry.get("format") == FORMAT and type(version) is int and 1 <= version <= VERSION:
+            self.version = version
+
+    def _preamble(self, entry: dict[str, JSON], number: int) -> None:
+        """Read a line before the steps: a prompt, a snapshot or a redaction."""
+        if type(pk := entry.get("prompt")) is int:
+            self.prompts[pk] = entry
+        elif isinstance(name := entry.get("snapshot"), str):
+            self.snapshots[name] = str(entry.get("text"))
+        elif isinstance(redaction := entry.get("redaction"), dict) and type(seq := redaction.get("seq")) is int:
+            left = str(redaction.get("left_sha256")) if self.version > 1 else None
+            self.chain.kept[seq] = RedactedPayload(str(redaction.get("sha256")), left)
+        else:
+            self.report(0, f"line {number} is of an unknown kind")
+
+    def _step(self, entry: dict[str, JSON], number: int) -> None:
+        self.steps += 1
+        if set(entry) != set(SHAPE) or any(type(entry[name]) is not kind for name, kind in SHAPE.items()):
+            self.report(self.chain.seq, f"line {number} is not a step")
+            return
+        row = KeptStep(**entry)
+        self.problems += self.chain.add(row)
+        self.turns.setdefault(row.prompt, []).append(row.step())
+
+    def check_turn(self, pk: int) -> None:
+        """Check a turn, once all lines are read."""
+        steps, prompt = self.turns.get(pk, []), self.prompts.get(pk)
+        last = steps[-1].id if steps else 0
+        if prompt is None or not steps:
+            self.report(last, f"prompt {pk} is {'not listed' if steps else 'without steps'}")
+            return
+        self.problems += problems_of(steps)
+        with reporting_errors(self.problems, last):
+            self.problems += _totals(prompt, steps)
+        for step in steps:
+            with reporting_errors(self.problems, step.id):
+                self.problems += _snapshot(step, self.snapshots)
 
 
 def verify_file(lines: Iterable[bytes]) -> Exported:
     """Check everything about the ledger in these lines. Never raises, whatever they contain."""
-    found, digest, chain, last = Exported(), hashlib.sha256(), None, b""
-    for number, line in enumerate(lines, 1):
+    found, digest, last = Exported(), hashlib.sha256(), b""
+    for number, line in enumerate(lines):
         if last:
             digest.update(last)
-            entry = _parsed(last, number - 1, found)
-            if number == 2:
-                _header(entry, found)
-            elif entry and "seq" in entry:
-                chain = chain or Chain(found.kept)
-                _step(entry, number - 1, chain, found)
-            elif entry:
-                _preamble(entry, number - 1, chain, found)
+            found.read(last, number)
         last = line
-    chain = chain or Chain(found.kept)
-    found.seq, found.head = chain.seq, chain.head
+    chain = found.chain
     if last != last_line(chain.seq, chain.head, found.steps, digest.hexdigest()).encode():
-        found.problems.append(
-            LedgerProblem(0, "the last line does not match the lines before it: some were changed or are missing")
-        )
+        found.report(0, "the last line does not match the lines before it: some were changed or are missing")
     if not found.version:
-        found.problems.append(LedgerProblem(0, f"this is not a ledger in the format {FORMAT}, version 1 to {VERSION}"))
+        found.report(0, f"this is not a ledger in the format {FORMAT}, version 1 to {VERSION}")
     found.problems += chain.end()
     for pk in sorted(found.prompts.keys() | found.turns.keys()):
         with reporting_errors(found.problems, 0):
-            _turn(pk, found)
+            found.check_turn(pk)
     found.problems.sort(key=lambda problem: problem.seq)
     return found
 
 
-def _parsed(line: bytes, number: int, found: Exported) -> dict[str, JSON]:
-    try:
+def _parsed(line: bytes) -> dict[str, JSON] | None:
+    """Return the canonical JSON object in this line; None if there is none."""
+    with suppress(ValueError, RecursionError):
         entry = json.loads(line)
         if isinstance(entry, dict) and canonical(entry) + "\n" == line.decode():
             return entry
-    except (ValueError, RecursionError):
-        pass
-    found.problems.append(LedgerProblem(0, f"line {number} is not a canonical JSON object"))
-    return {}
-
-
-def _header(entry: dict[str, JSON], found: Exported) -> None:
-    """Read the first line: the format and its version."""
-    version = entry.get("version")
-    if entry.get("format") == FORMAT and type(version) is int and 1 <= version <= VERSION:
-        found.version = version
-
-
-def _preamble(entry: dict[str, JSON], number: int, chain: Chain | None, found: Exported) -> None:
-    """Read a line before the steps: a prompt, a snapshot or a redaction."""
-    if chain:
-        found.problems.append(LedgerProblem(chain.seq, f"line {number} is among the steps, but is not a step"))
-    elif type(pk := entry.get("prompt")) is int:
-        found.prompts[pk] = entry
-    elif isinstance(name := entry.get("snapshot"), str):
-        found.snapshots[name] = str(entry.get("text"))
-    elif isinstance(redaction := entry.get("redaction"), dict) and type(seq := redaction.get("seq")) is int:
-        left = str(redaction.get("left_sha256")) if found.version > 1 else None
-        found.kept[seq] = RedactedPayload(str(redaction.get("sha256")), left)
-    else:
-        found.problems.append(LedgerProblem(0, f"line {number} is of an unknown kind"))
-
-
-def _step(entry: dict[str, JSON], number: int, chain: Chain, found: Exported) -> None:
-    found.steps += 1
-    if set(entry) != set(SHAPE) or any(type(entry[name]) is not kind for name, kind in SHAPE.items()):
-        found.problems.append(LedgerProblem(chain.seq, f"line {number} is not a step"))
-        return
-    row = KeptStep(**entry)
-    found.problems += chain.add(row)
-    found.turns.setdefault(row.prompt, []).append(row.step())
-
-
-def _turn(pk: int, found: Exported) -> None:
-    steps, prompt = found.turns.get(pk, []), found.prompts.get(pk)
-    last = steps[-1].id if steps else 0
-    if prompt is None or not steps:
-        found.problems.append(LedgerProblem(last, f"prompt {pk} is {'not listed' if steps else 'without steps'}"))
-        return
-    found.problems += problems_of(steps)
-    with reporting_errors(found.problems, last):
-        found.problems += _totals(prompt, steps)
-    for step in steps:
-        with reporting_errors(found.problems, step.id):
-            found.problems += _snapshot(step, found.snapshots)
+    return None
 
 
 def _totals(prompt: dict[str, JSON], steps: list[Step]) -> Iterator[LedgerProblem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from tempfile import SpooledTemporaryFile
 
 from django.db import connection, transaction
@@ -17,6 +18,7 @@ from agents.engine.ledger import JSON, canonical
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
+from conversations.models.step import snapshots_of
 
 FORMAT, VERSION = "agentsite-ledger", 2
 """Version 2 added `left_sha256` to redactions."""
@@ -79,8 +81,7 @@ def _lines(conversation: Conversation) -> Iterator[dict[str, JSON]]:
         named = {"by": row.redacted_by, "reason": row.reason, "time": row.redacted_at.isoformat()}
         yield {"redaction": {"seq": row.seq} | digests | named}
     for step in Step.objects.filter(conversation=conversation).order_by("seq").iterator(chunk_size=500):
-        kept = KeptStep.of(step)
-        yield {name: getattr(kept, name) for name in KeptStep.__slots__}
+        yield asdict(KeptStep.of(step))
 
 
 def _prompt(prompt: Prompt) -> dict[str, JSON]:
@@ -89,8 +90,5 @@ def _prompt(prompt: Prompt) -> dict[str, JSON]:
 
 
 def _snapshots(conversation: Conversation) -> Iterator[dict[str, JSON]]:
-    starts = Step.objects.filter(conversation=conversation, type="action_start", payload__contains='"snapshot":')
-    named = [KeptStep.of(step).step().payload.get("snapshot") for step in starts.iterator(chunk_size=500)]
-    names = {name for name in named if isinstance(name, str)}  # somebody may have tampered with the ledger
-    for row in Snapshot.objects.filter(pk__in=names).order_by("pk"):
+    for row in Snapshot.objects.filter(pk__in=snapshots_of(conversation)).order_by("pk"):
         yield {"snapshot": row.sha256, "text": row.text}

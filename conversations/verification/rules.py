@@ -162,7 +162,10 @@ def _approved(step: Step, before: View, gate: str, word: str, wanted: JSON) -> I
 
 
 def _decision(step: Step, before: View) -> Iterator[str]:
-    """A gate is decided by an actor who may, with a known decision, for exactly what was asked or for an edit of it."""
+    """A gate is decided by an actor who may, with a known decision, for exactly what was asked or for an edit of it.
+
+    One that somebody else must decide is not approved by whoever asked for the turn (C13).
+    """
     call = before.call(step.path)
     if step.type != "action_result" or call is None or call.payload.get("policy") != paths.HUMAN:
         return
@@ -173,6 +176,9 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         yield f"{step.path} was decided as {word!r}"
     if word not in RUNS:
         return
+    root = before.call("")
+    if asked.get("who") == ANOTHER and root and step.actor == root.actor:
+        yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn"
     if step.payload.get("input") is None:
         if step.payload.get("digest") != asked.get("digest"):
             yield f"the approval at {step.path} is for something other than what was asked: the digests differ"
@@ -180,16 +186,6 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         return  # what the digest covers was removed; the chain vouches for it
     elif step.payload.get("digest") != _edited_digest(step.payload, asked):
         yield f"the approval at {step.path} is for something other than its input, facts and change: the digests differ"
-
-
-def _four_eyes(step: Step, before: View) -> Iterator[str]:
-    """A gate that somebody else must decide is not approved by whoever asked for the turn (C13)."""
-    call, root = before.call(step.path), before.call("")
-    if step.type != "action_result" or call is None or root is None or call.payload.get("policy") != paths.HUMAN:
-        return
-    allows = step.payload.get("decision") in RUNS
-    if allows and call.payload.get("payload", {}).get("who") == ANOTHER and step.actor == root.actor:
-        yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn"
 
 
 def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
@@ -206,8 +202,7 @@ def _waiting(step: Step, before: View) -> Iterator[str]:
         yield f"{step.type} at {step.path or '.'} while the turn waits"
     if step.type == "action_start" and step.path and before.cancelled():
         yield f"{step.path} was started after the turn was stopped"
-    if step.type == "pause" and step.payload.get("pending_action_count") != len(before.open_gates()):
-        said, are = step.payload.get("pending_action_count"), len(before.open_gates())
+    if step.type == "pause" and (said := step.payload.get("pending_action_count")) != (are := len(before.open_gates())):
         yield f"says that {said} decisions are open, but {are} are"
     if step.type == "resume" and not before.paused():
         yield "resumes, but was not waiting"
@@ -246,4 +241,4 @@ def _starts(path: str, before: View) -> int:
     return len(before.at(path, "action_start"))
 
 
-_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _four_eyes, _waiting, _round, _partial, _end)
+_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _partial, _end)

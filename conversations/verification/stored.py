@@ -77,14 +77,11 @@ def _taken_out_since(conversation_id: int, since: Chain) -> bool:
 
 def _walk_all(conversation_id: int, chain: Chain, found: Verified, own: set[int], alive: Alive) -> None:
     """Walk the chain to its end, and check that the conversation's row agrees with it."""
-    while rows := _next(conversation_id, chain.seq):
-        alive()
-        _walk(rows, chain, found, own)
+    _walk(conversation_id, chain, found, own, alive)
     with transaction.atomic():  # nobody appends meanwhile
         conversation = _locked(conversation_id)
         own |= set(conversation.prompts.values_list("pk", flat=True))
-        while rows := _next(conversation_id, chain.seq):
-            _walk(rows, chain, found, own)
+        _walk(conversation_id, chain, found, own, alive)
     found.problems += chain.end()
     if (conversation.seq, conversation.head) != (chain.seq, chain.head):
         last = f"the conversation's last step is stored as {conversation.seq}, or with another digest"
@@ -95,16 +92,16 @@ def _locked(conversation_id: int) -> Conversation:
     return Conversation.objects.select_for_update(of=("self",)).get(pk=conversation_id)
 
 
-def _next(conversation_id: int, after: int) -> list[StepRow]:
-    return list(StepRow.objects.filter(conversation=conversation_id, seq__gt=after).order_by("seq")[:AT_ONCE])
-
-
-def _walk(rows: list[StepRow], chain: Chain, found: Verified, own: set[int]) -> None:
-    for row in rows:
-        found.steps += 1
-        with reporting_errors(found.problems, row.seq):
-            found.problems += chain.add(KeptStep.of(row))
-            found.problems += _columns(row, own)
+def _walk(conversation_id: int, chain: Chain, found: Verified, own: set[int], alive: Alive) -> None:
+    """Walk the chain to the last step that there is now."""
+    steps = StepRow.objects.filter(conversation=conversation_id).order_by("seq")
+    while rows := list(steps.filter(seq__gt=chain.seq)[:AT_ONCE]):
+        alive()
+        for row in rows:
+            found.steps += 1
+            with reporting_errors(found.problems, row.seq):
+                found.problems += chain.add(KeptStep.of(row))
+                found.problems += _columns(row, own)
 
 
 def _columns(row: StepRow, own: set[int]) -> Iterator[LedgerProblem]:
@@ -234,7 +231,7 @@ def _references(conversation: Conversation, step: Step, alive: Alive) -> Iterato
     elif step.payload.get(MARK):
         yield from _redacted_files(step)
     elif step.type == "file":
-        yield from _file(conversation, step, File(pk=int(step.payload.get("file", 0))), alive)
+        yield from _file(conversation, step, int(step.payload.get("file", 0)), alive)
     elif step.type == "action_call" and not step.path:
         yield from _uploads(conversation, step, alive)
 
@@ -255,17 +252,16 @@ def _uploads(conversation: Conversation, step: Step, alive: Alive) -> Iterator[L
         yield LedgerProblem(step.id, "its list of files cannot be read")
         return
     for file in given:
-        named = File(pk=file.id, name=file.name, size=file.size, path=file.path)
-        yield from _file(conversation, step, named, alive, "name", "size", "path")
+        yield from _file(conversation, step, file.id, alive, name=file.name, size=file.size, path=file.path)
 
 
-def _file(conversation: Conversation, step: Step, named: File, alive: Alive, *told: str) -> Iterator[LedgerProblem]:
-    """Check that the file exists with its content, and that its columns `told` are as the step says."""
-    row = File.objects.filter(conversation=conversation, pk=named.pk).first()
+def _file(conversation: Conversation, step: Step, pk: int, alive: Alive, **told: object) -> Iterator[LedgerProblem]:
+    """Check that the file exists with its content, and that its columns are as the step told."""
+    row = File.objects.filter(conversation=conversation, pk=pk).first()
     if row is None:
-        yield LedgerProblem(step.id, f"the file {named.pk} is missing")
+        yield LedgerProblem(step.id, f"the file {pk} is missing")
         return
-    if wrong := [name for name in told if getattr(row, name) != getattr(named, name)]:
+    if wrong := [name for name, value in told.items() if getattr(row, name) != value]:
         yield LedgerProblem(step.id, f"the file {row.pk} differs from what the step says: {', '.join(wrong)}")
     try:
         with row.content.open() as content:

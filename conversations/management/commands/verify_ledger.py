@@ -58,7 +58,7 @@ class Command(BaseCommand):
             found = verify_file(lines)
         for problem in found.problems:
             self._print_problem(str(problem))
-        self.stdout.write(f"head: seq {found.seq}, digest {found.head}")
+        self.stdout.write(f"head: seq {found.chain.seq}, digest {found.chain.head}")
         self._end(1, found.steps, len(found.problems))
 
     def _print_problem(self, problem: str) -> None:

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
 from conversations.database.sql import database_time
-from conversations.ledger.claims import claim, claimable, is_held, release, renew
+from conversations.ledger.claims import any_held, claim, claimable, release, renew
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.models import Step as Row
@@ -45,7 +45,7 @@ def test_a_claim_is_a_lease_a_fence_and_the_slot(prompt: Prompt) -> None:
     assert prompt.lease_until == pytest.approx(now + LEASE, abs=5)
     assert prompt.claimed_at == pytest.approx(now, abs=5)
     assert prompt.conversation.active_prompt == prompt
-    assert is_held(prompt.pk)
+    assert any_held(Prompt.objects.filter(pk=prompt.pk))
 
 
 def test_nobody_takes_what_is_held(prompt: Prompt) -> None:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical
 from conversations.ledger.journal import append, chain_digest, read_steps
+from conversations.ledger.redacted import sha256
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.conversations.recorded import place, record, said
@@ -42,18 +43,18 @@ def test_what_went_in_comes_out(ann: User, value: object, text: str) -> None:
     read = read_steps(prompt.conversation_id, prompt.pk)[1]
     assert read.payload == {"plugin": "x", "value": value}
     assert canonical(read.payload) == row.payload
-    assert row.digest == chain_digest(at.head, read, prompt.pk, row.payload)
+    assert row.digest == chain_digest(at.head, read, prompt.pk, sha256(row.payload))
 
 
 def test_the_chain_is_over_every_part_of_a_step(ann: User) -> None:
     step = Step("a", "t", {}, "p", 2, datetime(2026, 1, 1, tzinfo=UTC).isoformat())
     links = {
-        chain_digest("h", step, 1, "{}"),
-        chain_digest("i", step, 1, "{}"),
-        chain_digest("h", step, 2, "{}"),
-        chain_digest("h", step, 1, "[]"),
+        chain_digest("h", step, 1, sha256("{}")),
+        chain_digest("i", step, 1, sha256("{}")),
+        chain_digest("h", step, 2, sha256("{}")),
+        chain_digest("h", step, 1, sha256("[]")),
         *(
-            chain_digest("h", changed, 1, "{}")
+            chain_digest("h", changed, 1, sha256("{}"))
             for changed in (
                 replace(step, actor="b"),
                 replace(step, type="u"),
@@ -67,7 +68,7 @@ def test_the_chain_is_over_every_part_of_a_step(ann: User) -> None:
     assert len(links) == 10
     content = hashlib.sha256(b"{}").hexdigest()
     whole = json.dumps(["h", 2, 1, "p", "a", "t", step.time, content], separators=(",", ":"))
-    assert chain_digest("h", step, 1, "{}") == hashlib.sha256(whole.encode()).hexdigest()
+    assert chain_digest("h", step, 1, sha256("{}")) == hashlib.sha256(whole.encode()).hexdigest()
 
 
 def test_a_time_without_microseconds_comes_back_as_it_was(ann: User) -> None:

@@ -51,7 +51,8 @@ def test_it_holds_all_and_is_checked_without_a_database(lines: list[bytes], djan
     with django_db_blocker.block():
         found = verify_file(lines)
     assert found.problems == []
-    assert (found.seq, found.head, found.steps) == (conversation.seq, conversation.head, Step.objects.count())
+    chain = found.chain
+    assert (chain.seq, chain.head, found.steps) == (conversation.seq, conversation.head, Step.objects.count())
     assert {output.position: output for output in Outputs(found.turns[prompt.pk]).in_order()} == rows
     payloads = [json.loads(line)["payload"] for line in lines if b'"seq"' in line and b'"payload"' in line]
     assert payloads == list(Step.objects.order_by("seq").values_list("payload", flat=True))
