@@ -7,7 +7,6 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import count
 from typing import Any, TypeVar
 
 from agents.engine import actors
@@ -15,9 +14,10 @@ from agents.engine.closing import close_turn
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
-from agents.engine.ledger import ADDED, EMPTY, JSON, Ledger, Step, action_error, action_result
+from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error
 from agents.engine.limits import Limits
-from agents.engine.paths import HUMAN, join, parent
+from agents.engine.paths import HUMAN
+from agents.engine.runtime.answers import placed
 from agents.engine.runtime.policy import (
     Action,
     Context,
@@ -222,49 +222,10 @@ class Run(Runtime):
         return await self._record_result(path, action, steps, hold)
 
     async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        self.stage(*self._with_paths(path, action.policy, steps))
+        self.stage(*placed(steps, path, action.policy, self.view))
         if not hold:
             await self.flush()
         return self.view.answer(path)
-
-    def _with_paths(self, path: str, name: str, steps: Iterable[Step]) -> list[Step]:
-        """Give returned steps their paths: what was said gets the call's path, the calls asked for go below it.
-
-        Steps of this turn's ledger are passed on: the result names the calls they come from. Any other step is new,
-        whatever its id. The calls get the numbers from 0 that the policy has not used as keys of its own calls. Raises
-        TypeError or ValueError for what is no answer.
-        """
-        if not isinstance(steps, Iterable):
-            raise TypeError(f"the policy {name!r} returned {type(steps).__name__}; it must return a list of steps")
-        placed: list[Step] = []
-        passed_on: dict[str, None] = {}
-        results: list[Step] = []
-        last_turn: list[Step] = []
-        free = (each for n in count() if not self.view.call(each := join(path, n)))
-        for step in steps:
-            if not isinstance(step, Step):
-                raise TypeError(f"the policy {name!r} returned a {type(step).__name__} among its steps")
-            if step in self.view and step.type == "action_result" and self.view.is_turn(step.path, path):
-                last_turn = [_as_result(step)]
-            elif step in self.view:
-                passed_on[parent(step.path) if asked_for(step) else step.path] = None
-            elif step.type == "action_call":
-                if step.actor not in ("model", "assistant", name, actors.policy(name)):
-                    raise ValueError(
-                        f"the policy {name!r} returned a call by {step.actor!r}: only it or a model may ask"
-                    )
-                asker = name if step.actor == actors.policy(name) else step.actor  # `policy:` marks the calls it makes
-                placed.append(replace(step, actor=asker, path=next(free)))
-            elif step.type == "action_result":
-                results.append(step)
-            else:
-                placed.append(replace(step, path=path))
-        if len(results) > 1:
-            raise ValueError(f"the policy {name!r} returned {len(results)} results; a call has one")
-        result = (*results, *last_turn, action_result("runtime"))[0]
-        returns = [source for source in passed_on if source != path and self.view.result(source)]
-        payload = result.payload | ({"returns": returns} if returns else {})
-        return [*placed, replace(result, payload=payload, path=path)]
 
     # Tasks
 
@@ -327,15 +288,6 @@ def _keep(task: asyncio.Task[Any], tasks: set[asyncio.Task[Any]]) -> None:
 
 _abandoned: set[asyncio.Task[Any]] = set()
 """Abandoned tasks that are still running: the event loop itself keeps only weak references to tasks."""
-
-
-def _as_result(turn: Step) -> Step:
-    """Return the result of the last turn as that of the decorated call. A model's has no value but what it said."""
-    if turn.failed:
-        return action_error(turn.actor, turn.payload["code"], turn.payload["message"])
-    if turn.actor == "model":
-        return action_result("runtime")
-    return Step(turn.actor, "action_result", {key: value for key, value in turn.payload.items() if key not in ADDED})
 
 
 def is_round(step: Step) -> bool:
