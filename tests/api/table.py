@@ -147,7 +147,7 @@ c/<int:pk>/export/                                                 LoNNNNL   LMM
 c/<int:pk>/usage/                                                  LoNNNNL   LMMMMML
 c/<int:pk>/decide/                                                 LoNNNNL   LwNNNNL
 approvals/<int:pk>/decide/                                         MMMMMMM   LwNNNNL
-approvals/<int:pk>/card/                                           LoNNNNL   MMMMMMM
+approvals/<int:pk>/card/                                           LoNNNNL   LMMMMML
 files/<int:pk>/                                                    LoNNNNL   LMMMMML
 theme/                                                             MMMMMMM   >>>>>>>
 login/                                                             o>>>>>o   o>>>>>o
