@@ -54,7 +54,7 @@ def _start_children(family: Family, say: Say) -> None:
     # Without the first administrator's variables, which commands could read.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
-        variables |= _start_demo(family, variables)
+        variables = variables | _start_demo(family, variables)
         say("No model is set up, so a small demo model answers. For a real one, set OPENAI_API_KEY or OPENAI_BASE_URL.")
     web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - the address from this machine

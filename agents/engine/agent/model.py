@@ -23,7 +23,8 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
     """Return the model policy for this provider; agents that name one of `protocols` use that instead (R1).
 
     With `{"round": n}` it asks for the n-th round of the agent that calls it. Without, the history is
-    `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`.
+    `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`. It raises ToolError
+    if the model may not be asked, because running time or quota is used up.
     """
 
     def provider_for(protocol: str | None) -> Provider:

@@ -53,7 +53,7 @@ class ToolPolicy:
     records_itself: ClassVar[bool] = True
 
     async def __call__(self, action: Action, ctx: Context) -> list[Step]:
-        """Run one call of the tool."""
+        """Run one call of the tool. Raises as `run_tool` does."""
         return await run_tool(self.tool, action, ctx)
 
 

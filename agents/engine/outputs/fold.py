@@ -36,7 +36,7 @@ def call(entry: ToolOutput | None, step: Step) -> ToolOutput | None:
     if step.path != entry.path:
         return _fold_gate(entry, step)
     match step.type:
-        case "action_start" if step.actor != "system":  # which restored it: it may have begun, and is not running now
+        case "action_start" if step.actor != "system":  # the system's, after a restore, says that it may have begun
             return entry.model_copy(update={"result": Running(), "started_at": entry.started_at or step.time})
         case "action_deferred":
             return entry.model_copy(update={"result": Deferred()})

@@ -16,6 +16,7 @@ class Outputs:
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self._by_position: dict[int, Output] = {}
         self._at: dict[str, list[int]] = {}  # a path -> the positions of the outputs there
+        self._entries: dict[str, int] = {}  # a path -> the position of the entry of the call there
         self._below: dict[str, list[int]] = {}  # a path -> the positions of the entries of calls directly below it
         for step in steps:
             self.add(step)
@@ -40,6 +41,7 @@ class Outputs:
         if output.position not in self._by_position:
             self._at.setdefault(output.path, []).append(output.position)
             if isinstance(output, ToolOutput):
+                self._entries[output.path] = output.position
                 self._below.setdefault(parent(output.path), []).append(output.position)
         self._by_position[output.position] = output
 
@@ -54,8 +56,8 @@ class Outputs:
 
     def entry(self, path: str) -> ToolOutput | None:
         """Return the entry of the call at `path`, or None."""
-        found = (self._by_position[position] for position in self._at.get(path, ()))  # the entry is the first
-        return next((output for output in found if isinstance(output, ToolOutput)), None)
+        found = self._by_position.get(self._entries.get(path, 0))
+        return found if isinstance(found, ToolOutput) else None
 
     def in_order(self) -> list[Output]:
         """Return the outputs in reading order."""

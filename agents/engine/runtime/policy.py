@@ -278,6 +278,6 @@ class Context:
         return answer
 
     def _raise_if_halted(self) -> None:
-        """Raise the Halt that the context has met again, whatever the policy has caught."""
+        """Raise again the Halt that the context has met, whatever the policy has caught."""
         if self.halt is not None:
             raise self.halt

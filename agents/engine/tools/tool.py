@@ -194,7 +194,7 @@ class Declaration:
 class Tool(Declaration):
     """A tool: its function, and what its author declares. `agents.engine.execution.effect.as_policy` makes it a policy.
 
-    Unlike in a bare declaration, `approval`, `idempotent` and `title` are decided.
+    Here `approval`, `idempotent` and `title` are never left to a default.
     """
 
     function: Callable[[Any], Any]
@@ -220,6 +220,8 @@ class tool(Declaration):  # noqa: N801 - it is used as a decorator
     def __call__(self, function: Callable[[Any], Any]) -> Tool:
         """Return the tool with this function."""
         name, reads = self.name, self.risk is Risk.READ
+        if not isinstance(self.risk, Risk):
+            raise RegistryError(f"{name}: risk must be one of {', '.join(map(str, Risk))}, not {self.risk!r}")
         if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
             raise RegistryError(f"a tool's name must be lower-case words joined by dots, not {name!r}")
         if name in RESERVED:
@@ -281,5 +283,5 @@ def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
         other = found.setdefault(wire_name(each.name), each)
         if other is not each:  # the same tool, imported into another module, is not a second one
             named = " and ".join(f"{one.name!r} in {one.function.__module__}" for one in (other, each))
-            raise RegistryError(f"two tools share a name: {named}")
+            raise RegistryError(f"two tools share the name {wire_name(each.name)!r}, as a model sees it: {named}")
     return found

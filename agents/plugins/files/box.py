@@ -106,7 +106,7 @@ class Box:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Write `content` to the file at `path`, completely or not at all. Missing folders are created.
+        """Write `content` to the file at `path`, completely or not at all. Missing folders are created, and stay.
 
         An existing file keeps its permissions. Raises ToolError if anything but a regular file is there.
         """

@@ -75,7 +75,7 @@ class Search:
         return entry.kind == "file" and (not self.glob or fnmatchcase(path, self.glob))
 
     def _lines(self, entry: Entry) -> Iterator[str]:
-        """Yield the lines found in an entry. Yields "" first, and for every other line, so that the time is checked."""
+        """Yield the lines found in an entry, and "" first and for each other line, so that the time is checked."""
         yield ""
         if not self._wanted(entry):
             return

@@ -25,7 +25,7 @@ class Chat:
     """
 
     reader = ChatReader
-    """What reads an answer; a subclass may read it otherwise."""
+    """The class of an answer's reader; a subclass may have another."""
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server

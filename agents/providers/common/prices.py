@@ -11,6 +11,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 from agents.providers.common.address import OPENAI, is_loopback
 
@@ -21,15 +25,26 @@ async def cost(base_url: str | None, usage: Mapping[str, int], *names: str) -> i
     """Return the cost of these counts at an address in billionths of a US dollar; None if no price is known.
 
     Without `base_url` it is OpenAI's. The first known name is used: servers answer with a model's full name, or with a
-    name of their own. It is looked up in a thread, because loading the data, once in a process, takes half a second.
+    name of their own.
     """
     if is_loopback(base_url) or not usage:
         return None
     try:
-        return await asyncio.to_thread(_cost, usage, names, base_url or OPENAI)
+        if not (loading := _loading()).done():
+            await asyncio.wait([asyncio.wrap_future(loading)])
+        return _cost(usage, names, base_url or OPENAI)
     except Exception:  # an answer must not fail because of its price
         log.warning("no price for %s", names, exc_info=True)
         return None
+
+
+@cache
+def _loading() -> Future[ModuleType]:
+    """Return the future of the data, which takes half a second to load, in a thread that does nothing else.
+
+    asyncio's own threads also look up host names: an answer that is complete must not wait for a slow resolver.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix="prices").submit(import_module, "genai_prices.data")
 
 
 def _cost(usage: Mapping[str, int], names: Iterable[str], address: str) -> int | None:

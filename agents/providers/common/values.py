@@ -18,7 +18,7 @@ BETWEEN = "\n\n"
 """The separator of two texts that an answer gives separately and that are joined here."""
 
 CALL_ID_CHARACTERS = 40
-"""The longest call id that every API accepts: Chat Completions; Responses accepts 64 characters."""
+"""The longest call id that every API accepts. It is the limit of Chat Completions; Responses accepts 64 characters."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 

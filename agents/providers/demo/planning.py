@@ -94,7 +94,7 @@ def _next_call(wanted: Task, situation: Situation) -> ToolRequest | str:
 def _not_offered(sentence: Sentence, call: ToolRequest) -> str:
     words = describe_call(call.name, call.arguments)
     if sentence.by_name:
-        return f"I cannot {words}: there is no such tool here."
+        return f"I cannot use `{sentence.tool}`: there is no such tool here."
     needs = f" It needs the skill `{sentence.skill}`, which is not active." if sentence.skill else ""
     return f"I cannot {words}: the tool `{sentence.tool}` is not available here.{needs}"
 

@@ -183,7 +183,8 @@ async def test_plugins_prepare_in_order_and_a_clash_of_tools_is_refused(world: W
     async def clashing(call: ToolCall[Number]) -> None: ...
 
     registry, provider = site([says("Done.")], [*world.tools(), clashing])
-    with pytest.raises(RegistryError, match=r"two tools share a name: 'fx\.read' in .* and 'fx_read' in "):
+    told = r"two tools share the name 'fx_read', as a model sees it: 'fx\.read' in .* and 'fx_read' in "
+    with pytest.raises(RegistryError, match=told):
         await carry_on(registry)
     assert provider.asked == []
 
