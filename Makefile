@@ -25,7 +25,7 @@ test-browser: $(DEV) ## Run the tests in a real Chromium.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "browser and not crash" $(ARGS)
 
 test-crash: $(DEV) ## Run the tests that kill real processes, on SQLite and PostgreSQL.
-	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m crash $(ARGS)
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal -m crash $(ARGS)
 
 test-postgres: $(DEV) ## Run on PostgreSQL the tests that use the database, and those that need PostgreSQL.
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \

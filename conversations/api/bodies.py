@@ -30,6 +30,7 @@ FILES = "files"
 """The name of the form field that holds files."""
 DEPTH_MOST = 50
 """The maximum nesting of lists and objects in a body. Tools accept no deeper input."""
+TOO_DEEP = f"The body is nested deeper than {DEPTH_MOST} levels."
 
 
 class StrictJSON(BaseParser):  # type: ignore[misc]
@@ -46,6 +47,8 @@ class StrictJSON(BaseParser):  # type: ignore[misc]
         try:
             value = from_json(content, allow_inf_nan=False)
         except ValueError as error:
+            if "recursion limit" in str(error):  # the reader's own, of 200 levels
+                raise ParseError(TOO_DEEP) from error
             raise ParseError(f"The body is not valid JSON: {error}.") from error
         _check_depth(value)
         return value
@@ -67,7 +70,7 @@ def _check_depth(value: Any) -> None:
     while level:
         depth += 1
         if depth > DEPTH_MOST + 1:
-            raise ParseError(f"The body is nested deeper than {DEPTH_MOST} levels.")
+            raise ParseError(TOO_DEEP)
         inner: list[Any] = []
         for each in level:
             inner += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()

@@ -55,6 +55,7 @@ RESUMING = (
 EVENTS = {
     (200, "text/event-stream"): OpenApiResponse(shapes.Event, "A stream of events: `id:` is the seq, `data:` an Event.")
 }
+NO_MORE_EVENTS = {204: OpenApiResponse(description="You have the prompt's last event. Do not reconnect.")}
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 
 ERRORS = {

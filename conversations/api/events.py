@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from conversations.api.describe import EVENTS, RESUMING, operation
+from conversations.api.describe import EVENTS, NO_MORE_EVENTS, RESUMING, operation
 from conversations.api.errors import Invalid, of_framework
 from conversations.api.views import ApiView
 from conversations.database.ids import row_id
@@ -97,7 +97,7 @@ class ConversationEvents(EventsView):
 class PromptEvents(EventsView):
     """The events of one prompt."""
 
-    @operation("Follow a prompt", EVENTS, parameters=RESUMING)
+    @operation("Follow a prompt", EVENTS | NO_MORE_EVENTS, parameters=RESUMING)
     async def get(self, request: HttpRequest, pk: int) -> _Subscription:
         """Stream what happened after a step, and then what happens, as server-sent events.
 

@@ -20,7 +20,10 @@ from conversations.usage.totals import SUMMED, Spent, spent_json
 
 @dataclass(frozen=True)
 class TurnMoment:
-    """A turn after `steps`, the first of its `known` ones. `before`, `after`: the seqs of the steps around the last."""
+    """A turn after `steps`, which are the first of its `known` steps.
+
+    `before`, `after`: the seqs of the steps around the last one.
+    """
 
     prompt: Prompt
     known: Sequence[Step]

@@ -118,9 +118,10 @@ def take_up_again(claim: Claim, waited: float, lease_seconds: float) -> bool:
 
     The time it `waited`, in seconds, does not count as running time. Returns False if it was not renewed.
     """
-    _held(claim).update(claimed_at=F("claimed_at") + waited)
     stopped = KillSwitch.objects.filter(off_at=None)
-    return bool(_held(claim).exclude(Exists(stopped)).update(lease_until=Clock() + lease_seconds))
+    with transaction.atomic():  # if the disk is still full, neither is done, and the time is not counted twice
+        _held(claim).update(claimed_at=F("claimed_at") + waited)
+        return bool(_held(claim).exclude(Exists(stopped)).update(lease_until=Clock() + lease_seconds))
 
 
 def release(claim: Claim) -> None:

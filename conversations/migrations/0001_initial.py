@@ -67,11 +67,15 @@ class Migration(migrations.Migration):
                 ("stopping", models.BooleanField(default=False, help_text="The stop mark, which its drain reads.")),
                 (
                     "drain",
-                    models.CharField(blank=True, help_text="Which process runs turns: one at a time.", max_length=64),
+                    models.CharField(
+                        blank=True, help_text="The process that runs turns, of which a host has one.", max_length=64
+                    ),
                 ),
                 (
                     "drain_until",
-                    models.FloatField(default=0, help_text="For how long that process is the host's drain."),
+                    models.FloatField(
+                        default=0, help_text="Until when it is the host's drain, by the database's clock."
+                    ),
                 ),
             ],
         ),

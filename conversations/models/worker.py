@@ -11,8 +11,10 @@ class Worker(models.Model):
     started_at = models.FloatField(default=0, help_text="When its cluster was last started.")
     beat_at = models.FloatField(default=0, help_text="When a background task of it last ran.")
     stopping = models.BooleanField(default=False, help_text="The stop mark, which its drain reads.")
-    drain = models.CharField(max_length=64, blank=True, help_text="Which process runs turns: one at a time.")
-    drain_until = models.FloatField(default=0, help_text="For how long that process is the host's drain.")
+    drain = models.CharField(
+        max_length=64, blank=True, help_text="The process that runs turns, of which a host has one."
+    )
+    drain_until = models.FloatField(default=0, help_text="Until when it is the host's drain, by the database's clock.")
 
     def __str__(self) -> str:
         return self.host

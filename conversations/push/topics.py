@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
+from django.template.loader import render_to_string
 
 from conversations.approvals.permissions import shown_to
 from conversations.models import GateState, Output, Redaction
@@ -244,6 +245,16 @@ class ListTopic(PersonTopic):
             self._state = state
         return html
 
+    def look(self, look: Look) -> list[str] | None:
+        """Return the list if it changed, or else only the number of everybody's approvals, if that did."""
+        return super().look(look) or self._count(look.waiting)
+
+    def _count(self, waiting: int | None) -> list[str] | None:
+        if self._state is None or self._state.waiting is None or waiting in (None, self._state.waiting):
+            return None
+        self._state = self._state._replace(waiting=waiting)
+        return [render_to_string("conversations/approvals.html", {"sidebar": {"approvals": waiting}, "oob": True})]
+
     def _is_affected(self, look: Look) -> bool:
         if any(look.conversations[pk].owner == self.person for pk in look.changed):
             return True
@@ -252,8 +263,6 @@ class ListTopic(PersonTopic):
         now = self._state._replace(notices=look.notices)
         if look.owned is not None:
             now = now._replace(owned=look.owned.get(self.person, ""))
-        if self.counts and look.waiting is not None:
-            now = now._replace(waiting=look.waiting)
         return now != self._state
 
     def _message(self, readers: int) -> list[str] | None:

@@ -24,7 +24,7 @@ class LeaseKeeper:
     """Renews all held leases with one UPDATE every few seconds, as long as the loop ticks.
 
     `on_lost` is called, in the keeper's thread, with the leases that were lost. `keep_drain` renews the drain's own
-    lease for that many seconds.
+    lease, for the seconds that it is given.
     """
 
     def __init__(self, on_lost: Callable[[list[Claim]], None], keep_drain: Callable[[float], object]) -> None:
