@@ -87,7 +87,7 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
         if not plugin.name:
             raise RegistryError(f"the plugin {plugin.__module__}.{plugin.__qualname__} has no name")
         try:
-            check_annotation(plugin.State, "serialization")
+            check_annotation(plugin.State)
             plugin.State()
         except (TypeError, ValidationError) as error:
             raise RegistryError(f"the state of the plugin {plugin.name!r} cannot be kept: {error}") from error

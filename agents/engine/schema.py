@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
@@ -38,10 +38,10 @@ def _valid_text(value: JSON) -> JSON:
     return value
 
 
-def check_annotation(annotation: Any, mode: Literal["validation", "serialization"] = "validation") -> None:
-    """Raise TypeError if a value with this annotation cannot be read from JSON, or with the mode, written as JSON."""
+def check_annotation(annotation: Any) -> None:
+    """Raise TypeError if a value with this annotation cannot be written as JSON."""
     try:
-        TypeAdapter(annotation).json_schema(mode=mode)
+        TypeAdapter(annotation).json_schema(mode="serialization")
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise TypeError(str(error).partition("\n")[0]) from error
 

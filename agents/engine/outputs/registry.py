@@ -101,7 +101,7 @@ def register_output(
     if not (isinstance(given, type) and issubclass(given, Output)):
         raise RegistryError(f"the output kind {name!r} needs a subclass of Output, not {model!r}")
     try:
-        check_annotation(model, "serialization")
+        check_annotation(model)
     except TypeError as error:
         raise RegistryError(f"the output kind {name!r} cannot be stored as JSON: {error}") from error
     if name in RECORD:

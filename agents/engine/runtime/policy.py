@@ -201,8 +201,9 @@ class Context:
 
         The call is named by `key`, or else by its ordinal, counted now rather than when the call is awaited. A call
         with a result in the ledger does not run again. Errors of the callee that are data (ToolError, invalid input)
-        are returned as data. `hold`: record the result together with what this policy does next. Raises RuntimeError
-        for a call without a key from another task, and ValueError for a key that cannot name a call or names another.
+        are returned as data. `hold`: record the result together with what this policy does next; it must not pass the
+        steps on. Raises RuntimeError for a call without a key from another task, and ValueError for a key that cannot
+        name a call or names another.
         """
         path = self._path_of(key)
         return self._guarded(path, partial(self.run.perform, path, action, self, decorators, hold=hold))
@@ -235,7 +236,7 @@ class Context:
         if allowed is not None and action.policy not in allowed:
             offered = ", ".join(sorted(allowed)) or "none"
             why = f"{action.policy!r} is not offered here. There are: {offered}."
-            return self.refuse(call, ToolError(why, "not_offered"))
+            return self._guarded(call.path, partial(self._refuse_and_record, call, ToolError(why, "not_offered")))
         return self._guarded(call.path, partial(self.run.perform, call.path, action, self, policy=policy))
 
     async def refuse(self, call: Step, why: ToolError) -> list[Step]:
@@ -244,6 +245,11 @@ class Context:
         if not self.run.view.result(call.path):
             self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
         self._given.append(call.path)
+        return self.run.view.answer(call.path)
+
+    async def _refuse_and_record(self, call: Step, why: ToolError) -> list[Step]:
+        await self.refuse(call, why)
+        await self.run.flush()  # steps that are not recorded may still be renumbered, and could not be passed on then
         return self.run.view.answer(call.path)
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:

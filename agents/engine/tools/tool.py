@@ -256,7 +256,7 @@ def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
         raise RegistryError(f"{name}: a tool must take one ToolCall, not {len(parameters)} parameters")
     try:
         hints = typing.get_type_hints(function)
-        check_annotation(hints.get("return", Any), "serialization")
+        check_annotation(hints.get("return", Any))
     except (NameError, TypeError) as error:
         raise RegistryError(f"{name}: what it is said to return cannot be JSON: {error}") from error
     arguments = typing.get_args(hints.get(parameters[0]))

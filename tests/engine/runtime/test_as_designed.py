@@ -26,7 +26,7 @@ from agents.engine import (
 from agents.engine.ledger import action_call, action_result
 from agents.engine.runtime.policy import Policy
 from agents.engine.view import View
-from tests.engine.journals import Crash, CrashingJournal, CrashPoint
+from tests.engine.journals import Crash, CrashingJournal, CrashPoint, SharedJournal
 from tests.engine.support import comparable, lines
 
 QUESTION = Ledger((text("user", "What goes with rhubarb?"),))
@@ -144,6 +144,17 @@ async def test_any_crash_repeats_nothing_that_was_recorded(name: str, after: boo
         assert comparable(await again.run(name, CrashingJournal(journal.ledger))) == comparable(undisturbed.ledger)
         assert len(again.asked) == 3 - len(turns)
         assert len(again.searched) == 2 - len(searches)
+
+
+@pytest.mark.parametrize("name", [*ALL, "chef"])
+async def test_what_others_append_meanwhile_changes_nothing(name: str) -> None:
+    """Steps get other numbers then; those that a policy passes on are still known, also of calls that were refused."""
+    undisturbed = CrashingJournal()
+    await Kitchen().run(name, undisturbed)
+    for n in range(1, len(undisturbed.records) + 1):
+        journal = SharedJournal()
+        journal.push(n, lambda _: [Step("user:7", "note", {"code": "seen", "message": "Meanwhile."})])
+        assert comparable(await Kitchen().run(name, journal)) == comparable(undisturbed.ledger)
 
 
 async def test_a_decorated_policy_may_be_the_root() -> None:
