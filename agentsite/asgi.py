@@ -11,15 +11,19 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 from channels.routing import ProtocolTypeRouter
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.core.exceptions import SuspiciousFileOperation
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 
 
 class StaticFiles(ASGIStaticFilesHandler):
     """Static files that a browser revalidates each time, and downloads only if they have changed."""
 
     def serve(self, request: HttpRequest) -> HttpResponse | FileResponse:
-        """Return the file, with the headers that Django's middleware would have set."""
-        response = super().serve(request)
+        """Return the file, with the headers that Django's middleware would have set. Raises Http404."""
+        try:
+            response = super().serve(request)
+        except (SuspiciousFileOperation, ValueError, OSError) as error:  # a path out of the folders, with NUL, too long
+            raise Http404 from error
         response.headers["Cache-Control"] = "no-cache"  # their names have no version
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response

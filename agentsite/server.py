@@ -1,18 +1,20 @@
-"""The web server: Daphne with backpressure and a limit for request bodies.
+"""The web server: Daphne with backpressure in both directions.
 
 An application that sends waits until the client has read what was sent before, and no more of a request's body is kept
-than the site accepts. Daphne by itself buffers everything in both directions, so that one client could use all memory.
+than the site accepts (agentsite.bodies). Daphne by itself buffers everything in both directions, so that one client
+could use all memory.
 """
 
 import asyncio
-import json
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from daphne.http_protocol import WebRequest
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
+
+from agentsite.bodies import BODY, HEAD_SECONDS, Channel, LimitedRequest, Limits, Room, reading
 
 FULL_SECONDS = 0.05
 """Seconds between two checks whether a client with a full buffer reads again."""
@@ -32,65 +34,13 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]
             self.sendPreparedMessage(self.factory.prepareMessage(payload, isBinary, doNotCompress=True))
 
 
-API = b"/api/"
-TOO_LARGE = "This request is too large for the site. Send less, or send it in parts."
-
-
-def refusal(path: bytes) -> bytes:
-    """Return the response to a request whose body is too large; under /api/ in the shape of all API errors."""
-    kind, body = "text/plain", TOO_LARGE
-    if path.startswith(API):
-        kind, body = "application/json", json.dumps({"error": {"code": "too_large", "message": TOO_LARGE}})
-    head = f"HTTP/1.1 413 Content Too Large\r\nContent-Type: {kind}\r\nConnection: close\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-
-
-class LimitedRequest(WebRequest):  # type: ignore[misc]
-    """A request with a body of at most `body_most` bytes; a longer one is answered with 413 at once.
-
-    What arrives after that is dropped, up to the same amount again: a client that is cut off while it sends never reads
-    the response.
-    """
-
-    def __init__(self, *args: Any, body_most: int, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._most, self._got, self._refused = body_most, 0, False
-
-    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's names
-        """Handle the length that the client gives for the body, None if it gives none."""
-        super().gotLength(None if length is None else min(length, self._most))
-        if length is not None and length > self._most:
-            self._refuse()
-
-    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
-        """Handle a piece of the body."""
-        self._got += len(data)
-        if self._got > self._most and not self._refused:
-            self._refuse()
-        if not self._refused:
-            super().handleContentChunk(data)
-        elif self._got > 2 * self._most:
-            self.channel.transport.abortConnection()
-
-    def process(self) -> None:
-        """Handle the complete request."""
-        if self._refused:
-            self.channel.loseConnection()
-        else:
-            super().process()
-
-    def _refuse(self) -> None:
-        self._refused = True
-        # The channel's own attribute: it passes the path to a request only after the whole body has arrived.
-        self.channel.transport.write(refusal(self.channel._path))
-
-
 class PatientServer(Server):  # type: ignore[misc]
-    """A server that makes applications wait for clients that do not read. `body_most`: bytes of one request body."""
+    """A server that makes applications wait for clients that do not read. `limits`: of request bodies."""
 
-    def __init__(self, *, body_most: int, **options: Any) -> None:
-        self._body_most = body_most
+    def __init__(self, *, application: Callable[..., Awaitable[None]], limits: Limits, **options: Any) -> None:
+        self._limits, self._room = limits, Room()
         super().__init__(
+            application=reading(application),
             websocket_max_message_size=LONGEST_MESSAGE,
             websocket_max_frame_size=LONGEST_MESSAGE,
             ready_callable=self._ready,
@@ -100,14 +50,21 @@ class PatientServer(Server):  # type: ignore[misc]
     def _ready(self) -> None:
         # The factories have just been created: one with a limit for both directions, the other with none.
         self.ws_factory.protocol = Socket
+        self.http_factory.protocol, self.http_factory.timeOut = Channel, HEAD_SECONDS
         build = self.http_factory.buildProtocol
 
         def limited(address: Any) -> Any:
             protocol = build(address)
-            protocol.requestFactory = partial(LimitedRequest, body_most=self._body_most)
+            protocol.requestFactory = partial(LimitedRequest, limits=self._limits, room=self._room)
             return protocol
 
         self.http_factory.buildProtocol = limited
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """Start the application for a request or a WebSocket. Returns the queue of what it receives."""
+        if scope["type"] == "http":
+            scope[BODY] = protocol.hand_over()
+        return super().create_application(protocol, scope)
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Send a message, and return when there is room for more or the client is gone."""

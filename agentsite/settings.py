@@ -36,6 +36,12 @@ DEBUG = env.flag("DEBUG")
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.whole("PORT", 8000, least=1, most=65535)
 SECRET_KEY = env.text("SECRET_KEY") or secret_key(_folder.private)
+if len(SECRET_KEY) < 32:
+    raise CannotStart(
+        f"SECRET_KEY has {len(SECRET_KEY)} characters, so sessions could be forged: set it to at least 32 random"
+        ' characters, such as `python -c "import secrets; print(secrets.token_urlsafe(48))"` prints, or leave it out on'
+        " a single host, which makes one itself."
+    )
 ALLOWED_HOSTS = env.items("ALLOWED_HOSTS")
 if not ALLOWED_HOSTS:
     if HOST in {"0.0.0.0", "::"}:  # noqa: S104 - named here to be refused
@@ -98,6 +104,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.csp.CspMiddleware",
     "conversations.database.disk.DiskFullMiddleware",
+    "conversations.database.busy.BusyMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it replaces the response to a locked login
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -160,8 +167,8 @@ LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "
 # --- Who signs in --------------------------------------------------------------------------------------------------
 
 PASSWORD_RESET_TIMEOUT = 3600  # seconds that a link in an e-mail works
-# Sign-in attempts are counted per name and address, and per address. Never by the name alone: then anybody could lock
-# an administrator out from anywhere (conversations.accounts.throttle).
+# Sign-in attempts are counted per name and address, per address, and per network. Never by the name alone: then anybody
+# could lock an administrator out from anywhere (conversations.accounts.throttle).
 AXES_HANDLER = "conversations.accounts.throttle.Attempts"
 AXES_CLIENT_IP_CALLABLE = "conversations.accounts.throttle.client_address"
 AXES_LOCKOUT_CALLABLE = "conversations.accounts.throttle.locked"
@@ -258,6 +265,7 @@ AGENTSITE_SWEEP_SECONDS = env.number("AGENTSITE_SWEEP_SECONDS", 10, least=0.1)  
 AGENTSITE_BEAT_SECONDS = env.number(
     "AGENTSITE_BEAT_SECONDS", 30, least=0.5
 )  # silence after which a cluster is replaced
+AGENTSITE_START_SECONDS = env.number("AGENTSITE_START_SECONDS", 120, least=0.5)  # for a cluster's start, likewise
 AGENTSITE_STOP_SECONDS = env.number("AGENTSITE_STOP_SECONDS", 30, least=0.1)  # at a stop, for running effects
 if AGENTSITE_RENEW_SECONDS * 2 > AGENTSITE_LEASE_SECONDS:
     raise CannotStart(

@@ -43,14 +43,16 @@ def serve() -> None:
     from django.conf import settings
 
     from agentsite.asgi import application
-    from conversations.files.uploads import FILES_MOST, MB
+    from agentsite.checks import log_reach
+    from agentsite.limits import SiteLimits
 
     check_database()
+    log_reach()
     server = PatientServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.HOST, port=settings.PORT),
         server_name="agentsite",
-        body_most=(FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB,  # plus two for the text and the form around it
+        limits=SiteLimits(),
     )
     server.run()
     if not server.listening_addresses:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.view import View, opens_gate
@@ -46,24 +48,64 @@ def notice(message: str) -> Step:
 
 def turn_result(view: View, state: str, stop_reason: str) -> Step:
     """Return the result of the root call, which ends the turn."""
-    return Step(
-        "runtime", "action_result", {"state": state, "stop_reason": stop_reason, "usage": turn_usage(view)}, path=""
-    )
+    said = {"state": state, "stop_reason": stop_reason, "usage": turn_usage(view.steps)}
+    return Step("runtime", "action_result", said, path="")
 
 
-def turn_usage(view: View) -> dict[str, JSON]:
-    """Add up the tokens and cost of all answers in the turn, and list the models that gave them (S39).
+def is_round(step: Step) -> bool:
+    """Whether a round of the turn begins here: one of its agent, or a question to the model by a program.
+
+    Those of an agent within the turn do not count: it has a budget of its own. However often a question is tried, it
+    is one.
+    """
+    said = step.payload
+    if step.type == "action_call":
+        return said.get("policy") == "model" and "/" not in step.path and "round" in said.get("payload", ())
+    return step.type == "action_start" and "tier" in said and "snapshot" not in said and said.get("attempt") == 1
+
+
+ENDS = ("completed", "failed", "cancelled")
+"""The states of a turn that has ended."""
+
+
+def is_turn_result(result: Step) -> bool:
+    """Whether this is what `turn_result` returns, and not the result of a program that is no agent."""
+    said = result.payload
+    return result.actor == "runtime" and said.get("state") in ENDS and isinstance(said.get("stop_reason"), str)
+
+
+def turn_end(result: Step) -> tuple[str, str]:
+    """Return the state and the stop reason with which the result of the root call ends its turn.
+
+    That of a program that is no agent says neither: the turn is completed, or failed if the result is an error.
+    """
+    said = result.payload
+    if is_turn_result(result):
+        return said["state"], said["stop_reason"]
+    return ("failed", "error") if result.failed else ("completed", "done")
+
+
+def turn_usage(steps: Iterable[Step]) -> dict[str, JSON]:
+    """Add up the tokens and cost of all answers among the steps of a turn, and list the models that gave them (S39).
 
     `cost_nano_usd` is None if the price of any answer is unknown.
     """
-    answers = [step.payload for step in view.steps if answer_usage(step) is not None]
-    totals: dict[str, JSON] = {name: sum(answer["usage"].get(name, 0) for answer in answers) for name in USAGE}
-    prices: list[JSON] = [answer.get("cost_nano_usd") for answer in answers]
-    models = {str(answer["model"]) for answer in answers}
-    return totals | {"cost_nano_usd": None if None in prices else sum(prices), "models": sorted(models)}
+    answers = [(used, step) for step in steps if (used := answer_usage(step)) is not None]
+    totals: dict[str, JSON] = {name: sum(used[name] for used, _ in answers) for name in USAGE}
+    prices = [answer_price(answer) for _, answer in answers]
+    models = {str(answer.payload["model"]) for _, answer in answers}
+    return totals | {"cost_nano_usd": None if None in prices else sum(filter(None, prices)), "models": sorted(models)}
+
+
+def answer_price(answer: Step) -> int | None:
+    """Return what a model's answer cost, in billionths of a US dollar; None if that is unknown."""
+    price = answer.payload.get("cost_nano_usd")
+    return price if isinstance(price, int) else None
 
 
 def answer_usage(step: Step) -> dict[str, int] | None:
-    """Return the token counts of a model's answer; None if the step is not an answer."""
-    used = step.payload.get("usage") if step.type == "action_result" and step.path else None
-    return used if isinstance(used, dict) and "model" in step.payload else None
+    """Return the token counts of a model's answer, by the names in USAGE; None if the step is not an answer."""
+    used = step.payload.get("usage") if step.type == "action_result" and step.path and step.actor == "model" else None
+    if not isinstance(used, dict) or "model" not in step.payload:
+        return None
+    return {name: count if isinstance(count := used.get(name), int) else 0 for name in USAGE}

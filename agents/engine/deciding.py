@@ -5,6 +5,7 @@ On a site, `conversations.approvals.decisions` does it, with permissions, expiry
 
 from __future__ import annotations
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Ask, Decision, answers_to
 from agents.engine.execution.gates import approved_details, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
@@ -25,6 +26,8 @@ def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None
     gate = _asked_about(ledger, path, Decision.APPROVE)
     asked: dict[str, JSON] = gate.payload["payload"]
     said: dict[str, JSON] = {"digest": asked.get("digest", "")}
+    if input is not None and "tool" not in asked:
+        raise ValueError(f"the question at {gate.path!r} has no input that could be edited")
     if input is not None:
         shown = approved_details(View(ledger), gate.path)
         said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input}
@@ -66,6 +69,8 @@ def resume_step(view: View) -> Step:
 
 def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
     """Return the open gate, card or question of the call at `path`. Raises ValueError if it takes none of `wanted`."""
+    if not isinstance(ledger, Ledger):
+        raise TypeError(f"decisions are taken in a Ledger, not in a {type(ledger).__name__}: Ledger(tuple(steps))")
     gates = View(ledger).open_gates()
     gate = next((each for each in gates if path in (each.path, parent(each.path))), None)
     if gate is None:
@@ -83,6 +88,9 @@ def _call_of(gate: Step) -> str:
 
 
 def _decided(ledger: Ledger, gate: Step, by: str, decision: Decision, said: dict[str, JSON]) -> Ledger:
+    person = Actor.parse(str(by))
+    if person.kind != Kind.USER or not person.id:
+        raise ValueError(f"decisions are a person's: `by` must name one, such as 'user:7', not {by!r}")
     step = Step(by, "action_result", {"decision": decision.value, "via": VIA, **said}, path=gate.path)
     after = ledger.append(step)
     view = View(after)

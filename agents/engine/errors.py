@@ -32,7 +32,7 @@ class ToolError(AgentError):
 
     def __init__(self, message: str, code: str = "failed") -> None:
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message = str(code), str(message)  # a number would make the result one that did not fail
 
 
 class NotKept(ToolError):

@@ -26,8 +26,14 @@ def join(path: str, key: str | int) -> str:
 
 
 def check_key(key: str) -> None:
-    """Raise ValueError for a key that cannot name a call: each is one part of a path, and gates have their own."""
-    if not key or "/" in key or is_gate(key):
+    """Raise ValueError for a key that cannot name a call: each is one part of a path, and gates have their own.
+
+    Raises TypeError for what is no text.
+    """
+    given: object = key
+    if not isinstance(given, str):
+        raise TypeError(f"the key of a call is a text, not a {type(given).__name__}")
+    if not key.strip() or not key.isprintable() or "/" in key or is_gate(key):
         raise ValueError(f"{key!r} cannot be the key of a call: use a text without '/', other than 'human' and 'card1'")
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+from jsonschema import Draft202012Validator, SchemaError
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from agents.engine.ledger import DEEPEST, JSON, canonical, copy_json, digest, valid_text
 
@@ -92,9 +97,55 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
     return found
 
 
-def problem(model: type[BaseModel], payload: dict[str, Any]) -> str | None:
-    """Return why `payload` is not a valid input, in one line; None if it is valid (S22, S52)."""
-    return "; ".join(f"{place or 'input'}: {why}" for place, why in problems(model, payload)) or None
+NOTHING_OUTSIDE: Registry[JSON] = Registry()
+"""The schemas that others may refer to: none, so that nothing is fetched when an input is checked."""
+
+
+MESSAGE_MOST = 500
+"""The most characters of the reason why a value is refused: it quotes the value, which may be long."""
+
+
+def schema_problems(schema: dict[str, JSON], payload: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return each problem with `payload` under this JSON Schema (draft 2020-12), as `problems` does."""
+    checked = Draft202012Validator(schema, registry=NOTHING_OUTSIDE)
+    try:
+        found = [(".".join(map(str, error.absolute_path)), error.message) for error in checked.iter_errors(payload)]
+    except (Unresolvable, RecursionError):
+        return [("", "cannot be checked: its schema refers to itself without end, or to what it does not hold")]
+    return [(place, textwrap.shorten(why, MESSAGE_MOST)) for place, why in found]
+
+
+def check_schema(schema: dict[str, JSON]) -> None:
+    """Raise TypeError or ValueError unless this is a JSON Schema of draft 2020-12 that refers to nothing outside."""
+    copy_json(schema, "the schema")
+    try:
+        Draft202012Validator.check_schema(schema)
+        resolver = NOTHING_OUTSIDE.resolver_with_root(DRAFT202012.create_resource(schema))
+    except SchemaError as error:
+        raise ValueError(f"it is not a JSON Schema: {error.message}") from error
+    for reference in _references(schema):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable as error:
+            raise ValueError(f"the schema refers to {reference!r}, which it does not hold") from error
+
+
+def _references(schema: JSON) -> Iterator[str]:
+    """Yield every `$ref` of a schema."""
+    for key, inner in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if key == "$ref" and isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict | list):
+            yield from _references(inner)
+
+
+def problem(input: type[BaseModel] | dict[str, JSON], payload: dict[str, Any]) -> str | None:
+    """Return why `payload` is not a valid input, in one line; None if it is valid (S22, S52).
+
+    `input` is a pydantic model or a JSON Schema.
+    """
+    found = schema_problems(input, payload) if isinstance(input, dict) else problems(input, payload)
+    return "; ".join(f"{place or 'input'}: {why}" for place, why in found) or None
 
 
 def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, set[str]]:

@@ -73,19 +73,22 @@ class View:
         return self._emitted.get(path, [])
 
     def answer(self, path: str) -> list[Step]:
-        """Return the answer of a call: what it passes on, what it said, what it asks for, and its result last.
+        """Return the answer of a call: what it passes on of other answers, then what it said itself, its result last.
 
-        A decorated call passes on what its turns said, and not the results of the turns themselves: its own is theirs.
+        Its result names what it passes on: the path of each answer, alone or with the numbers of the steps.
         """
+        passed_on: list[Step] = []
+        for named in self._results[path].payload.get("returns", ()):
+            source, numbers = (named, None) if isinstance(named, str) else named
+            steps = self.said(source)
+            passed_on += steps if numbers is None else [steps[number] for number in numbers]
+        return [*passed_on, *self.said(path)]
+
+    def said(self, path: str) -> list[Step]:
+        """Return what the policy at `path` answered itself: what it said, what it asks for, and its result last."""
         result = self._results[path]
-        passed_on = [
-            step
-            for source in result.payload.get("returns", ())
-            for step in self.answer(source)
-            if not (step.type == "action_result" and self.is_turn(step.path, path))
-        ]
         said = [step for step in self._at[path] if step.type not in BOOKKEEPING and step is not result]
-        return [*passed_on, *said, *self.emitted(path), result]
+        return [*said, *self.emitted(path), result]
 
     def is_turn(self, path: str, of: str) -> bool:
         """Whether the call at `path` is a turn of the decorated call at `of`."""
@@ -103,12 +106,13 @@ class View:
         """Return the ledger of the policy that runs at `path`, which was given the answers of the calls `given` (S107).
 
         It holds what stands at its own path, and of each of these calls: the call, the calls it asked for, and results.
+        These are in the order in which the calls were made: of calls side by side, another may end first each time.
         """
         steps = [step for step in self._at.get(path, ()) if step.type not in BOOKKEEPING]
-        for each in given:
+        for each in sorted(given, key=lambda each: self._calls[each].id):
             answered = [step for step in self.answer(each) if step.type in ("action_call", "action_result")]
             steps += [self._calls[each], *answered]
-        return sorted({step.id: step for step in steps}.values(), key=lambda step: step.id)
+        return list({step.id: step for step in steps}.values())
 
     def state(self, plugin: str, before: int | None = None) -> dict[str, JSON]:
         """Return a copy of the plugin's state now, or as it was before the step with this id."""

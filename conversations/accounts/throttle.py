@@ -1,19 +1,24 @@
-"""Throttling of sign-ins: within 15 minutes, five wrong passwords per name and address, and fifty per address.
+"""Throttling of sign-ins: within 15 minutes, five wrong passwords per name and address, fifty per address, and a
+hundred per network.
 
-A lock applies to one address only, so nobody can lock another person out from elsewhere. An address that everybody may
-share, that of a proxy which no setting declares, has no limit of its own. The settings name these functions;
-django-axes calls them, and keeps the failures in the database for as long as they count.
+A lock applies to one address or its network only, so nobody can lock another person out from elsewhere. An address that
+everybody may share, that of a proxy which no setting declares, has a limit of a thousand: a stranger behind it cannot
+shut the site with a few wrong passwords, nor go on for ever. The settings name these functions; django-axes calls them,
+and keeps the failures in the database for as long as they count.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from axes.attempts import get_cool_off_threshold
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
+from axes.models import AccessAttempt
 from django.conf import settings
 from django.db.models import Max, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +28,10 @@ from django.utils import timezone
 Address = IPv4Address | IPv6Address
 ADDRESS_LIMIT = 50
 """Failures allowed from one address, whatever the names. A whole office may share it."""
+NETWORK_LIMIT = 100
+"""Failures allowed from one network of IPv4, the 256 addresses that begin alike: one customer may have all of them."""
+SHARED_LIMIT = 1000
+"""Failures allowed from an address that everybody may share."""
 NETWORK_BITS = 64
 """The length of an IPv6 network: whoever has one address has all that begin with these bits."""
 INSIDE = [
@@ -36,12 +45,12 @@ INSIDE = [
 
 
 class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
-    """The axes handler for failed sign-ins, with a separate limit per address."""
+    """The axes handler for failed sign-ins, with separate limits per address and per network."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Return the failures of this name from this address; the full limit if the address itself is locked."""
-        of_name, of_address = self._counts(request, credentials)
-        return settings.AXES_FAILURE_LIMIT if of_address >= ADDRESS_LIMIT else of_name
+        """Return the failures of this name from this address; the full limit if its address or network is locked."""
+        limits = self._limits(request, credentials)
+        return settings.AXES_FAILURE_LIMIT if any(each.reached for each in limits) else limits[0].failures
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
         """After a success, forget this name's failures from this address; return how many.
@@ -55,27 +64,50 @@ class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
 
     def locked_until(self, request: HttpRequest, credentials: dict[str, Any] | None) -> datetime:
         """Return when this name can be tried again from this address."""
-        by_name, by_address = self.get_user_attempts(request, credentials)
-        _of_name, of_address = self._counts(request, credentials)
-        counted = by_address if of_address >= ADDRESS_LIMIT else by_name
-        last: datetime | None = counted.aggregate(last=Max("attempt_time"))["last"]
+        limits = self._limits(request, credentials)
+        last = max((each.last for each in limits if each.reached and each.last), default=timezone.now())
         cool_off: timedelta = settings.AXES_COOLOFF_TIME
-        return (last or timezone.now()) + cool_off
+        return last + cool_off
 
     def tries_left(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
         """Return how many more failures lock this name out at this address."""
-        of_name, of_address = self._counts(request, credentials)
-        return max(0, min(settings.AXES_FAILURE_LIMIT - of_name, ADDRESS_LIMIT - of_address))
+        return max(0, min(each.most - each.failures for each in self._limits(request, credentials)))
 
-    def _counts(self, request: HttpRequest, credentials: dict[str, Any] | None) -> tuple[int, int]:
-        """Return the failures of this name from this address, and those of any name that count against the address."""
+    def _limits(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[_Limit]:
+        """Return the limits that hold for this name at this address: first its own, then those whatever the name."""
         by_name, by_address = self.get_user_attempts(request, credentials)
-        # Nothing counts against an address everybody may share: fifty failures of strangers would lock everyone out.
-        return _failures(by_name), 0 if may_be_shared(request) else _failures(by_address)
+        limits = [_Limit.of(by_name, settings.AXES_FAILURE_LIMIT)]
+        if may_be_shared(request):
+            return [*limits, _Limit.of(by_address, SHARED_LIMIT)]
+        limits.append(_Limit.of(by_address, ADDRESS_LIMIT))
+        if beginning := _network(client_address(request)):
+            since = get_cool_off_threshold(request)
+            alike = AccessAttempt.objects.filter(ip_address__startswith=beginning, attempt_time__gte=since)
+            limits.append(_Limit.of(alike, NETWORK_LIMIT))
+        return limits
 
 
-def _failures(attempts: QuerySet[Any]) -> int:
-    return attempts.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
+@dataclass(frozen=True)
+class _Limit:
+    """How many failures are counted together, how many are allowed, and when the last one was."""
+
+    failures: int
+    most: int
+    last: datetime | None
+
+    @classmethod
+    def of(cls, attempts: QuerySet[Any], most: int) -> _Limit:
+        found = attempts.aggregate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
+        return cls(found["failures"] or 0, most, found["last"])
+
+    @property
+    def reached(self) -> bool:
+        return self.failures >= self.most
+
+
+def _network(address: str | None) -> str:
+    """Return how the addresses of the same network of IPv4 begin; "" for IPv6, where the network is the address."""
+    return f"{address.rpartition('.')[0]}." if address and ":" not in address else ""
 
 
 def client_address(request: HttpRequest) -> str | None:

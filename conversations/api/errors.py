@@ -5,6 +5,7 @@ Codes are for programs and never change; messages say what to do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -22,6 +23,7 @@ from rest_framework.views import set_rollback
 from agents.engine.ledger import JSON
 from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.database.busy import busy_response, is_busy
 from conversations.display.json import gate_json
 from conversations.files.uploads import BadFile
 from conversations.models import GateState
@@ -167,7 +169,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer after an internal error. The details are only in the log."""
+    """Answer after an internal error. The details are only in the log.
+
+    Also after that of a middleware, e.g. of one that saves the session while the database is busy.
+    """
+    if is_busy(sys.exc_info()[1]):
+        return busy_response(request)
     if not request.path.startswith(ROOT):
         return defaults.server_error(request)
     return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED).response()

@@ -26,7 +26,7 @@ from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, operati
 from conversations.api.errors import RequestRefused
 from conversations.api.paging import number, paginate, paginate_steps
 from conversations.api.views import ApiView, StartingView
-from conversations.display.json import prompt_head, prompt_json, rounds_granted, step_json
+from conversations.display.json import prompt_head, prompt_json, step_json
 from conversations.display.moments import TurnMoment, moment_json
 from conversations.models import Conversation, Origin, Prompt, Step
 from conversations.prompts.start import (
@@ -141,7 +141,7 @@ def _mine(request: Request) -> QuerySet[Prompt]:
 
 
 def _prompt_response(prompt: Prompt, status: int = 200) -> Response:
-    return Response(prompt_json(prompt, rounds_granted(prompt)), status=status)
+    return Response(prompt_json(prompt), status=status)
 
 
 def _created_response(prompt: Prompt) -> Response:

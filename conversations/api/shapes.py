@@ -240,6 +240,8 @@ class Rounds(Shape):
 class Prompt(PromptHead):
     """A turn, with its outputs in reading order. Events after `seq` report what is new."""
 
+    started_at: Annotated[str | None, Field(description="When a worker first started it.")]
+    pauses: Annotated[int, Field(description="How often it has waited for people.")]
     rounds: Rounds
     outputs: list[AnyOutput]
     usage: Usage

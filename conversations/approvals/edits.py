@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from agents.discovery import installed_tool
 from agents.engine.decisions import Ask
 from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
 from agents.engine.paths import parent
-from agents.engine.schema import parse, problems, schema_digest
+from agents.engine.schema import parse, problems, schema_digest, schema_problems
 from agents.engine.tools.tool import Tool, ToolCall, wire_name
 from conversations.files.workspaces import folder_of
 from conversations.models import Output, Snapshot, Step
@@ -59,7 +57,7 @@ class EditCheck:
     def problems(self, payload: dict[str, JSON]) -> dict[str, list[str]]:
         """Return what is wrong with this input, by field; empty if it is valid."""
         found: dict[str, list[str]] = defaultdict(list)
-        for place, why in problems(self.tool.input, payload) if self.tool else _schema_problems(self.schema, payload):
+        for place, why in problems(self.tool.input, payload) if self.tool else schema_problems(self.schema, payload):
             found[place or WHOLE].append(why)
         return dict(found)
 
@@ -170,8 +168,3 @@ def _recorded_schema(output: Output, asked: dict[str, JSON]) -> dict[str, JSON] 
     offered = json.loads(stored.text).get("tools", []) if stored else []
     wanted = wire_name(str(asked["tool"]))
     return next((schema for name, _, schema in offered if name == wanted and digest(schema) == asked["schema"]), None)
-
-
-def _schema_problems(schema: dict[str, JSON], payload: dict[str, JSON]) -> list[tuple[str, str]]:
-    found = Draft202012Validator(schema).iter_errors(payload)
-    return [(".".join(map(str, error.absolute_path)), error.message) for error in found]

@@ -55,6 +55,9 @@ def _copy_sqlite(target: Path) -> DatabaseState:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(target)])
     with closing(_connect(target)) as copied:
+        copied.execute("DELETE FROM django_session")  # browsers sign in with their keys, and still could
+        copied.commit()
+        copied.execute("VACUUM")  # the pages still contain what was deleted
         return DatabaseState.of(copied.execute(APPLIED), copied.execute(HEADS))
 
 
@@ -86,7 +89,10 @@ def _copy_postgresql(target: Path) -> DatabaseState:
             snapshot = cursor.fetchone()[0]
             copied = state()
             # No `public.` schema, owners or privileges: the other server decides these.
-            _run("pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}")
+            without = "--exclude-table-data=*.django_session"  # as above
+            _run(
+                "pg_dump", "-Fc", "--no-owner", "--no-privileges", without, f"--snapshot={snapshot}", f"--file={target}"
+            )
         finally:
             cursor.execute("COMMIT")
     return copied

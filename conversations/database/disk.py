@@ -51,17 +51,23 @@ _known = threading.Event()
 
 def is_full(error: BaseException | None) -> bool:
     """Whether this error, or one that caused it, says that there is no space left."""
+    for cause in causes(error):
+        if isinstance(cause, OSError) and cause.errno in _NUMBERS:
+            return True
+        if getattr(cause, "sqlstate", "") == "53100":
+            return True
+        if isinstance(cause, Error) and any(words in str(cause).lower() for words in _WORDS):
+            return True
+    return False
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Iterate over an error and those that led to it, each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if isinstance(error, OSError) and error.errno in _NUMBERS:
-            return True
-        if getattr(error, "sqlstate", "") == "53100":
-            return True
-        if isinstance(error, Error) and any(words in str(error).lower() for words in _WORDS):
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def report_if_full(error: BaseException) -> bool:

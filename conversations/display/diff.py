@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -124,8 +125,20 @@ def _marked(gone: DiffRow, come: DiffRow) -> tuple[DiffRow, DiffRow]:
     same = len("".join(one[:head] + one[len(one) - tail :]).strip())
     if same < ALIKE_LEAST * max(len(gone.text.strip()), len(come.text.strip()), 1):
         return gone, come
-    old_words, new_words = (start, len(gone.text) - end), (start, len(come.text) - end)
-    return replace(gone, marked=old_words), replace(come, marked=new_words)
+    return _between(gone, start, len(gone.text) - end), _between(come, start, len(come.text) - end)
+
+
+def _between(row: DiffRow, start: int, end: int) -> DiffRow:
+    """Return the row with this part marked, and more of it where letters would be parted from the marks on them."""
+    while start < end and start > 0 and _on_a_letter(row.text[start]):
+        start -= 1
+    while start < end < len(row.text) and _on_a_letter(row.text[end]):
+        end += 1
+    return replace(row, marked=(start, end))
+
+
+def _on_a_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M"
 
 
 def _unended(part: str, *, last: bool = False) -> SafeString:

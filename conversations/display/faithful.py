@@ -1,7 +1,7 @@
 """Faithful text, for people who decide about it: nothing in it can be hidden, reordered, or pushed out of view.
 
-Characters that are invisible or change how others are shown become marks with their number; long runs of blanks become
-a mark that counts them. Nothing is cut.
+Characters that are invisible or change how others are shown (see agents.engine.unseen) become marks with their number;
+long runs of blanks become a mark that counts them. Nothing is cut.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from heapq import merge
 from html import unescape
 from itertools import groupby
 
@@ -18,14 +19,14 @@ from django.utils.html import conditional_escape, format_html, format_html_join,
 from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
-from agents.engine.unseen import is_unseen
+from agents.engine.unseen import unseen_at
 
 SPACES_MOST = 24
 """Consecutive blanks that are shown as they are: enough for an indented line."""
 BREAKS_MOST = 4
 """Consecutive line breaks that are shown as they are."""
 
-_SUSPECT = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}|[^\x20-\x7e\n\t]")
+_BLANKS = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}")
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -58,13 +59,17 @@ def inert(text: str) -> str:
 
 def unseen(text: str) -> bool:
     """Whether the text has invisible or misleading characters; blanks and line breaks do not count."""
-    return any(is_unseen(each[0]) for each in _SUSPECT.finditer(text) if each[0][0] not in " \t\n")
+    return any(True for _ in unseen_at(text))
 
 
 def spelled_out(value: JSON) -> str:
     """Return the value as indented JSON, with invisible characters escaped."""
     told = json.dumps(value, ensure_ascii=False, indent=2)
-    return _SUSPECT.sub(lambda found: json.dumps(found[0])[1:-1] if unseen(found[0]) else found[0], told)
+    pieces, end = [], 0
+    for position in unseen_at(told):
+        pieces += [told[end:position], json.dumps(told[position])[1:-1]]
+        end = position + 1
+    return "".join([*pieces, told[end:]])
 
 
 def first_line(text: str, most: int = 120) -> str:
@@ -78,17 +83,15 @@ def first_line(text: str, most: int = 120) -> str:
 
 def _pieces(text: str) -> Iterator[str]:
     end = 0
-    for found in _SUSPECT.finditer(text):
-        mark = _marked(found[0])
-        if mark is not None:
-            yield text[end : found.start()]
-            yield mark
-            end = found.end() - found[0].endswith("\n")  # the last of many line breaks still ends the line
+    for start, stop in merge(map(re.Match.span, _BLANKS.finditer(text)), ((at, at + 1) for at in unseen_at(text))):
+        yield text[end:start]
+        yield _marked(text[start:stop])
+        end = stop - (text[start] == "\n")  # the last of many line breaks still ends the line
     yield text[end:]
 
 
-def _marked(found: str) -> SafeString | None:
-    """Return the mark for a match; None if it may be shown as it is."""
+def _marked(found: str) -> SafeString:
+    """Return the mark for blanks, or for one character that is not shown as it is."""
     if len(found) > SPACES_MOST and found[0] in " \t":
         return _mark(f"{len(found):,} blanks")
     if found[0] == "\n":
@@ -97,7 +100,7 @@ def _marked(found: str) -> SafeString | None:
         return _mark(
             "".join("\u2423" if blank == " " else "\u21e5" for blank in found), f"{len(found)} at the line's end"
         )
-    return _named(found) if is_unseen(found) else None
+    return _named(found)
 
 
 @lru_cache(maxsize=1000)

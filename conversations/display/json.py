@@ -62,20 +62,6 @@ def usage_json(prompt: Prompt) -> dict[str, JSON]:
     return spent_json(of_prompts([prompt.conversation_id], [prompt.pk]).get(prompt.pk, NOTHING))
 
 
-def rounds_granted(prompt: Prompt) -> int:
-    """Return the number of rounds that a turn may use.
-
-    That is the number recorded with its last pause; else what it used, if that ended it; else the site's limit. The
-    own limit of an agent is first recorded when it pauses.
-    """
-    pause = Step.objects.of(prompt).filter(type="pause").order_by("-seq").first()
-    if pause and "steps_used" in pause.content:
-        return int(pause.content["steps_used"]) + int(pause.content["steps_remaining"])
-    if prompt.stop_reason == "max_rounds":
-        return prompt.rounds
-    return max(settings.AGENTSITE_MAX_ROUNDS, prompt.rounds)
-
-
 def prompt_head(prompt: Prompt) -> dict[str, JSON]:
     """Return one prompt without its outputs."""
     return {
@@ -96,15 +82,20 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
     }
 
 
-def prompt_json(prompt: Prompt, granted: int) -> dict[str, JSON]:
-    """Return one prompt with its outputs. `granted`: the rounds that it may use, see `rounds_granted`.
+def prompt_json(prompt: Prompt) -> dict[str, JSON]:
+    """Return one prompt with its outputs. Its `seq` is the seq of its last step: later events bring what is new.
 
-    Its `seq` is the seq of its last step: later events bring what is new.
+    Its first start recorded when it started, and how many rounds it may use. Before that, it is the site's limit.
     """
-    last = Step.objects.of(prompt).order_by("-seq").values_list("seq", flat=True).first()
+    steps = Step.objects.of(prompt)
+    last = steps.order_by("-seq").values_list("seq", flat=True).first()
+    start = steps.filter(path="", type="action_start").order_by("seq").first()
+    limits = (start.content.get("limits") if start else None) or {"rounds": settings.AGENTSITE_MAX_ROUNDS}
     return {
         **prompt_head(prompt),
-        "rounds": {"used": prompt.rounds, "granted": granted},
+        "started_at": start.time.isoformat() if start else None,
+        "pauses": prompt.pauses,
+        "rounds": {"used": prompt.rounds, "granted": limits["rounds"]},
         "outputs": outputs_json(prompt),
         "usage": usage_json(prompt),
         "seq": last or 0,

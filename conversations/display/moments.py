@@ -9,7 +9,6 @@ from agents.engine.closing import turn_usage
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
-from agents.engine.view import View
 from conversations.display.json import files_of, output_json
 from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.prompt_row import PromptStanding
@@ -55,7 +54,7 @@ class TurnMoment:
     @property
     def usage(self) -> dict[str, JSON]:
         """What it had used: tokens, their cost if it is known, and the models that had answered."""
-        counts, models = self.standing.counts, turn_usage(View(self.steps))["models"]
+        counts, models = self.standing.counts, turn_usage(self.steps)["models"]
         used = {name: counts.get(name, 0) for name in (*SUMMED, "unpriced")}
         return spent_json(Spent(answers=counts.get("rounds", 0), models=tuple(models), **used))
 

@@ -22,7 +22,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 SPELLED = ("line", "text", "lines", "json")
-"""The kinds of fields into which people can paste invisible characters."""
+"""The kinds of fields into which people can paste invisible or misleading characters."""
 
 
 class Wrong(ValueError):
@@ -89,7 +89,7 @@ class ValuePlace:
         if text == self.text(kind):
             return self.value
         if kind in SPELLED and unseen(text):
-            raise Wrong("This has invisible characters. They are now shown as escapes: please check them.")
+            raise Wrong("This has invisible or misleading characters, now shown as escapes: please check them.")
         if kind == "lines":
             return [line for line in text.split("\n") if line.strip()]
         if kind in ("line", "text"):

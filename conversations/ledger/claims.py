@@ -5,12 +5,13 @@ Claiming and renewing are hand-written SQL, like the journal, which checks the c
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, QuerySet
+from django.db.models import Exists, F, Min, QuerySet
 
 from conversations.database.sql import Clock, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
@@ -29,42 +30,56 @@ class Claim:
     """When it was taken, or slightly before, by the monotonic clock of this process."""
 
 
-STRIKES = 3
-"""Workers lost at one step without progress before the turn fails for good."""
+SUSPECT = 2
+"""Workers lost at one step without progress before the turn is a suspect, which is tried apart from other suspects."""
+STRIKES = 5
+"""Workers lost at one step without progress before the turn fails for good: three of them while it was tried."""
 STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
 """SQL for the strikes of the prompt `p` once it is claimed: a lease that was never released is a lost worker."""
-ALONE = f"""({STRUCK} <> {STRIKES - 1} OR NOT EXISTS (
+APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR NOT EXISTS (
     SELECT 1 FROM conversations_prompt q
-    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {STRIKES - 1}))"""
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {SUSPECT}))"""
 """SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that are held.
 
-Only one prompt at a time is on its last try. So a turn that takes its worker down fails alone, and the turns that were
-lost with it do not. Once that try makes progress, is released or is lost, any worker can claim the next.
+Whoever kills a worker strikes all turns that it held, and a busy machine loses workers for reasons of its own. So the
+loss of a worker only makes suspects, and of these one at a time is tried: the next loss strikes it alone. Once it makes
+progress, is released or is lost, the suspect with the fewest strikes is next. A turn that takes its worker down fails
+after three such tries; one that was there by chance would have to be hit in each of its own.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all, that is, whether the kill switch is off."""
 _OLDEST = f"""
     SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
-    WHERE p.state IN {in_list(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {ALONE}
+    WHERE p.state IN {in_list(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {APART}
       AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = '{State.QUEUED}' AND NOT EXISTS (
           SELECT 1 FROM conversations_prompt q
           WHERE q.conversation_id = p.conversation_id AND q.state = '{State.QUEUED}' AND q.id < p.id)))
-    ORDER BY p.id LIMIT %s"""
+    ORDER BY CASE WHEN {STRUCK} < {SUSPECT} THEN {STRIKES} ELSE {STRUCK} END, p.id LIMIT %s"""
 
 
 def claimable(most: int) -> list[int]:
-    """Return at most `most` prompts that could be claimed now, oldest first."""
+    """Return at most `most` prompts that could be claimed now, oldest first, but suspects before the others.
+
+    Of these the first claim keeps the others back, so that they take one place at most.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST.format(now=now()), [most])
         return [row[0] for row in cursor.fetchall()]
 
 
+def next_lapse() -> float:
+    """Return the seconds until the first of all leases runs out; infinite if nobody holds one."""
+    held = Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock())
+    first = held.aggregate(left=Min("lease_until") - Clock())["left"]
+    return math.inf if first is None else first
+
+
 def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
     """Claim a prompt: increment its fence, take a lease, and take the conversation's slot if it is free.
 
-    Returns None if another worker was faster, if a last try has to wait for another one (see `ALONE`), and while the
-    kill switch is on. On PostgreSQL, two last tries that are claimed at the same moment may not see each other; then
-    both are made.
+    Returns None if another worker was faster, if a suspect has to wait for another one (see `APART`), and while the
+    kill switch is on. On PostgreSQL, two suspects that are claimed at the same moment may not see each other; then
+    both are tried.
 
     A lost worker is a strike, and its running time counts up to the last renewal of its lease. Its drafts are deleted:
     this claim writes its own.
@@ -86,7 +101,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" strikes = {STRUCK},"
             f" claimed_at = {now()}, lease_until = {now()} + %s"
             f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
-            f" AND {ALONE.format(now=now())}"
+            f" AND {APART.format(now=now())}"
             " RETURNING conversation_id, fence, strikes",
             [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
         )

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
-from agents.engine.closing import USAGE, answer_usage
+from agents.engine.closing import USAGE, answer_price, answer_usage
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
@@ -167,7 +167,7 @@ def _usage_row(place: LedgerPlace, step: Step, used: dict[str, int]) -> tuple[An
         valid_text(str(step.payload["model"]))[:200],
         _time(step.time),
         *(used.get(name, 0) for name in USAGE),
-        step.payload.get("cost_nano_usd"),
+        answer_price(step),
         place.conversation,
     )
 

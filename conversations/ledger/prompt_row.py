@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agents.engine.closing import USAGE, answer_usage
+from agents.engine.closing import USAGE, answer_price, answer_usage, is_round, turn_end
 from agents.engine.ledger import JSON, Step
-from agents.engine.runtime.run import is_round
 from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}
 """Steps that a worker also writes on its way to the point where the one before it was lost."""
 
-COUNTED = ("rounds", *USAGE, "cost_nano_usd", "unpriced")
+COUNTED = ("rounds", "pauses", *USAGE, "cost_nano_usd", "unpriced")
 """The columns that count."""
 
 
@@ -44,12 +43,12 @@ class PromptStanding:
         self.progress = self.progress or step.type not in PROGRESS_LESS
         if not step.path:
             self._fold_root(step)
-        elif step.type == "action_call" and is_round(step):
+        elif is_round(step):
             self.counts["rounds"] += 1
         if (used := answer_usage(step)) is not None:
             for name in USAGE:
                 self.counts[name] += used.get(name, 0)
-            price = step.payload.get("cost_nano_usd")
+            price = answer_price(step)
             self.counts["unpriced" if price is None else "cost_nano_usd"] += 1 if price is None else price
 
     def _fold_root(self, step: Step) -> None:
@@ -57,8 +56,7 @@ class PromptStanding:
             self.state = State.RUNNING.value
         elif step.type == "pause":
             self.state, self.releases = State.WAITING.value, True
+            self.counts["pauses"] += 1
         elif step.type == "action_result":
-            said = step.payload  # the result of a program that is not an agent only says whether it failed
-            self.state = said.get("state", (State.FAILED if step.failed else State.COMPLETED).value)
-            self.stop_reason = said.get("stop_reason", "internal_error" if step.failed else "")
+            self.state, self.stop_reason = turn_end(step)
             self.ended = self.releases = True

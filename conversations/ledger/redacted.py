@@ -27,13 +27,13 @@ MARK = "redacted"
 
 STAYS: Mapping[str, frozenset[str]] = {
     "action_call": frozenset({"policy", "call_id", "terminate", "tool", "turn", "origin", "code_version"}),
-    "action_start": frozenset({"attempt", "digest", "fence", "snapshot", "history", "tier", "reason"}),
+    "action_start": frozenset({"attempt", "digest", "fence", "snapshot", "history", "tier", "reason", "limits"}),
     "action_retry": frozenset({"attempt", "code", "wait_seconds"}),
     "action_deferred": frozenset(),
     "action_result": frozenset(
         {
             "error", "code", "usage", "model", "finish", "cost_nano_usd", "decision", "via", "digest", "remember",
-            "state", "stop_reason", "returns",
+            "state", "stop_reason", "returns", "began",
         }
     ),
     "state": frozenset({"plugin"}),

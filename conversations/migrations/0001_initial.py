@@ -328,6 +328,7 @@ class Migration(migrations.Migration):
                 ),
                 ("stop_reason", models.CharField(blank=True, max_length=24)),
                 ("rounds", models.PositiveIntegerField(default=0)),
+                ("pauses", models.PositiveIntegerField(default=0, help_text="How often it has waited for people.")),
                 ("input_tokens", models.BigIntegerField(default=0)),
                 ("cached_tokens", models.BigIntegerField(default=0)),
                 ("output_tokens", models.BigIntegerField(default=0)),

@@ -75,6 +75,7 @@ class Prompt(models.Model):
     state = models.CharField(max_length=24, choices=State, default=State.QUEUED)
     stop_reason = models.CharField(max_length=24, blank=True)
     rounds = models.PositiveIntegerField(default=0)
+    pauses = models.PositiveIntegerField(default=0, help_text="How often it has waited for people.")
     input_tokens = models.BigIntegerField(default=0)
     cached_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)

@@ -20,8 +20,8 @@ from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt, Redaction, Snapshot, Step
 from conversations.models.step import snapshots_of
 
-FORMAT, VERSION = "agentsite-ledger", 2
-"""Version 2 added `left_sha256` to redactions."""
+FORMAT, VERSION = "agentsite-ledger", 3
+"""Version 2 added `left_sha256` to redactions, version 3 `pauses` to prompts."""
 IN_MEMORY = 1 << 20
 """Bytes of a ledger that are held in memory. A longer one is written to a temporary file."""
 

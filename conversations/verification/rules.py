@@ -11,14 +11,14 @@ from django.db import OperationalError
 
 from agents.engine import paths
 from agents.engine.actors import Actor, Kind
-from agents.engine.closing import answer_usage, turn_usage
+from agents.engine.closing import answer_usage, is_turn_result, turn_usage
 from agents.engine.decisions import DECISIONS, RUNS, Decision
 from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import parent
-from agents.engine.view import View
+from agents.engine.view import View, opens_gate
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
 
@@ -167,7 +167,7 @@ def _decision(step: Step, before: View) -> Iterator[str]:
     One that somebody else must decide is not approved by whoever asked for the turn (C13).
     """
     call = before.call(step.path)
-    if step.type != "action_result" or call is None or call.payload.get("policy") != paths.HUMAN:
+    if step.type != "action_result" or call is None or not opens_gate(call):
         return
     word, asked = step.payload.get("decision"), call.payload.get("payload", {})
     if Actor.parse(step.actor).kind not in (Kind.USER, Kind.RULE, Kind.GRANT, Kind.SYSTEM):
@@ -180,7 +180,7 @@ def _decision(step: Step, before: View) -> Iterator[str]:
     if asked.get("who") == ANOTHER and root and step.actor == root.actor:
         yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn"
     if step.payload.get("input") is None:
-        if step.payload.get("digest") != asked.get("digest"):
+        if (step.payload.get("digest") or "") != (asked.get("digest") or ""):  # a program's question has none
             yield f"the approval at {step.path} is for something other than what was asked: the digests differ"
     elif step.payload.get(MARK) or call.payload.get(MARK):
         return  # what the digest covers was removed; the chain vouches for it
@@ -228,12 +228,13 @@ def _partial(step: Step, before: View) -> Iterator[str]:
 
 
 def _end(step: Step, before: View) -> Iterator[str]:
-    """At the end of a turn, no call is open, and its usage is the sum of its rounds."""
+    """At the end of a turn, no call is open, and if it says a usage, that is the sum of its rounds."""
     if step.type != "action_result" or step.path:
         return
     if left := [call.path for call in before.open_calls() if call.path]:
         yield f"the turn ends with {', '.join(left)} open"
-    if (told := step.payload.get("usage")) != (used := turn_usage(before)):
+    told, used = step.payload.get("usage"), turn_usage(before.steps)
+    if is_turn_result(step) and told != used:
         yield f"the turn's usage is {told}, but its rounds used {used}"
 
 

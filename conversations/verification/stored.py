@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.fields.files import FieldFile
 
 from agents.engine import actors
-from agents.engine.closing import USAGE, answer_usage
+from agents.engine.closing import answer_usage
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
 from conversations.ledger.journal import output_columns
@@ -211,10 +211,8 @@ def _usage(
             yield LedgerProblem(step.id if step else 0, f"the answer at {path} of {prompt} {said}")
             continue
         used = answer_usage(step) or {}
-        expected = {name: used.get(name, 0) for name in USAGE} | {
-            "cost_nano_usd": step.payload.get("cost_nano_usd"),
-            "conversation_id": conversation.pk,
-        }
+        costs, place = step.payload.get("cost_nano_usd"), conversation.pk
+        expected = {**used, "cost_nano_usd": costs, "conversation_id": place}
         if wrong := [name for name, value in expected.items() if getattr(row, name) != value]:
             yield LedgerProblem(
                 step.id, f"the usage of the answer at {path} is counted wrongly: {', '.join(sorted(wrong))}"

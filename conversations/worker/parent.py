@@ -20,7 +20,7 @@ from django.db import Error, connection
 from conversations.approvals.expiry import expire_due
 from conversations.database.disk import report_if_full
 from conversations.ledger import wakeup
-from conversations.ledger.claims import claimable
+from conversations.ledger.claims import claimable, next_lapse
 from conversations.notifications.mail import Notifier
 from conversations.prompts import killswitch
 from conversations.verification.all import ensure_schedule
@@ -33,6 +33,8 @@ STOP_MARGIN_SECONDS = 15.0
 """A tool that ignores being stopped delays the drain for up to 10 s; then q2 takes up to 4.5 s to end (measured)."""
 LOOK_SECONDS = 0.2
 """Time between checks whether the drain of a cluster that is being replaced has ended."""
+LAPSED_SECONDS = 0.1
+"""A lease is looked at so long after it ran out, and its drain's, which was renewed slightly before it."""
 
 
 class Parent:
@@ -46,7 +48,9 @@ class Parent:
         self.cluster = Child("background cluster", command, settings.BASE_DIR, environment)
         self._beat = 0.0  # the last one of the cluster, by the database's clock ...
         self._heard_at = time.monotonic()  # ... and when it was first seen here
-        self._patience = settings.AGENTSITE_BEAT_SECONDS  # doubled by each cluster that never had a beat
+        self._start_patience = settings.AGENTSITE_START_SECONDS  # doubled by each cluster that never had a beat
+        self._patience = self._start_patience  # until the first beat
+        self._pause = settings.AGENTSITE_SWEEP_SECONDS  # before the next round
 
     def __call__(self) -> None:
         """Start the cluster and supervise it; return when it has ended."""
@@ -57,7 +61,7 @@ class Parent:
             try:
                 while not self.family.stopping:
                     self.tend()
-                    self.family.wait(min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3))
+                    self.family.wait(self._pause)
             finally:
                 self._mark_stop()
                 self.family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS)
@@ -72,6 +76,7 @@ class Parent:
             wakeup.ask_for_beat(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.ask_for_drain(self.host)
+            self._pause = self._until_next_look()
             expire_due()
             killswitch.enforce()
         except Error as error:
@@ -80,6 +85,12 @@ class Parent:
             self._heard_at = time.monotonic()  # without the database there can be no beat
             connection.close()
         self.notifier.look()  # in a thread of its own: a failure there says nothing about the database or the cluster
+
+    @staticmethod
+    def _until_next_look() -> float:
+        """The seconds until the next round: at the latest when a lease runs out whose worker may be dead."""
+        usual = min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3)
+        return min(usual, next_lapse() + LAPSED_SECONDS)
 
     def _tend_cluster(self) -> None:
         if self.cluster.running:
@@ -94,6 +105,7 @@ class Parent:
         if (beat := hosts.last_beat(self.host)) != self._beat:
             self._beat, self._heard_at = beat, time.monotonic()
             self._patience = settings.AGENTSITE_BEAT_SECONDS
+            self._start_patience = settings.AGENTSITE_START_SECONDS
         return time.monotonic() - self._heard_at
 
     def _replace(self) -> None:
@@ -109,14 +121,15 @@ class Parent:
                 return
             self.family.wait(LOOK_SECONDS)
         self.cluster.stop(0, lambda: True)
-        self._patience *= 2  # on a busy machine it may only have been slow
+        if self._patience >= self._start_patience:
+            self._start_patience *= 2  # on a busy machine it may only have been slow to start
         self._prepare_cluster()
         self.cluster.start()
 
     def _prepare_cluster(self) -> None:
         """Prepare for a new cluster: free the drain of an old one, and allow time for the first beat."""
         self._beat = hosts.begin(self.host, os.getpid())
-        self._heard_at = time.monotonic()
+        self._heard_at, self._patience = time.monotonic(), self._start_patience
 
     def _mark_stop(self) -> None:
         try:

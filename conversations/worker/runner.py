@@ -173,9 +173,8 @@ class Runner:
             await run.fail("crash_loop", f"Given up: {STRIKES} workers in a row were lost at this step.")
             return
         root = loaded.steps[0].payload
-        start = {"attempt": len(run.view.at("", "action_start")) + 1, "fence": self.claim.fence}
         try:
-            await run.run_turn(root["policy"], root["payload"], opening=[Step(self.worker, "action_start", start)])
+            await run.run_turn(root["policy"], root["payload"], start=True)
         except ReplayMismatch as error:
             await run.fail("internal_error", f"This turn was started by another version of the site: {error}.")
         except Error:

@@ -45,7 +45,11 @@ async def application(scope, receive, send):
     print("gone", flush=True)
 
 endpoint = "tcp:port={{}}:interface=127.0.0.1".format(sys.argv[1])
-server.PatientServer(application=application, endpoints=[endpoint], body_most={BODY_MOST}).run()
+class Limits:
+    def most(self, method, target):
+        return {BODY_MOST}
+
+server.PatientServer(application=application, endpoints=[endpoint], limits=Limits()).run()
 """
 
 
@@ -120,7 +124,7 @@ def test_a_program_is_told_as_of_all_that_goes_wrong(port: int) -> None:
     said = "This request is too large for the site. Send less, or send it in parts."
     error = {"error": {"code": "too_large", "message": said}}
     assert answers["/api/conversations/"] == (413, "application/json", json.dumps(error))
-    assert answers["/apiary/"] == (413, "text/plain", said)
+    assert answers["/apiary/"] == (413, "text/plain; charset=utf-8", said)
 
 
 @pytest.mark.parametrize("declared", [True, False])

@@ -23,6 +23,7 @@ from tests.agentsite.processes import free_port, run, variables
         ("AGENTSITE_MODEL_API", "soap", "write one of responses"),
         ("AGENTSITE_RENEW_SECONDS", "20", "at most half of AGENTSITE_LEASE_SECONDS"),
         ("AGENTSITE_DATA", "/dev/null/data", "cannot be written"),
+        ("SECRET_KEY", "k" * 31, "SECRET_KEY has 31 characters"),
     ],
 )
 def test_it_stops_with_one_sentence(name: str, value: str, says: str, tmp_path: Path) -> None:
@@ -60,3 +61,24 @@ def test_production_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
     environment = variables(tmp_path, AGENTSITE_HTTPS="1", ALLOWED_HOSTS="agents.example")
     ended = run("manage.py", "check", "--deploy", "--fail-level", "WARNING", environment=environment)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ALLOWED_HOSTS", "agents.example,*", "ALLOWED_HOSTS=* lets a request choose the site's name"),
+        ("HOST", "0.0.0.0", "HOST=0.0.0.0 without AGENTSITE_HTTPS: passwords and sessions cross the network"),
+        ("HOST", "::", "HOST=:: without AGENTSITE_HTTPS"),
+    ],
+)
+def test_an_open_site_is_warned_of(name: str, value: str, says: str, tmp_path: Path) -> None:
+    """By the deployment checks, and when it starts: here on a port that is taken, so that nothing is opened."""
+    environment = variables(tmp_path, **{"ALLOWED_HOSTS": "agents.example", name: value})
+    assert says in run("manage.py", "check", "--deploy", environment=environment).stderr
+    with socket.socket(socket.AF_INET6 if ":" in value else socket.AF_INET) as other:
+        other.bind(("::1" if ":" in value else "127.0.0.1", 0))
+        other.listen()
+        environment["PORT"] = str(other.getsockname()[1])
+        started = run("-m", "agentsite.web", environment=environment)
+    assert started.returncode == 2
+    assert says in started.stderr

@@ -215,3 +215,15 @@ def test_without_a_script_files_go_with_the_form(
     bare.wait_for_url(re.compile(r"/c/\d+/"))
     expect(bare.locator(".said .chip")).to_contain_text("notes.txt")
     plain.close()
+
+
+def test_what_a_stranger_may_not_send_stays(away: Page, site: Site) -> None:
+    """A session that has ended takes no large files: the site says so before it reads them, and all is still there."""
+    away.goto(f"{site.url}/new/")
+    away.get_by_label("Message").fill("Read this.")
+    away.get_by_label("Attach files").set_input_files({**NOTES, "buffer": b"x" * 5 * MB})
+    away.context.clear_cookies()
+    away.get_by_role("button", name="Send").click()
+    expect(away.get_by_text("Not sent. Only who is signed in")).to_be_visible()
+    expect(away.get_by_label("Message")).to_have_value("Read this.")
+    expect(chosen(away)).to_have_text(["notes.txt"])

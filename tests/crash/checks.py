@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.engine.ledger import JSON
+from agents.engine.ledger import Step as EngineStep
+from conversations.ledger.journal import read_steps
 from conversations.models import Prompt, Step
 from conversations.verification.stored import verify
 from tests.crash.scenarios import USAGE, Scenario
 from tests.crash.site import Site
+from tests.judge import differences
 from tests.wire import request
 from tests.wire.refusals import RequestError
 from tests.wire.script import finished_rounds
-
-Line = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
 class Undisturbed:
     """An undisturbed run, in which nothing is killed: its ledger, its claims, and the points it passes."""
 
-    lines: list[Line]
+    ledger: list[EngineStep]
     fence: int
     passes: list[str]
 
@@ -48,23 +49,27 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
         *_used(prompt),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
-        *_ledger(site, prompt, usual, killed.cards),
+        *_ledger(site, prompt, usual),
     ]
 
 
-def comparable(prompt: Prompt, site: Site) -> list[Line]:
-    """Return the ledger without what differs between runs: workers, attempts, names, times."""
-    return [
-        (step.path, step.actor, step.type, VARIES.sub("", step.payload.replace(site.name, "model")))
-        for step in Step.objects.filter(prompt=prompt).order_by("seq")
-        if step.type != "action_start"
-    ]
+def recorded(prompt: Prompt, site: Site) -> list[EngineStep]:
+    """Return the ledger without what differs between sites: names and times."""
+    return [replace(step, payload=_usual(step.payload, site)) for step in read_steps(prompt.conversation_id, prompt.pk)]
+
+
+def _usual(value: JSON, site: Site) -> JSON:
+    if isinstance(value, dict):
+        return {key: None if key in VARIES else _usual(each, site) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_usual(each, site) for each in value]
+    return value.replace(site.name, "model") if isinstance(value, str) else value
 
 
 ASKED_BEFORE = ("before_record", "before_commit", "draft")
 """Points at which an answer may have arrived without being recorded."""
-WAITING = ("pause", "resume")
-VARIES = re.compile(r'"(expires_at|seconds|stdout)":("[^"]*"|[\d.e-]+)')
+VARIES = {"began", "expires_at", "file", "seconds", "stdout"}
+"""The keys whose values differ from run to run: times, and the id of a file that was stored anew."""
 
 
 def _end(prompt: Prompt) -> Iterator[str]:
@@ -115,7 +120,7 @@ def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
     for path, kind in first:
         if kind == "action_result" and path and "/" not in path and (path, "action_start") not in first:
             yield f"the answer at {path} has no start"
-    gates = [path for path, _, kind, _ in usual.lines if path.endswith("/human") and kind == "action_call"]
+    gates = [step.path for step in usual.ledger if step.path.endswith("/human") and step.type == "action_call"]
     for gate in gates:
         start, decided = first.get((gate.removesuffix("/human"), "action_start")), first.get((gate, "action_result"))
         approved = decided is not None and decided.content.get("decision") == "approve"
@@ -141,18 +146,7 @@ def _refused(bodies: list[Any]) -> Iterator[str]:
             yield f"the API would refuse a request: {error.message}"
 
 
-def _ledger(site: Site, prompt: Prompt, usual: Undisturbed, cards: dict[str, list[str]]) -> Iterator[str]:
-    """The ledger is as undisturbed, except for the calls that a card asked about and the pauses for it."""
-
-    def apart(lines: list[Line]) -> list[Line]:
-        return [line for line in lines if not (cards and line[2] in WAITING) and not _below(line[0], cards)]
-
-    lines, wanted = apart(comparable(prompt, site)), apart(usual.lines)
-    if lines != wanted:
-        extra = [line for line in lines if line not in wanted]
-        missing = [line for line in wanted if line not in lines]
-        yield f"the ledger differs: {extra=} {missing=}" if extra or missing else "the ledger's order differs"
-
-
-def _below(path: str, calls: Iterable[str]) -> bool:
-    return any(path == call or path.startswith(f"{call}/") for call in calls)
+def _ledger(site: Site, prompt: Prompt, usual: Undisturbed) -> Iterator[str]:
+    """The ledger is as undisturbed, but for cards and what they explain."""
+    for difference in differences(recorded(prompt, site), usual.ledger):
+        yield f"the ledger differs: {difference}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from conversations.models import Prompt, Step
-from tests.crash.checks import Killed, Undisturbed, comparable, violations
+from tests.crash.checks import Killed, Undisturbed, recorded, violations
 from tests.crash.databases import Databases
 from tests.crash.model import Model, serving
 from tests.crash.points import POINTS, crash_point
@@ -73,7 +73,7 @@ class Matrix:
         with self._site(walk) as site:
             prompt, _ = self._turn(site, walk)
             prompt.refresh_from_db()
-            usual = Undisturbed(comparable(prompt, site), prompt.fence, _passes(site))
+            usual = Undisturbed(recorded(prompt, site), prompt.fence, _passes(site))
             if found := violations(site, prompt, scenario, usual, Killed("", "kill", {})):
                 raise AssertionError(f"{scenario.name}, undisturbed: {found}")
             return usual

@@ -17,4 +17,4 @@ def test_a_turn_that_kills_its_worker_fails_none_beside_it(site: Site, start: St
     for prompt in others:
         assert ended(site, prompt).state == "completed"
     assert (ended(site, poison).state, poison.stop_reason) == ("failed", "crash_loop")
-    assert site.effects() == {"1/0": 3}
+    assert site.effects() == {"1/0": 5}

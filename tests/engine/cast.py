@@ -77,7 +77,7 @@ class World:
             await world._do(call, call.input.a)
             return f"read {call.input.a}"
 
-        @tool("shell.run", justify=lambda i: f"Run: {i.command}")
+        @tool("shell.run")
         async def shell(call: ToolCall[Command]) -> dict[str, Any]:
             """Run a command."""
             await world._do(call, call.input.command)

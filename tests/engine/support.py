@@ -148,22 +148,6 @@ def end_of(ledger: Ledger) -> dict[str, JSON] | None:
     return result.payload if result else None
 
 
-# What is compared
-
-BOOKKEEPING = {"action_start", "action_retry", "note"}
-
-
-def comparable(ledger: Iterable[Step]) -> list[tuple[str, str, str, JSON]]:
-    """A ledger without ids, times and what a crash may add (S119)."""
-    return [(s.path, s.actor, s.type, _unnumbered(s.payload)) for s in ledger if s.type not in BOOKKEEPING]
-
-
-def _unnumbered(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {k: _unnumbered(v) for k, v in value.items() if not (k == "seq" and set(value) == {"seq", "digest"})}
-    return value
-
-
 def lines(steps: Iterable[Step]) -> list[str]:
     """Steps as `path type`, for whole ledgers in a test."""
     return [f"{step.path or '.'} {step.type}" for step in steps]
@@ -212,13 +196,14 @@ async def carry_on(
     policy: str = "agent",
     payload: dict[str, Any] | None = None,
     journal: Journal | None = None,
+    start: bool = False,
     **options: Any,
 ) -> Ledger:
     """Run a turn from its ledger until it ends or waits; the ledger after it."""
     journal = journal or CrashingJournal(ledger)
     services = options.pop("services", None) or Site()
     said = {"text": "go"} if payload is None else payload
-    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said)
+    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said, start=start)
     return journal.ledger  # type: ignore[attr-defined,no-any-return]
 
 

@@ -76,10 +76,10 @@ async def test_a_question_of_a_policy_is_answered() -> None:
         return [text("agent", "Thanks.")]
 
     waiting = await carry_on(registry)
-    half = answer(waiting, "b", by="ann", answer={"many": [2]})
+    half = answer(waiting, "b", by="user:ann", answer={"many": [2]})
     assert open_gates(half) == ["a"]
     assert lines(half)[-1] == "b action_result"
-    await carry_on(registry, answer(half, "a", by="ann", answer="one"))
+    await carry_on(registry, answer(half, "a", by="user:ann", answer="one"))
     assert answers == ["one", {"many": [2]}]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import Error
 from django.test import override_settings
 
+from agents.engine import Action, Context, PolicyRegistry, loop_wrapper
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, ToolRequest
 from agents.engine.ledger import Step as Entry
@@ -25,6 +27,7 @@ from conversations.models import Conversation, Origin, Output, Prompt, Step
 from conversations.prompts.start import cancel_prompt, continue_prompt, repeat_prompt, start_conversation, start_prompt
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, TWO_GATES, Site, meddle, pending
 from tests.conversations.support import person
+from tests.engine.cast import site as registered
 from tests.engine.execution.test_changes import Notes
 from tests.engine.support import call, says
 
@@ -329,12 +332,38 @@ def one_id_for_two(site: Site, owner: User) -> Prompt:
     return site.ended(owner, says("x", call("fx.read", "same", a=1), call("fx.read", "same", a=2)), *DONE)
 
 
+def ended_by_limit(site: Site, owner: User) -> Prompt:
+    """The turn's time is up while a tool runs; another has read before, and says when."""
+    site.world.at["touch"] = lambda tool_call: asyncio.Event().wait()
+    with site.monkeypatch.context() as patch:
+        patch.setattr("conversations.worker.runner.limits", lambda: Limits(seconds=0.5))
+        return site.ended(owner, says("x", call("fx.read", a=1), call("touch", name="t")), *DONE)
+
+
+def program(site: Site, owner: User) -> Prompt:
+    """The root is no agent: its result says no state. It asked the model, and a person in the midst."""
+
+    async def root(action: Action, ctx: Context) -> list[Entry]:
+        said = await ctx.call(Action("model", {"system": "Greet."}), [loop_wrapper(2)])
+        allowed = await ctx.call(Action("human", {"question": "Go on?"}), key="allowed")
+        return [*said, Entry("root", "action_result", {"state": "Washington", "allowed": allowed[-1].value})]
+
+    site.starts(owner)
+    registry, _ = registered([says("Hello.")], site.world.tools())
+    programs = PolicyRegistry({"agent": root, "model": registry.get("model").policy})  # type: ignore[union-attr]
+    site.monkeypatch.setattr("agents.registry.policies", lambda: programs)
+    prompt = Prompt.objects.latest("pk")
+    went_on(site, prompt)
+    decided(prompt, owner, "approve")
+    return went_on(site, prompt)
+
+
 TURNS: tuple[Turn, ...] = (
     s99, text, mixed, edited, rejected, expired, cancelled_waiting, cancelled_queued, cancelled_running, it_ran,
     it_did_not, run_again, unattended, max_rounds, timeout, parse_failures, parse_failure_once, terminate, model_error,
     retried, tool_changed, continued, repeated, redacted, files_and_widgets, invalid, system_prompt, several_turns,
     waiting, queued, approved, lost_asking, lost_reading, interrupted_waiting,
-    four_eyes, fell_back, changed_since, changed, not_permitted, over_quota, one_id_for_two,
+    four_eyes, fell_back, changed_since, changed, not_permitted, over_quota, one_id_for_two, ended_by_limit, program,
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
     With `{"round": n}` it asks for the n-th round of the agent that calls it. Without, the history is
     `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`. It raises ToolError
-    if the model may not be asked, because running time or quota is used up.
+    if the model may not be asked, because running time, quota or the rounds of the turn are used up.
     """
 
     def provider_for(protocol: str | None) -> Provider:
@@ -39,6 +39,7 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
     async def ask(action: Action, ctx: Context) -> list[Step]:
         await _check_budget(ctx)
         if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
+            _check_rounds(ctx)
             return await _ask_with_ledger(provider, action, ctx)
         return await _ask_round(provider_for(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
 
@@ -84,6 +85,13 @@ async def _check_budget(ctx: Context) -> None:
         raise ToolError(timeout_message(limit), "timeout")
     if why := await ctx.services.over_quota():
         raise ToolError(why, "quota")
+
+
+def _check_rounds(ctx: Context) -> None:
+    """Raise ToolError if all rounds that the turn was granted are used up, and this question is not one of them."""
+    run = ctx.run
+    if not run.view.at(ctx.path, "action_start") and not run.budget()["steps_remaining"]:
+        raise ToolError(f"Not asked: the {run.granted.rounds} rounds of this turn are used up.", "max_rounds")
 
 
 def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:

@@ -72,9 +72,7 @@ def agent(
 
         Replaying a round from the ledger costs a look-up; work continues at the first call without a result.
         """
-        limits = replace(ctx.run.limits, **budget)
-        if not ctx.path:
-            ctx.run.rounds_granted = limits.rounds
+        limits = replace(ctx.run.limits, **budget) if ctx.path else ctx.run.granted
         base = action.payload.get("system") or prompt
         turn = ctx.turn = AgentTurn(ctx, list(tools()), _by_order(plugins()), base, limits=limits, protocol=protocol)
         for number in range(1, limits.rounds + 1):
@@ -92,6 +90,7 @@ def agent(
         told = f"Stopped after {limits.rounds} rounds, the limit of one turn."
         return failed(ctx, action_error("runtime", "max_rounds", told))
 
+    policy.budget = budget  # type: ignore[attr-defined]
     return policy
 
 

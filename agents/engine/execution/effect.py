@@ -6,11 +6,12 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from agents.engine import actors, paths
 from agents.engine.actors import Actor
+from agents.engine.closing import HAD_BEGUN
 from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
 from agents.engine.errors import Abandoned, Fenced, NotKept, Suspended, ToolError
 from agents.engine.execution import threads
@@ -35,7 +36,7 @@ from agents.engine.execution.starting import (
     not_started_error,
 )
 from agents.engine.interfaces.services import PlainServices
-from agents.engine.ledger import JSON, Step, action_error, action_result, digest
+from agents.engine.ledger import JSON, Ledger, Step, action_error, action_result, digest
 from agents.engine.runtime.policy import Action, Context, Policy, Runtime
 from agents.engine.schema import parse, plain_json, schema_digest
 from agents.engine.secrets import hide_in
@@ -70,7 +71,7 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     changed, it is `tool_changed`.
     """
     run, asked_at = ctx.run, paths.gate(ctx.path)
-    payload = hide_in(action.payload)  # it runs exactly as it is recorded and shown
+    payload = hide_in(_input(action, ctx))  # it runs exactly as it is recorded and shown
     decision = decision_at(run.view, asked_at)
     if decision is None and run.view.call(asked_at):
         raise Suspended  # a person was asked and has not answered
@@ -91,6 +92,13 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     async with _thread_slot(tool, ctx):
         await check_start(tool, ctx.path, approved_by(ctx), ctx)
         return await _run_as_approved(tool, payload, action, ctx)
+
+
+def _input(action: Action, ctx: Context) -> dict[str, JSON]:
+    """Return the tool's input: its payload, but for the ledger that a decorator adds to that of a turn."""
+    call = ctx.run.view.call(ctx.path)
+    added = call is not None and call.payload.get("turn") and isinstance(action.payload.get("ledger"), Ledger)
+    return {key: value for key, value in action.recorded().items() if not (added and key == "ledger")}
 
 
 async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
@@ -152,6 +160,9 @@ def unrunnable(view: View, path: str, why: ToolError) -> ToolError:
         return card_error(card, f"The tool changed meanwhile. {why.message}")
     if began:  # when the call began, the tool existed and accepted it
         return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {why.message}")
+    if decision and decision.runs and decision.input is not None:
+        refused = "The tool does not accept the input that was approved, so nothing ran."
+        return ToolError(f"{refused} {why.message}", "tool_changed")
     if decision and decision.runs:
         changed = "The tool changed after this call was approved, so nothing ran."
         return ToolError(f"{changed} {why.message}", "tool_changed")
@@ -171,7 +182,7 @@ async def _thread_slot(tool: Tool, ctx: Context) -> AsyncIterator[None]:
 
     It is taken before the start is recorded: a call that waits here has not begun, whatever happens to its worker.
     """
-    run, limit = ctx.run, _limit(tool, ctx.run)
+    run, limit = ctx.run, _limit(tool, ctx)
     if inspect.iscoroutinefunction(tool.function):
         yield
         return
@@ -180,10 +191,10 @@ async def _thread_slot(tool: Tool, ctx: Context) -> AsyncIterator[None]:
         await run.flush()  # the request for the call must survive if the waiting worker dies
         run.raise_if_stopped()
         try:
-            await run.effect(slots.acquire(), limit)
+            await run.effect(slots.acquire(), limit.seconds)
         except TimeoutError:
-            why = f"Not started: no thread was free within {limit:g} seconds, its limit."
-            raise not_started_error(run.view, ctx.path, "not_started", why) from None
+            why = f"Not started: no thread was free within {limit}."
+            raise not_started_error(run.view, ctx.path, "timeout" if limit.of_turn else "not_started", why) from None
     else:
         await slots.acquire()
     try:
@@ -192,9 +203,25 @@ async def _thread_slot(tool: Tool, ctx: Context) -> AsyncIterator[None]:
         slots.release()
 
 
-def _limit(tool: Tool, run: Runtime) -> float:
-    """Return the seconds that a call may run, and may wait for a thread before that."""
-    return tool.time_limit or run.limits.tool_seconds
+@dataclass(frozen=True)
+class TimeLimit:
+    """The seconds that a call may run from now, and may wait for a thread before that.
+
+    `of_turn`: the limit of the turn or its agent, in seconds, if that ends before the call's own; else None.
+    """
+
+    seconds: float
+    of_turn: float | None = None
+
+    def __str__(self) -> str:
+        if self.of_turn is None:
+            return f"{self.seconds:g} seconds, its limit"
+        return f"{self.of_turn:g} seconds of running, the limit of the turn"
+
+
+def _limit(tool: Tool, ctx: Context) -> TimeLimit:
+    own, left = tool.time_limit or ctx.run.limits.tool_seconds, ctx.clock.left()
+    return TimeLimit(own) if own <= left else TimeLimit(left, ctx.clock.limit())
 
 
 async def _run_as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
@@ -233,38 +260,53 @@ def _changed_error(code: str, starts: list[Step], why: str = "") -> ToolError:
 async def _start_and_run(
     tool: Tool, payload: dict[str, JSON], shown: ShownCall, action: Action, ctx: Context
 ) -> list[Step]:
+    """Record that the call begins, run it, and return what it said and its result.
+
+    A call that only reads records no start: its result says when it `began`.
+    """
     run = ctx.run
     attempt = len(run.view.at(ctx.path, "action_start")) + 1
+    began: dict[str, JSON] = {}
     run.raise_if_stopped()
-    if not (tool.idempotent and tool.risk is Risk.READ):
+    if tool.idempotent and tool.risk is Risk.READ:
+        began = {"began": run.services.now().isoformat()}
+    else:
         start = {"attempt": attempt, "digest": shown.digest, "fence": run.fence}
         run.stage(Step(run.worker, "action_start", start, path=ctx.path))
     await run.flush()  # the request for the call is recorded before anything reaches outside
     call = new_call(tool, payload, ctx.path, run, attempt)
     call.change = shown.change
-    limit = _limit(tool, run)
+    limit = _limit(tool, ctx)
     if not run.services.may_begin():
         raise Fenced  # it froze after recording the start, and its lease is about to end
     try:
-        returned = await run.effect(_invoke(tool, call), limit)
+        returned = await run.effect(_invoke(tool, call), limit.seconds)
     except TimeoutError as late:
         goes_on = isinstance(late, Abandoned) or not inspect.iscoroutinefunction(tool.function)
-        if goes_on and not tool.idempotent:
-            run.stage(abandoned_note(ctx.path, limit))
+        if goes_on and not tool.idempotent and limit.of_turn is None:
+            run.stage(abandoned_note(ctx.path, limit.seconds))
             return await run_tool(tool, action, ctx)  # which asks what became of it
-        why = "Not waited for any longer than" if goes_on else "Stopped after"
-        more = " It may still be running." if goes_on else ""
-        return [action_error(actors.tool(tool.name), "timeout", f"{why} {limit:g} seconds, its limit.{more}")]
+        steps = [_out_of_time(tool, limit, goes_on)]
     except ToolError as error:
-        return [action_error(actors.tool(tool.name), error.code, error.message)]
+        steps = [action_error(actors.tool(tool.name), error.code, error.message)]
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
-        return [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
+        steps = [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
+    else:
+        steps = await _outcome(tool, returned, call, run)
     finally:
         call.services = PlainServices(user=run.services.user, prompt=run.services.prompt)  # for an abandoned tool
-    try:
-        return await _outcome(tool, returned, call, run)
-    except NotKept as error:
-        return [action_error(actors.tool(tool.name), error.code, error.message)]
+    *said, result = steps
+    return [*said, replace(result, payload=result.payload | began)]
+
+
+def _out_of_time(tool: Tool, limit: TimeLimit, goes_on: bool) -> Step:
+    """Return the error of a call that was ended by its limit; `goes_on`: it could not be stopped."""
+    why = f"{'Not waited for any longer than' if goes_on else 'Stopped after'} {limit}."
+    if limit.of_turn is not None and tool.risk is not Risk.READ:
+        why += f" {HAD_BEGUN}"
+    if goes_on:
+        why += " It may still be running."
+    return action_error(actors.tool(tool.name), "timeout", why)
 
 
 async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
@@ -283,20 +325,26 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
 
 
 async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
-    """Return the outputs, state and result of a call that ran. Raises NotKept if they cannot be saved.
+    """Return the outputs, state and result of a call that ran; only the error `not_kept` if they cannot be saved.
 
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
     """
+    by = actors.tool(tool.name)
     try:
         output = plain_json(returned)
-        state = state_steps(tool.plugin, call.state, actors.tool(tool.name), run.view) if tool.plugin else []
-    except Exception as error:  # whatever a tool brings, the call must not be mistaken for a failed one
-        raise NotKept(f"{type(error).__name__}: {error}") from error
+        state = state_steps(tool.plugin, call.state, by, run.view) if tool.plugin else []
+    except Exception as error:  # noqa: BLE001 - whatever a tool brings, the call must not be mistaken for a failed one
+        return [_not_kept(by, f"{type(error).__name__}: {error}")]
     try:
         emitted = await _emitted_steps(call, run)
     except ToolError as error:
-        raise NotKept(error.message) from error
-    return [*emitted, *state, action_result(actors.tool(tool.name), output)]
+        return [_not_kept(by, error.message)]
+    return [*emitted, *state, action_result(by, output)]
+
+
+def _not_kept(by: str, why: str) -> Step:
+    error = NotKept(why)
+    return action_error(by, error.code, error.message)
 
 
 async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:

@@ -83,11 +83,13 @@ def shown_digest(
 def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
     """Return what the call would change, and remarks if that is not shown. Raises the tool's ToolError."""
     try:
-        change = tool.change(call) if tool.change else None
+        change: object = tool.change(call) if tool.change else None
     except ToolError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever else a tool raises, the person is asked
         return None, [hide(f"Not shown as a diff: {error}")]
+    if not isinstance(change, Change | None):
+        return None, [hide(f"Not shown as a diff: a {type(change).__name__} is not a Change")]
     if change and change.too_large:
         sizes = f"{len(change.before or ''):,} characters before, {len(change.after):,} after"
         return change, [f"Not shown as a diff: too large ({sizes}; SHA-256 {digest(change.model_dump())[:16]})."]
@@ -127,16 +129,21 @@ async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
 
 
 def justification(tool: Tool, call: ToolCall[Any]) -> str:
-    """Return one line that says what a call is about to do, from its arguments (S93)."""
+    """Return one line that says what a call is about to do: the tool's own, or else one made from its arguments (S93).
+
+    That is what it runs or fetches, if it has a `command` or a `url`; else its first text argument.
+    """
     if tool.justify:
         try:
-            return tool.justify(call.input)
+            words: object = tool.justify(call.input)
         except Exception:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
-            return f"Run {tool.title}"
-    for name, value in call.input:
-        if isinstance(value, str) and value:
-            return f"{name}: {value}"
-    return NO_REASON
+            words = None
+        return words if isinstance(words, str) and words.strip() else f"Run {tool.title}"
+    said = {name: value for name, value in call.input if isinstance(value, str) and value}
+    for name, verb in (("command", "Run"), ("url", "Fetch")):
+        if name in said:
+            return f"{verb}: {said[name]}"
+    return next((f"{name}: {value}" for name, value in said.items()), NO_REASON)
 
 
 def question(

@@ -89,8 +89,8 @@ async def check_start(tool: Tool, path: str, by: str, ctx: Context) -> None:
     `by` is "" before anybody was asked, because nobody should be asked about a call that may not start anyway.
     """
     run = ctx.run
-    if ctx.turn and (limit := ctx.clock.expired()) is not None:
-        why = f"Not started after {limit:g} seconds of running, its limit."
+    if (limit := ctx.clock.expired()) is not None:
+        why = f"Not started after {limit:g} seconds of running, the limit of the turn."
         raise not_started_error(run.view, path, "timeout", why)
     if denied := await run.gatekeeper.holds(tool, by):
         raise not_started_error(run.view, path, "not_permitted", denied)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.engine.unseen import is_unseen
+from agents.engine.unseen import unseen_at
 
 CHANGE_MOST = 200_000
 """The most characters on either side of a change that is shown and recorded: more than anybody reads."""
@@ -15,8 +14,6 @@ LINES_MOST = 3_000
 """The most lines on either side: if all of them changed, they take half a second to render, and 800 kB of HTML."""
 SPELLED_MOST = 5_000
 """The most invisible characters on either side. Each is shown as a mark of 60 characters: 0.2 seconds to render."""
-
-_OTHERS = re.compile(r"[^\x20-\x7e\n\t]")
 
 
 class Change(BaseModel):
@@ -33,8 +30,6 @@ class Change(BaseModel):
         """Whether the change is too large to be shown and recorded."""
         sides = (self.before or "", self.after)
         return any(
-            len(side) > CHANGE_MOST
-            or side.count("\n") > LINES_MOST
-            or sum(map(is_unseen, _OTHERS.findall(side))) > SPELLED_MOST
+            len(side) > CHANGE_MOST or side.count("\n") > LINES_MOST or sum(1 for _ in unseen_at(side)) > SPELLED_MOST
             for side in sides
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal, Union
 
 from pydantic import Field
 
+from agents.engine.closing import turn_end
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import Frozen, Output
 from agents.engine.outputs.timeline import Outputs
@@ -83,7 +84,7 @@ class PromptResumed(Event):
 
 
 class PromptEnded(Event):
-    """The turn ended. This happens exactly once (S44)."""
+    """The turn ended. This happens exactly once (S44). Whoever sends the event adds the usage."""
 
     type: Literal["prompt.completed", "prompt.failed", "prompt.cancelled"]
     stop_reason: str
@@ -137,8 +138,8 @@ class EventFold:
             case "resume":
                 return [PromptResumed.model_validate(data | at)]
             case "action_result":
-                ended = f"prompt.{data['state']}"
-                return [PromptEnded(type=ended, stop_reason=data["stop_reason"], usage=data.get("usage", {}), **at)]
+                state, why = turn_end(step)
+                return [PromptEnded(type=f"prompt.{state}", stop_reason=why, **at)]
         return []
 
 

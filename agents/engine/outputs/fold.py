@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, Decision, rule_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
@@ -139,6 +140,8 @@ def _parse_change(said: JSON) -> Change | None:
 def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
     data = step.payload
     changes: dict[str, Any] = {"ended_at": step.time}
+    if Actor.parse(step.actor).kind == Kind.TOOL and isinstance(began := data.get("began"), str):
+        changes["started_at"] = began  # a call that only reads has no other start
     if step.failed:
         error = {"code": str(data.get("code", "failed")), "message": str(data.get("message", ""))}
         changes["result"] = Failure(error=error)

@@ -21,8 +21,11 @@ def loop_wrapper(max_turns: int) -> Decorator:
     """Run the policy again while it asks for calls, at most `max_turns` times (S112).
 
     Each turn sees what was said and the calls of the earlier ones, with their results, at the end of
-    `payload["ledger"]`.
+    `payload["ledger"]`. Raises ValueError unless `max_turns` is a whole number from 1 on.
     """
+    given: object = max_turns
+    if not isinstance(given, int) or given < 1:
+        raise ValueError(f"loop_wrapper needs the most turns, a whole number from 1 on, not {max_turns!r}")
 
     def decorate(policy: Policy) -> Policy:
         take_turn = in_turns(policy)
@@ -45,7 +48,10 @@ def loop_wrapper(max_turns: int) -> Decorator:
 
 
 def invoke_action() -> Decorator:
-    """Run every call the policy asks for, in call order, and add the results (S113). Only offered names run (S117)."""
+    """Run every call the policy asks for, in call order, and add the results (S113).
+
+    Only names that are offered run: those in the action's `actions`, and for a root those that `run` was given (S117).
+    """
 
     def decorate(policy: Policy) -> Policy:
         take_turn = in_turns(policy)

@@ -6,6 +6,7 @@ A policy is called with an Action, which says what to do, and a Context, to call
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -43,6 +44,9 @@ class Action:
         if not isinstance(self.payload, dict):
             raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
         copied = {k: v if isinstance(v, Ledger) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
+        offered: object = self.actions
+        if isinstance(offered, str):
+            raise TypeError(f"the actions must be a set of names, not a text: {{{offered!r}}}")
         object.__setattr__(self, "payload", copied)
         object.__setattr__(self, "actions", frozenset(self.actions))
 
@@ -87,22 +91,28 @@ def in_turns(policy: Policy) -> Policy:
 
 @dataclass(frozen=True)
 class Registered:
-    """A registered policy."""
+    """A registered policy. `input` says what its payload must be, as a pydantic model or as a JSON Schema.
+
+    `seconds`: the running time of a turn that it is the root of.
+    """
 
     name: str
     policy: Policy
     description: str = ""
-    input: type[BaseModel] | None = None
+    input: type[BaseModel] | dict[str, JSON] | None = None
     owner: str = ""
+    seconds: float = math.inf
 
     @property
     def schema(self) -> dict[str, JSON]:
-        """The JSON Schema of its payload; any object if it declares no input model."""
+        """The JSON Schema of its payload; any object if it declares no input."""
+        if isinstance(self.input, dict):
+            return self.input
         return schema_of(self.input) if self.input else {"type": "object"}
 
     def problem(self, payload: dict[str, JSON]) -> str | None:
         """Return why this payload is invalid, in one line; None if it is valid."""
-        return problem(self.input, payload) if self.input else None
+        return None if self.input is None else problem(self.input, payload)
 
 
 class HasClock(Protocol):
@@ -118,16 +128,16 @@ class Runtime(Protocol):
     """What policies and tools may use of the Run (`agents.engine.runtime.run`) that runs them.
 
     `fence`: the number of the claim under which `worker` (the actor of its start steps) runs the turn.
-    `rounds_granted`: how often the turn's own agent may ask the model.
+    `limits`: the site's; `granted`: those with the turn's own budget, in which `seconds` may be infinite.
     """
 
     fence: int
     worker: str
     limits: Limits
+    granted: Limits
     services: Services
     gatekeeper: Gatekeeper
     recorder: Recorder
-    rounds_granted: int
 
     @property
     def view(self) -> View:
@@ -168,6 +178,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def budget(self) -> dict[str, JSON]:
+        """Return the rounds that the turn has used, and those that are left."""
+        ...
+
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
         """Run an effect. Raises the Halt that stops the turn meanwhile, or TimeoutError after `limit` seconds."""
         ...
@@ -182,7 +196,7 @@ class Context:
         self._task = asyncio.current_task()
         self._ordinal = 0
         self._keys: set[str] = set()
-        self._given: list[str] = []
+        self._given: dict[str, bool] = {}  # its calls in their order, and whether it was given their answers
 
     @property
     def services(self) -> Services:
@@ -192,7 +206,7 @@ class Context:
     @property
     def clock(self) -> Clock:
         """The clock of its agent; outside of an agent, the clock of the whole turn."""
-        return self.turn.clock if self.turn else Clock(self.run.recorder, "", self.run.limits.seconds)
+        return self.turn.clock if self.turn else Clock(self.run.recorder, "", self.run.granted.seconds)
 
     def call(
         self, action: Action, decorators: Sequence[Decorator] = (), *, key: str | None = None, hold: bool = False
@@ -202,9 +216,17 @@ class Context:
         The call is named by `key`, or else by its ordinal, counted now rather than when the call is awaited. A call
         with a result in the ledger does not run again. Errors of the callee that are data (ToolError, invalid input)
         are returned as data. `hold`: record the result together with what this policy does next; it must not pass the
-        steps on. Raises RuntimeError for a call without a key from another task, and ValueError for a key that cannot
-        name a call or names another.
+        steps on. Raises RuntimeError for a call without a key from another task, ValueError for a key that cannot name
+        a call or names another, and TypeError for what is no action, no list of decorators, or no text as key.
         """
+        given: object = action
+        if not isinstance(given, Action):
+            raise TypeError(
+                f"ctx.call takes an Action, not a {type(given).__name__}: ctx.call(Action('name', {{...}}))"
+            )
+        around: object = decorators
+        if not isinstance(around, Sequence) or not all(map(callable, around)):
+            raise TypeError("the decorators of a call are a list, such as [loop_wrapper(5), invoke_action()]")
         path = self._path_of(key)
         return self._guarded(path, partial(self.run.perform, path, action, self, decorators, hold=hold))
 
@@ -244,7 +266,7 @@ class Context:
         self._raise_if_halted()
         if not self.run.view.result(call.path):
             self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
-        self._given.append(call.path)
+        self._given[call.path] = True
         return self.run.view.answer(call.path)
 
     async def _refuse_and_record(self, call: Step, why: ToolError) -> list[Step]:
@@ -264,9 +286,11 @@ class Context:
         """Return this policy's own ledger; it may be awaited too.
 
         It holds the steps at the policy's own path, and of each call whose answer it has been given by now: the call,
-        the calls that were asked for, and their results. So it is the same when the policy is replayed.
+        the calls that were asked for, and their results; in the order of the calls, also of those that ran side by
+        side. So it is the same when the policy is replayed.
         """
-        return Ledger(tuple(self.run.view.own_steps(self.path, self._given)))
+        given = [path for path, answered in self._given.items() if answered]
+        return Ledger(tuple(self.run.view.own_steps(self.path, given)))
 
     def is_turn(self, step: Step) -> bool:
         """Whether this is the result of a turn of this decorated call, and so not what anybody said or asked for."""
@@ -275,12 +299,13 @@ class Context:
     async def _guarded(self, path: str, work: Callable[[], Coroutine[Any, Any, list[Step]]]) -> list[Step]:
         """Return the answer of the call at `path`, unless the context has halted."""
         self._raise_if_halted()
+        self._given.setdefault(path, False)
         try:
             answer = await work()
         except Halt as halt:
             self.halt = self.halt or halt
             raise
-        self._given.append(path)
+        self._given[path] = True
         return answer
 
     def _raise_if_halted(self) -> None:

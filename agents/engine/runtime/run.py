@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+import math
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
 
 from agents.engine import actors
-from agents.engine.closing import close_turn
+from agents.engine.closing import close_turn, is_round, notice
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
@@ -75,7 +77,7 @@ class Run(Runtime):
         self.limits, self.gatekeeper = limits or Limits(), gatekeeper or AskEverybody()
         self.services = services or PlainServices()
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
-        self.rounds_granted = self.limits.rounds  # an agent with its own budget changes it
+        self.granted = self.limits
         self.draining = False
         self._calls_running: set[asyncio.Task[Any]] = set()
         self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
@@ -94,18 +96,25 @@ class Run(Runtime):
 
     # The root
 
-    async def run_turn(self, policy: str, payload: dict[str, Any], *, opening: Iterable[Step] = ()) -> None:
-        """Run the turn until it ends or a person must decide. `opening` becomes part of its first record.
+    async def run_turn(
+        self, policy: str, payload: dict[str, Any], *, start: bool = False, actions: Iterable[str] = ()
+    ) -> None:
+        """Run the turn until it ends or a person must decide. `start`: record that the worker starts it.
 
+        `actions`: the names of the policies that its root may offer. If the task that runs this is cancelled, so are
+        the calls that it runs; they stand in the ledger as interrupted.
         Raises Draining or Fenced if this worker must give the turn up, and any error of a policy that is not data.
         """
+        action = Action(policy, payload, frozenset(actions))
         if not self.view.call(""):
-            root = {"policy": policy, "payload": Action(policy, payload).recorded()}
+            root = {"policy": policy, "payload": action.recorded()}
             self.stage(Step(actors.user(self.services.user), "action_call", root))
-        self.stage(*opening)
+        self.granted = self._grant(policy)
+        if start:
+            self.stage(self._start())
         try:
             try:
-                await self.perform("", Action(policy, payload), None)
+                await self.perform("", action, None)
             except Suspended:
                 await self._pause()
             except Draining:
@@ -117,8 +126,28 @@ class Run(Runtime):
             if not self.view.result(""):
                 self.stage(*close_turn(self.view, "cancelled", "cancelled", "Stopped before it was done."))
             await self.recorder.flush(closing=True)
+        except asyncio.CancelledError:
+            await asyncio.gather(*map(_cancel, self._calls_running))
+            self._calls_running.clear()
+            raise
         finally:
             await self._wait_for_calls()
+
+    def _grant(self, policy: str) -> Limits:
+        """Return the limits with the budget of the turn: what its first start granted it, or else what it has now."""
+        found, starts = self.registered(policy), self.view.at("", "action_start")
+        budget: dict[str, Any] = getattr(found.policy, "budget", {"seconds": found.seconds}) if found else {}
+        if starts and (granted := starts[0].payload.get("limits")):
+            seconds = math.inf if granted["seconds"] is None else granted["seconds"]
+            budget = budget | {"rounds": granted["rounds"], "seconds": seconds}
+        return replace(self.limits, **budget)
+
+    def _start(self) -> Step:
+        """Return the start of the turn by this worker; its first has the budget that the turn is granted (S97)."""
+        attempt, granted = len(self.view.at("", "action_start")) + 1, self.granted
+        seconds = None if math.isinf(granted.seconds) else granted.seconds
+        limits = {"limits": {"rounds": granted.rounds, "seconds": seconds}} if attempt == 1 else {}
+        return Step(self.worker, "action_start", {"attempt": attempt, "fence": self.fence, **limits})
 
     async def fail(self, stop_reason: str, message: str) -> None:
         """End the turn as failed, closing everything open. If its end is already staged, that is recorded instead."""
@@ -137,8 +166,8 @@ class Run(Runtime):
 
     def budget(self) -> dict[str, JSON]:
         """Return the rounds used and left, across all pauses (S84, S86)."""
-        used = sum(1 for step in self.view.steps if step.type == "action_call" and is_round(step))
-        return {"steps_used": used, "steps_remaining": max(self.rounds_granted - used, 0)}
+        used = sum(map(is_round, self.view.steps))
+        return {"steps_used": used, "steps_remaining": max(self.granted.rounds - used, 0)}
 
     # Calls
 
@@ -210,7 +239,8 @@ class Run(Runtime):
         if not getattr(policy, "records_itself", False):
             await self.flush()  # a call is recorded before its policy does anything
         try:
-            steps = await policy(replace(action), context)  # a copy of its own: it may change the payload
+            answering = policy(replace(action), context)  # a copy of its own: it may change the payload
+            steps = await _awaitable(answering, action.policy)
         except ToolError as error:
             steps = [action_error("runtime", error.code, error.message)]
         except BaseException:
@@ -222,7 +252,10 @@ class Run(Runtime):
         return await self._record_result(path, action, steps, hold)
 
     async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        self.stage(*placed(steps, path, action.policy, self.view))
+        *said, result = placed(steps, path, action.policy, self.view)
+        if not path and result.failed:  # what ends a turn as failed tells people why
+            said.append(notice(result.payload["message"]))
+        self.stage(*said, result)
         if not hold:
             await self.flush()
         return self.view.answer(path)
@@ -290,11 +323,6 @@ _abandoned: set[asyncio.Task[Any]] = set()
 """Abandoned tasks that are still running: the event loop itself keeps only weak references to tasks."""
 
 
-def is_round(step: Step) -> bool:
-    """Whether this call is a round of the turn itself, not of an agent within it."""
-    return step.payload.get("policy") == "model" and "/" not in step.path
-
-
 @records_itself
 async def human(action: Action, ctx: Context) -> list[Step]:
     """The policy `human`: a person decides. Waiting ends this run; the decision is this call's result (S129)."""
@@ -307,26 +335,49 @@ async def human(action: Action, ctx: Context) -> list[Step]:
 BUILT_IN: dict[str, Policy] = {HUMAN: human}
 
 
+def _awaitable(answering: object, policy: str) -> Awaitable[list[Step]]:
+    if not isinstance(answering, Awaitable):
+        raise TypeError(f"the policy {policy!r} must be an async function: async def")
+    return answering
+
+
+def _begins_a_run(step: Step) -> bool:
+    """Whether this is a person's call of a root, with which the ledger of a run begins."""
+    by_person = actors.Actor.parse(step.actor).kind == actors.Kind.USER
+    return step.type == "action_call" and not step.path and by_person and "policy" in step.payload
+
+
 async def run(
     policy_name: str,
     payload: dict[str, Any],
-    registry: PolicyRegistry,
+    registry: PolicyRegistry | Mapping[str, Policy],
     ledger: Ledger = EMPTY,
     *,
     journal: MemoryJournal | None = None,
+    limits: Limits | None = None,
+    actions: Iterable[str] = (),
 ) -> Ledger:
     """Run a policy from an empty ledger, or that of an earlier run, until it ends or a person must decide.
 
-    Returns the resulting ledger. Errors of a policy that are not data propagate, with what was recorded as their
-    `ledger`; a run from it continues at the first call without a result.
+    `registry` may be a dict of policies by name. `actions`: the names that the policy may offer, and that
+    `invoke_action` runs if it is decorated with that. Returns the resulting ledger. Errors of a policy that are not
+    data propagate, with what was recorded as their `ledger`; a run from it continues at the first call without a
+    result. What a first run is given may hold texts, but no calls: then it raises ValueError.
     """
+    if not isinstance(registry, PolicyRegistry | Mapping):
+        raise TypeError(f"the registry must be a PolicyRegistry or a dict, not a {type(registry).__name__}")
     if not isinstance(ledger, Ledger):
         raise TypeError(f"the ledger of a run must be a Ledger, not a {type(ledger).__name__}: Ledger(tuple(steps))")
+    first = next((step for step in ledger if step.type in ("action_call", "action_result")), None)
+    if first and not _begins_a_run(first):
+        raise ValueError("this ledger has calls of no run: a conversation from elsewhere goes into payload['ledger']")
+    policies = registry if isinstance(registry, PolicyRegistry) else PolicyRegistry(registry)
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
     try:
-        await Run(registry, journal, steps=ledger).run_turn(policy_name, payload)
+        await Run(policies, journal, steps=ledger, limits=limits).run_turn(policy_name, payload, actions=actions)
     except BaseException as error:
-        error.ledger = journal.ledger  # type: ignore[attr-defined]
+        with suppress(AttributeError, TypeError):  # an error that takes no attributes: its ledger is the journal's
+            error.ledger = journal.ledger  # type: ignore[attr-defined]
         raise
     return journal.ledger

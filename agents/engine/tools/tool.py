@@ -124,6 +124,8 @@ class ToolCall(Generic[Input]):
             fields = plain_json(data, kind)
         except (TypeError, ValueError) as error:
             raise NotKept(f"The output {kind!r} is not JSON: {error}") from error
+        if not isinstance(fields, dict):
+            raise NotKept(f"The output {kind!r} must be a dict of its fields, not a {type(data).__name__}.")
         check_kind(kind, fields)
         self.emitted.append(Step(actors.tool(self.tool), kind, fields))
 

@@ -48,7 +48,6 @@ def facts(call: ToolCall[Command]) -> list[str]:
     time_limit=TIME_LIMIT_MOST,
     title="Run a command",
     says=lambda asked: f"ran {asked.command}",
-    justify=lambda asked: f"Run: {asked.command}",
     facts=facts,
     preview="command",
 )

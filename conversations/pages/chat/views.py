@@ -13,6 +13,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.accounts.http import PersonRequest
+from conversations.database.busy import DatabaseBusy, reporting_busy
 from conversations.database.disk import DiskFull
 from conversations.display.decision_form import open_asked
 from conversations.display.html_cache import annotate_removed, use_html_cache
@@ -45,6 +46,7 @@ REFUSAL_STATUS: dict[type[Exception], int] = {
     TurnInProgress: 409,
     SiteStopped: 409,
     OverQuota: 429,
+    DatabaseBusy: 503,
     DiskFull: 507,
 }
 """Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
@@ -80,7 +82,8 @@ def start(request: PersonRequest) -> HttpResponse:
     message = Message(request)
     try:
         files = message.uploads()
-        prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
+        with reporting_busy():
+            prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
     except REFUSED as error:
         kept = _refused_composer(reverse("start"), message, error, REFUSAL_STATUS.get(type(error), 400))
         if request.htmx:
@@ -102,8 +105,8 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
 
 @form_view
 def send(request: PersonRequest, pk: int) -> HttpResponse:
-    """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409 or 429 if it cannot be
-    accepted now, 410 if the reader deleted the conversation.
+    """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409, 429 or 503 if it
+    cannot be accepted now, 410 if the reader deleted the conversation.
     """
     message = Message(request)
 
@@ -150,7 +153,8 @@ def _start_in(
     """Start a turn in this conversation. `otherwise`: the status if it is refused for a reason without one."""
     try:
         found = own_conversation(request, pk)
-        start(found)
+        with reporting_busy():
+            start(found)
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _answer_deleted(request, pk, message)
     except REFUSED as error:

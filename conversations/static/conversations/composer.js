@@ -140,7 +140,9 @@ function over({ detail }) {
   if (!away) sent = null; // otherwise the page navigates to the conversation
   byId("sending").hidden = true;
   byId("chosen").inert = false;
-  if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
+  const plain = detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain"); // one sentence, from before any page
+  if (status > 399 && plain) refuse(`Not sent. ${detail.xhr.responseText}`);
+  else if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
   if (status < 200 || status > 299) return;
   chosen.splice(0, chosen.length, ...chosen.filter((file) => !files.includes(file)));
   showChosen();

@@ -99,10 +99,33 @@ def test_fifty_failures_lock_an_address_whatever_the_names(ann: User) -> None:
 
 @pytest.mark.parametrize("at", ["127.0.0.1", "10.1.2.3", "::1", "fd00::1", "::ffff:192.168.1.1"])
 def test_strangers_behind_an_undeclared_proxy_keep_nobody_out(boss: User, at: str) -> None:
-    """All people have the proxy's address then: only failures of a name count against that name."""
+    """All people have the proxy's address then: a few failures count only against their name."""
     assert [sign_in(f"name{n}", at=at).status_code for n in range(60)] == [200] * 60
     assert sign_in("boss", PASSWORD, at=at).status_code == 302
     assert [sign_in("boss", at=at).status_code for _ in range(5)] == [200] * 4 + [429]
+
+
+@pytest.mark.parametrize("at", ["127.0.0.1", "10.1.2.3", "fd00::1"])
+def test_nor_do_they_go_on_for_ever(boss: User, at: str) -> None:
+    """A thousand failures lock what everybody may share; no other door is closed by that."""
+    sign_in("name", at=at)
+    AccessAttempt.objects.update(failures_since_start=998)
+    assert [sign_in(f"name{n}", at=at).status_code for n in range(3)] == [200, 429, 429]
+    assert sign_in("boss", PASSWORD, at=at).status_code == 429
+    assert sign_in("boss", PASSWORD, at=THERE).status_code == 302
+
+
+def test_a_network_is_limited_in_all(ann: User) -> None:
+    """A hundred failures, wherever in it they come from; the neighbouring network is another."""
+    statuses = [sign_in(f"name{n}", at=f"198.51.100.{n % 250}").status_code for n in range(100)]
+    assert statuses == [200] * 99 + [429]
+    locked = sign_in("ann", PASSWORD, at="198.51.100.251")
+    assert locked.status_code == 429
+    assert 890 <= int(locked.headers["Retry-After"]) <= 900
+    for other in ("198.51.10.100", "198.51.101.1", THERE, "2001:db8::1"):
+        assert sign_in("ann", PASSWORD, at=other).status_code == 302
+    minutes_pass(15.1)
+    assert sign_in("ann", PASSWORD, at="198.51.100.251").status_code == 302
 
 
 def test_behind_declared_proxies_each_address_has_its_limit(boss: User, settings: Settings) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -237,6 +238,26 @@ def test_nobody_of_the_past_comes_back_to_work_or_is_signed_in(
     assert not any(rows.objects.exists() for rows in (Session, Worker))
     assert claimable(1) == [prompt.pk]
     assert taken(prompt).fence > claim.fence + 1000
+
+
+def test_nobody_can_sign_in_with_what_a_backup_holds(
+    site: Site, ann: User, archive: Path, client: Client, tmp_path: Path
+) -> None:
+    """The keys of sessions are what browsers send; those of the API are only kept as hashes."""
+    client.force_login(ann)
+    key = str(client.session.session_key).encode()
+    told("backup", archive)
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile("database")
+        assert member
+        content = member.read()
+    if connection.vendor == "postgresql":
+        (tmp_path / "dump").write_bytes(content)
+        content = subprocess.run(
+            ["pg_restore", "-f", "-", str(tmp_path / "dump")], capture_output=True, check=True
+        ).stdout
+    assert key not in content
+    assert ann.username.encode() in content
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="what pg_dump writes is read row by row")

@@ -235,7 +235,7 @@ def test_what_nobody_sees_is_spelled_out(hidden: str) -> None:
         return  # a browser never sends one by itself
     pasted = again(SCHEMA, PLAIN, text=f"a{hidden}b")
     pasted.payload()
-    assert "invisible characters" in pasted.errors["text"][0]
+    assert "invisible or misleading characters" in pasted.errors["text"][0]
     looked_at = SchemaForm(SCHEMA, PLAIN, sent(pasted))
     assert looked_at.payload() == PLAIN | {"text": f"a{hidden}b"}
     assert looked_at.errors == {}

@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
-from agents.engine.runtime.registry import PolicyRegistry
 from conversations.ledger.claims import release
 from conversations.ledger.journal import append, read_steps
 from conversations.ledger.locked import locked_turn
@@ -167,18 +166,6 @@ def test_usage_rounds_and_state_are_the_fold_of_the_steps(ann: User, site: Site)
     prompt = site.ended(ann, *ONE_GATE)
     assert (prompt.state, prompt.stop_reason, prompt.rounds) == (State.COMPLETED, "text", 2)
     assert (prompt.input_tokens, prompt.output_tokens, prompt.cached_tokens) == (20, 10, 0)
-
-
-def test_a_root_whose_result_says_no_state_ends_its_turn_too(
-    ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As that of an unknown policy: the row says whether it failed."""
-    prompt = site.starts(ann)
-    monkeypatch.setattr("agents.registry.policies", PolicyRegistry)
-    site.works()
-    prompt.refresh_from_db()
-    assert (prompt.state, prompt.stop_reason) == (State.FAILED, "internal_error")
-    assert prompt.conversation.active_prompt is None
 
 
 def test_what_a_model_words_fits_every_column(ann: User, site: Site) -> None:

@@ -115,15 +115,15 @@ def test_strikes_add_up_until_there_is_progress(prompt: Prompt) -> None:
 
 
 def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> None:
-    """After three lost workers without progress the turn is given up, visibly."""
+    """After five lost workers without progress the turn is given up, visibly."""
     prompt = site.starts(ann, *ONE_GATE)
-    for _ in range(3):
+    for _ in range(5):
         taken(prompt)
         pass_by(prompt, LEASE + 1)
     site.works()
     prompt.refresh_from_db()
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert "3 workers in a row were lost" in Row.objects.get(type="text").content["text"]
+    assert "5 workers in a row were lost" in Row.objects.get(type="text").content["text"]
 
 
 def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:

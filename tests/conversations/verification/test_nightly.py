@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -16,7 +15,6 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import Schedule
 
-from agents.engine.ledger import canonical
 from conversations.database import guard
 from conversations.files import storage
 from conversations.files.uploads import Upload
@@ -145,12 +143,9 @@ def test_hosts_that_begin_at_one_moment(ann: User, site: Site) -> None:
 def test_one_odd_payload_hides_no_other_problem(ann: User, site: Site) -> None:
     """The run goes on to the conversations after it, and to its end."""
     odd, other = site.ended(ann, says("One.")), site.ended(ann, says("Two."))
-    row = Step.objects.get(prompt=odd, path="1", type="action_result")
-    usage = json.loads(row.payload)["usage"] | {"input_tokens": "x"}
+    row = Step.objects.get(prompt=odd, path="1", type="action_call")
     remove_guard()
-    meddle(
-        "UPDATE conversations_step SET payload = %s WHERE id = %s", [canonical(row.content | {"usage": usage}), row.pk]
-    )
+    meddle("UPDATE conversations_step SET payload = %s WHERE id = %s", ['{"payload":5,"policy":"model"}', row.pk])
     meddle("UPDATE conversations_step SET actor = 'user:7' WHERE prompt_id = %s AND seq = 1", [other.pk])
     guard.install()
     run = verify_nightly(lambda: None)

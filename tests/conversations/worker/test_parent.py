@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 
@@ -44,14 +43,17 @@ def cluster() -> Silent:
 
 
 @pytest.fixture
-def parent(cluster: Silent, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parent]:
-    """The cluster's, with little patience."""
+def parent(
+    cluster: Silent, settings: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Parent]:
+    """The cluster's, with little patience; also for its start, unless a parameter says how many seconds."""
     settings.AGENTSITE_BEAT_SECONDS, settings.AGENTSITE_STOP_SECONDS = 0.5, 0.1
+    settings.AGENTSITE_START_SECONDS = getattr(request, "param", 0.5)
     monkeypatch.setattr(parents, "LOOK_SECONDS", 0.02)
     made = Parent()
     monkeypatch.setattr(made, "cluster", cluster)
     monkeypatch.setattr(made.notifier, "look", lambda: None)
-    hosts.begin(made.host, os.getpid())
+    made._prepare_cluster()
     with made.family.watching():
         yield made
 
@@ -91,7 +93,7 @@ def test_what_fails_in_telling_keeps_no_silent_cluster(
 
     monkeypatch.setattr(mail, "people_to_notify", tellings)
     monkeypatch.setattr(Parent, "_replace", lambda parent: replaced.append("anew"))
-    settings.AGENTSITE_BEAT_SECONDS = 0.5
+    settings.AGENTSITE_BEAT_SECONDS = settings.AGENTSITE_START_SECONDS = 0.5
     parent = Parent()
     monkeypatch.setattr(parent, "cluster", Silent())
 
@@ -108,6 +110,15 @@ def test_a_silent_cluster_is_replaced_when_its_drain_has_ended(parent: Parent, c
     drains(2)
     looks(parent, lambda: cluster.ended)
     assert cluster.ended == [True]
+
+
+@pytest.mark.parametrize("parent", [60], indirect=True)
+def test_a_cluster_that_is_starting_has_a_time_of_its_own(parent: Parent, cluster: Silent) -> None:
+    """On a small busy host it takes longer than a running one may be silent. From the first beat on, that counts."""
+    looks(parent, long_after())
+    assert cluster.ended == []
+    hosts.beat(parent.host)
+    looks(parent, lambda: cluster.ended)
 
 
 def test_a_question_that_was_not_taken_is_no_silence(parent: Parent, cluster: Silent) -> None:

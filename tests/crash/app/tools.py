@@ -32,6 +32,9 @@ class Seconds(BaseModel):
 def _count(call: ToolCall[Any], what: str = "") -> None:
     with Path(os.environ["CRASH_EFFECTS"]).open("a") as effects:
         effects.write(f"{call.path}{what}\n")
+    if keys := os.environ.get("CRASH_KEYS"):
+        with Path(keys).open("a") as done:
+            done.write(f"{call.key}{what}\n")
 
 
 async def _slowly(call: ToolCall[Seconds]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from agents.engine import Action, Context, Step
+from agents.engine import Action, Context, Ledger, Step, invoke_action, loop_wrapper
 from agents.engine.agent.model import model
 from agents.engine.agent.turn import ONCE_MORE, agent
 from agents.engine.errors import RegistryError
@@ -12,8 +14,10 @@ from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import TextOutput
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
+from agents.engine.runtime.run import Run
 from agents.engine.view import View
 from tests.engine.cast import World, site
+from tests.engine.journals import CrashingJournal
 from tests.engine.support import (
     ScriptedProvider,
     Site,
@@ -37,16 +41,15 @@ async def test_an_agent_may_have_a_running_time_of_its_own(world: World) -> None
 
 
 @pytest.mark.parametrize(
-    ("reads", "site_seconds", "stopped_after"), [(40.0, 300.0, None), (70.0, 300.0, 60), (40.0, 120.0, 120)]
+    ("reads", "declared", "stopped_after"), [(40.0, math.inf, None), (70.0, math.inf, 60), (40.0, 120.0, 120)]
 )
 async def test_the_time_of_an_agent_within_a_turn_begins_with_it(
-    world: World, reads: float, site_seconds: float, stopped_after: int | None
+    world: World, reads: float, declared: float, stopped_after: int | None
 ) -> None:
-    """Time before its first round does not count; the limit of the whole turn still applies (R3)."""
-    registry, services = _with_inner(world), Site(spent=100.0)
+    """Time before its first round does not count. The turn has no limit, unless its program declares one (R3, S54)."""
+    registry, services = _with_inner(world, seconds=declared), Site(spent=100.0)
     world.at["fx.read"] = lambda call: setattr(services, "spent", 100.0 + reads)
-    limits = Limits(seconds=site_seconds)
-    ledger = await carry_on(registry, policy="flow", payload={}, services=services, limits=limits)
+    ledger = await carry_on(registry, policy="flow", payload={}, services=services, limits=Limits(seconds=50.0))
     result = View(ledger).result("1")
     assert result
     assert result.failed == (stopped_after is not None)
@@ -67,12 +70,12 @@ async def test_an_agent_within_a_turn_goes_on_counting_after_a_crash(world: Worl
         assert result.payload.get("code") == code
 
 
-def _with_inner(world: World) -> PolicyRegistry:
+def _with_inner(world: World, seconds: float = math.inf) -> PolicyRegistry:
     """A workflow that calls an agent, which has 60 seconds."""
     registry, _ = site([says("", call("fx.read", a=1)), says("Done.")], world.tools())
     registry.register("inner")(agent(tools=world.tools, seconds=60.0))
 
-    @registry.register("flow")
+    @registry.register("flow", seconds=seconds)
     async def flow(action: Action, ctx: Context) -> list[Step]:
         return await ctx.call(Action("inner", {"text": "go"}))
 
@@ -160,3 +163,72 @@ async def test_the_wrap_up_follows_the_agents_own_budget(world: World) -> None:
     registry, provider = site(lambda _: says("", call("fx.read", a=1)), world.tools(), rounds=3)
     await carry_on(registry, limits=Limits(rounds=20))
     assert ["Only 2" in r.system or "Only 1" in r.system for r in provider.asked] == [False, True, True]
+
+
+class Asking:
+    """A program that asks the model `times` times, by calls of its own or as turns of one decorated call."""
+
+    def __init__(self, times: int, decorated: bool, world: World) -> None:
+        self.registry, self.provider = site(lambda request: says("Next.", call("search")), world.tools())
+        self.registry.register("search")(self.search)
+        self.registry.register("flow")(self.decorated if decorated else self.plain)
+        self.times = times
+
+    async def search(self, action: Action, ctx: Context) -> list[Step]:
+        return []
+
+    async def decorated(self, action: Action, ctx: Context) -> list[Step]:
+        asked = Action("model", {"ledger": Ledger()}, frozenset({"search"}))
+        return await ctx.call(asked, [loop_wrapper(self.times), invoke_action()])
+
+    async def plain(self, action: Action, ctx: Context) -> list[Step]:
+        for _ in range(self.times):
+            last = (await ctx.call(Action("model", {"system": "Go."})))[-1]
+        return [last]
+
+
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize(("times", "code"), [(3, None), (4, "max_rounds")])
+async def test_questions_of_a_program_are_rounds_of_its_turn(
+    world: World, decorated: bool, times: int, code: str | None
+) -> None:
+    """They are counted and limited, also as turns of a decorated call; an answer says that none are left (S84, S86)."""
+    asking = Asking(times, decorated, world)
+    journal = CrashingJournal()
+    run = Run(asking.registry, journal, Site(), limits=Limits(rounds=3))
+    await run.run_turn("flow", {})
+    assert len(asking.provider.asked) == 3
+    assert run.budget() == {"steps_used": 3, "steps_remaining": 0}
+    refused = [step for step in journal.ledger if step.payload.get("code") == "max_rounds" and step.path != ""]
+    assert {step.payload["message"] for step in refused} == (
+        {"Not asked: the 3 rounds of this turn are used up."} if code else set()
+    )
+    replayed = Run(asking.registry, CrashingJournal(journal.ledger[:-1]), Site(), steps=journal.ledger[:-1])
+    await replayed.run_turn("flow", {})
+    assert len(asking.provider.asked) == 3
+
+
+async def test_a_turn_keeps_the_budget_that_it_was_granted(world: World) -> None:
+    """It stands in its first start. What the site grants later is for later turns (S97)."""
+    registry, provider = site([says("", call("shell.run", command="ls")), says("Done.")], world.tools(), rounds=2)
+    waiting = await carry_on(registry, start=True, limits=Limits(seconds=120.0))
+    assert waiting[1].payload == {"attempt": 1, "fence": 0, "limits": {"rounds": 2, "seconds": 120.0}}
+    registry, provider = site(provider, world.tools(), rounds=1)
+    late, other = Site(spent=119.0), Limits(seconds=100.0)
+    ledger = await carry_on(registry, decide(waiting, "1/0/human"), start=True, services=late, limits=other)
+    assert [step.payload for step in ledger if step.type == "action_start" and not step.path][1] == {
+        "attempt": 2,
+        "fence": 0,
+    }
+    end = end_of(ledger)
+    assert end
+    assert (end["state"], len(provider.asked)) == ("completed", 2)
+
+
+async def test_a_program_without_a_limit_is_granted_no_seconds(world: World) -> None:
+    """Its first start says so (S97)."""
+    asking = Asking(1, False, world)
+    ledger = await carry_on(asking.registry, policy="flow", payload={}, start=True)
+    assert ledger[1].payload["limits"] == {"rounds": 10, "seconds": None}
+    later = await carry_on(asking.registry, ledger[:2], policy="flow", payload={}, services=Site(spent=9e9))
+    assert later[-1].payload.get("code") is None

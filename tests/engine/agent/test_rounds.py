@@ -1,5 +1,6 @@
 """Rounds: what the model is asked, what a failing model does, and the budgets."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -67,6 +68,19 @@ async def test_the_round_limit_fails_the_turn_and_says_so(world: World) -> None:
     assert ["Only" in request.system for request in provider.asked] == [False, False, True, True]
 
 
+async def test_the_log_warns_of_a_turn_that_was_stopped(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever runs the site sees which turn used up its rounds; one that ends by itself is not told (S53)."""
+    with caplog.at_level(logging.WARNING):
+        await carry_on(site([says("Done.")])[0])
+        assert caplog.records == []
+        await carry_on(
+            site(lambda _: says("", call("fx.read", a=1)), world.tools(), rounds=2)[0], services=Site(prompt=7)
+        )
+    (line,) = caplog.records
+    assert (line.levelname, line.getMessage()) == ("WARNING", "a turn was stopped: max_rounds")
+    assert (line.__dict__["prompt"], line.__dict__["path"]) == (7, "")
+
+
 async def test_the_budget_is_shared_over_pauses(world: World) -> None:
     """Rounds used before a pause stay used (S86, S97)."""
     registry, provider = site(lambda request: says("", call("shell.run", command="x")), world.tools(), rounds=3)
@@ -95,7 +109,7 @@ async def test_running_too_long_begins_nothing_more(world: World) -> None:
         result = View(ledger).result(path)
         assert result
         assert result.payload["code"] == "timeout"
-        assert result.payload["message"] == "Not started after 300 seconds of running, its limit."
+        assert result.payload["message"] == "Not started after 300 seconds of running, the limit of the turn."
     assert len(provider.asked) == 1
 
 

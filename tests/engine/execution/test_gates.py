@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import Ledger
@@ -166,6 +167,11 @@ async def _reason(call: ToolCall[Amount]) -> str:
         (_reason, {}, "5 is much"),
         (_raises, {}, "Proposed by planning model. (its approval rule failed: no idea)"),
         (True, {"justify": _raises}, "Run act"),
+        (True, {"justify": lambda asked: None}, "Run act"),
+        (True, {"justify": lambda asked: " "}, "Run act"),
+        (True, {"justify": lambda asked: {1}}, "Run act"),
+        (True, {"change": lambda call: "a text"}, "Proposed by planning model."),
+        (lambda call: True, {"justify": lambda asked: None}, "Run act"),
         (False, {}, None),
         (lambda call: None, {}, None),
         (None, {"risk": Risk.READ}, None),
@@ -189,6 +195,36 @@ async def test_when_a_person_is_asked(rule: Any, more: dict[str, Any], reason: s
         asked = View(ledger).call("1/0/human")
         assert asked
         assert asked.payload["payload"]["reason"] == reason
+
+
+class Order(BaseModel):
+    copies: int = 1
+    title: str = ""
+    url: str = ""
+    command: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "line"),
+    [
+        ({"title": "Ls", "url": "http://x", "command": "ls"}, {}, "Run: ls"),
+        ({"title": "Ls", "url": "http://x"}, {}, "Fetch: http://x"),
+        ({"title": "Ls", "url": ""}, {}, "title: Ls"),
+        ({"copies": 2}, {}, "Proposed by planning model."),
+        ({"command": "ls"}, {"justify": lambda asked: f"{asked.copies} of it"}, "1 of it"),
+    ],
+)
+async def test_the_line_is_the_tools_own_or_made_of_its_arguments(asked: Any, more: Any, line: str) -> None:
+    """What it runs or fetches, else its first text argument (S93)."""
+
+    @tool("order", **more)
+    async def order(call: ToolCall[Order]) -> None:
+        raise AssertionError
+
+    ledger = await carry_on(site([says("", call("order", **asked))], [order])[0])
+    gate = View(ledger).call("1/0/human")
+    assert gate
+    assert gate.payload["payload"]["reason"] == line
 
 
 UNCLEAR = [

@@ -178,3 +178,17 @@ def test_results_are_rendered_for_a_reader() -> None:
     assert render({"ä": 1, "a": {"c": 1, "b": 2}}) == '{"a": {"b": 2, "c": 1}, "ä": 1}'
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd", 2).startswith("a\n[... truncated: 3 of 4")
+
+
+def test_a_call_that_only_reads_has_its_times_from_its_result() -> None:
+    """It has no start of its own in the ledger: `began` is when it started (S7)."""
+    root = Step("user:1", "action_call", {"policy": "agent", "payload": {}}, "", 1, "t1")
+    asked = Step("model", "action_call", {"policy": "fx.read", "payload": {"a": 1}}, "1/0", 2, "t2")
+    result = Step("tool:fx.read", "action_result", {"output": 1, "began": "t3"}, "1/0", 3, "t4")
+    entry = Outputs([root, asked, result]).entry("1/0")
+    assert entry
+    assert (entry.started_at, entry.ended_at) == ("t3", "t4")
+    said = Step("poet", "action_result", {"began": "in May", "ended": "in June"}, "1/0", 3, "t4")
+    entry = Outputs([root, asked, said]).entry("1/0")  # a program's own word, which is its value
+    assert entry
+    assert (entry.started_at, said.value) == ("", {"began": "in May", "ended": "in June"})

@@ -11,7 +11,8 @@ from agents.engine.ledger import action_call, text
 from agents.engine.runtime.policy import Decorator
 from agents.engine.view import View
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
-from tests.engine.support import ScriptedProvider, call, comparable, lines, results_in, says, seen
+from tests.engine.support import ScriptedProvider, call, lines, results_in, says, seen
+from tests.judge import differences
 
 Answer = Callable[[int, Ledger], list[Step]]
 
@@ -96,6 +97,21 @@ async def test_a_loop_stops_at_its_limit_and_returns() -> None:
     assert agent.thought == [0, 1]
 
 
+@pytest.mark.parametrize("decorators", [BOTH, (loop_wrapper(5), invoke_action(), invoke_action())])
+async def test_a_call_that_was_done_is_not_done_or_told_again(decorators: tuple[Decorator, ...]) -> None:
+    """Whoever ran the calls of an answer: each turn sees one result of each call that was asked for (S113, S114)."""
+    ledgers: list[list[str]] = []
+
+    def answer(turn: int, ledger: Ledger) -> list[Step]:
+        ledgers.append(lines(step for step in ledger if step.type == "action_result"))
+        return three_searches(turn, ledger)
+
+    agent = Searching(answer, decorators, frozenset({"search"}))
+    await agent.run()
+    assert agent.searched == ["q0", "q1", "q2"]
+    assert ledgers[-1] == [f"1/{turn}/0 action_result" for turn in (1, 2, 3)]
+
+
 async def test_only_offered_names_are_called() -> None:
     """A name outside action.actions gives an error result, and nothing runs (S117)."""
     agent = Searching(three_searches, BOTH, frozenset({"other"}))
@@ -129,7 +145,7 @@ async def test_no_turn_and_no_search_is_done_twice_over_any_crash(after: bool) -
         agent.thought.clear()
         agent.searched.clear()
         final = await agent.run(CrashingJournal(journal.ledger))
-        assert comparable(final) == comparable(undisturbed.ledger), n
+        assert differences(final, undisturbed.ledger) == [], n
         assert not set(agent.thought) & set(done), n
         assert agent.searched == [f"q{turn}" for turn in range(3) if turn not in searched], n
 

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, ToolError, run
 from agents.engine.interfaces.journal import MemoryJournal
 from agents.engine.ledger import text
-from tests.engine.support import comparable, lines
+from tests.engine.support import lines
+from tests.judge import comparable
 
 
 class Query(BaseModel):
@@ -176,7 +177,7 @@ async def test_a_run_that_ended_is_not_run_again(registry: PolicyRegistry) -> No
 
 
 async def test_what_a_policy_passes_on_is_not_recorded_twice(registry: PolicyRegistry) -> None:
-    """A policy that returns its callee's steps names them; its caller gets the same steps, also on replay (S109)."""
+    """A policy that returns its callee's steps names them and has its result; the same on replay (S109)."""
     answers: list[Any] = []
 
     @registry.register("between")
@@ -191,8 +192,8 @@ async def test_what_a_policy_passes_on_is_not_recorded_twice(registry: PolicyReg
     ledger = await run("root", {}, registry)
     await run("root", {}, registry, ledger[:-1])
     assert lines(ledger).count("1/1 text") == 1
-    assert ledger[-2].payload["returns"] == ["1/1"]
-    assert [line[:2] for line in answers[0]] == [("1/1", "policy:search"), ("1/1", "x"), ("1", "runtime")]
+    assert ledger[-2].payload["returns"] == [["1/1", [0]]]
+    assert [line[:2] for line in answers[0]] == [("1/1", "policy:search"), ("1", "x")]
     assert answers[0] == answers[1]
 
 

@@ -9,7 +9,8 @@ from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, run
 from agents.engine.errors import ReplayMismatch
 from agents.engine.ledger import EMPTY, text
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
-from tests.engine.support import comparable, decide, end_of, lines, open_gates
+from tests.engine.support import decide, end_of, lines, open_gates
+from tests.judge import differences
 
 Body = Callable[[Action, Context], Awaitable[list[Step]]]
 
@@ -59,7 +60,7 @@ async def test_a_crashed_run_ends_as_an_undisturbed_one(after: bool) -> None:
         program = Program(body)
         ledger = await program.run(crash=CrashPoint(n, after))
         recorded = [step.payload["output"] for step in ledger if step.type == "action_result" and step.path]
-        assert comparable(await program.run(ledger)) == comparable(undisturbed), n
+        assert differences(await program.run(ledger), undisturbed) == [], n
         assert [name for name in "abc" if program.did.count(name) != 1 and name in recorded] == [], n
 
 

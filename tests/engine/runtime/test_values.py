@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.engine import Action, Ledger, PolicyRegistry, Step
+from agents.engine import Action, Ledger, PolicyRegistry, Step, run
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import canonical, text
 
@@ -105,3 +105,59 @@ def test_a_name_has_one_owner() -> None:
     assert found
     assert (found.description, found.schema) == ("Look it up.", {"type": "object"})
     assert registry.get("other") is None
+
+
+async def _greet(action: Action, ctx: Any) -> list[Step]:
+    return [Step("greet", "action_result", {"output": f"Hello {action.payload['name']}"})]
+
+
+async def test_a_dict_of_policies_is_a_registry() -> None:
+    """What has a name there can be run; what is no policy is refused (S111)."""
+    ledger = await run("greet", {"name": "Ada"}, {"greet": _greet})
+    assert ledger[-1].value == "Hello Ada"
+    with pytest.raises(RegistryError, match="'greet' is not a policy"):
+        await run("greet", {}, {"greet": {"func": _greet}})  # type: ignore[dict-item]
+
+
+NAMED = {"type": "object", "properties": {"name": {"$ref": "#/$defs/name"}}, "required": ["name"]} | {
+    "$defs": {"name": {"type": "string", "minLength": 1}}
+}
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "message"),
+    [
+        ({"name": "Ada"}, None, None),
+        ({}, "invalid_input", "input: 'name' is a required property"),
+        ({"name": ""}, "invalid_input", "name: '' should be non-empty"),
+        ({"name": 3}, "invalid_input", "name: 3 is not of type 'string'"),
+    ],
+)
+async def test_an_input_can_be_a_json_schema(payload: dict[str, Any], code: str | None, message: str | None) -> None:
+    """It is checked before the policy runs, and offered to a model as it is (S111)."""
+    registry = PolicyRegistry()
+    registry.register("greet", input=NAMED)(_greet)
+    last = (await run("greet", payload, registry))[-1]
+    assert (last.payload.get("code"), last.payload.get("message")) == (code, message)
+    found = registry.get("greet")
+    assert found
+    assert found.schema == NAMED
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "objekt"}, "'greet': its input: it is not a JSON Schema: 'objekt' is not valid"),
+        ({"minLength": "a"}, "'greet': its input: it is not a JSON Schema"),
+        ({"$ref": "https://example.org/other"}, "refers to 'https://example.org/other', which it does not hold"),
+        ({"items": [{"$ref": "#/$defs/none"}]}, "it is not a JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "refers to '#/\\$defs/none', which it does not hold"),
+        ({"default": {1, 2}}, "the schema.default: a set is not JSON"),
+        ("a text", "'greet': its input must be a pydantic model or a JSON Schema, not 'a text'"),
+        (int, "'greet': its input must be a pydantic model or a JSON Schema, not <class 'int'>"),
+    ],
+)
+def test_what_is_no_schema_is_refused_where_it_is_registered(schema: Any, why: str) -> None:
+    """Not when somebody calls it (S111)."""
+    with pytest.raises(RegistryError, match=why):
+        PolicyRegistry().register("greet", input=schema)(_greet)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, run
+from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
 from agents.engine.agent.model import model
 from agents.engine.agent.projection import ledger_messages
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage
@@ -13,6 +13,7 @@ from agents.engine.ledger import EMPTY, action_call, action_result, text
 from agents.engine.runtime.policy import Policy
 from agents.engine.view import View
 from tests.engine.support import ScriptedProvider, lines, says, seen
+from tests.judge import comparable
 
 
 def made(type: str, payload: Any, actor: str = "assistant") -> Step:
@@ -228,7 +229,7 @@ async def _none(action: Action, ctx: Context) -> Any:
 @pytest.mark.parametrize(
     ("policy", "error", "why"),
     [
-        (_none, TypeError, "the policy 'root' returned NoneType; it must return a list of steps"),
+        (_none, TypeError, "the policy 'root' returned a NoneType; it must return a list of steps"),
         (_returns("done"), TypeError, "the policy 'root' returned a str among its steps"),
         (_returns(action_result("x", 1), action_result("x", 2)), ValueError, "the policy 'root' returned 2 results"),
         (_returns(action_call("user:1", "ok")), ValueError, "the policy 'root' returned a call by 'user:1'"),
@@ -282,3 +283,68 @@ async def test_the_ledger_of_a_crashed_run_is_on_its_error() -> None:
 async def test_a_list_is_no_ledger() -> None:
     with pytest.raises(TypeError, match="the ledger of a run must be a Ledger, not a list"):
         await run_root(ok, [text("user", "Hi.")])  # type: ignore[arg-type]
+
+
+async def test_what_is_passed_on_is_what_the_caller_is_given() -> None:
+    """Through several policies, each step once, and of an answer no more than the policy returned."""
+    given: dict[str, list[Step]] = {}
+
+    async def model(action: Action, ctx: Context) -> list[Step]:
+        if action.ledger.steps:
+            return [text("assistant", "It is hot.")]
+        return [text("assistant", "I look."), action_call("assistant", "look")]
+
+    async def look(action: Action, ctx: Context) -> list[Step]:
+        return [text("look", "Looking."), action_result("look", "hot")]
+
+    async def agent(action: Action, ctx: Context) -> list[Step]:
+        asked = Action("model", {"ledger": Ledger()}, frozenset({"look"}))
+        return await ctx.call(asked, [loop_wrapper(3), invoke_action()])
+
+    async def outer(action: Action, ctx: Context) -> list[Step]:
+        given["agent"] = await ctx.call(Action("agent"))
+        return [step for step in given["agent"] if step.type == "text"]
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        given["outer"] = await ctx.call(Action("outer"))
+        given["ledger"] = list(await ctx.get_ledger())
+        return given["ledger"]
+
+    policies = {"model": model, "look": look, "agent": agent, "outer": outer, "root": root}
+    ledger = await run("root", {}, policies)
+    lines = {name: [(s.type, s.payload.get("text")) for s in steps] for name, steps in given.items()}
+    said = [("text", "I look."), ("action_call", None), ("text", "Looking."), ("action_result", None)]
+    assert lines["agent"] == [*said, ("text", "It is hot."), ("action_result", None)]
+    assert lines["outer"] == [
+        ("text", "I look."),
+        ("text", "Looking."),
+        ("text", "It is hot."),
+        ("action_result", None),
+    ]
+    assert lines["ledger"] == [("action_call", None), ("action_result", None)]
+    given.clear()
+    assert comparable(await run("root", {}, policies, ledger[:-1])) == comparable(ledger)
+    assert {name: [(s.type, s.payload.get("text")) for s in steps] for name, steps in given.items()} == {
+        name: lines[name] for name in ("outer", "ledger")
+    }
+
+
+@pytest.mark.parametrize(
+    "payload", [{"output": 21}, {"city": "Rome", "temp_c": 21}, {"error": True, "code": "c", "message": "m"}]
+)
+async def test_a_policy_that_returns_the_answer_of_another_has_its_result(payload: dict[str, Any]) -> None:
+    """Its caller reads the same value or error, once (S115)."""
+    given: list[Step] = []
+
+    async def weather(action: Action, ctx: Context) -> list[Step]:
+        return [Step("weather", "action_result", payload)]
+
+    async def between(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("weather"))
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        given.extend(await ctx.call(Action("between")))
+        return []
+
+    await run("root", {}, {"weather": weather, "between": between, "root": root})
+    assert [(step.type, step.payload) for step in given] == [("action_result", payload)]

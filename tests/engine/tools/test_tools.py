@@ -17,7 +17,7 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
 from agents.engine.view import View
 from tests.engine.cast import Name, Number, World, site
-from tests.engine.journals import CrashingJournal
+from tests.engine.journals import NOON, CrashingJournal
 from tests.engine.support import Site, call, carry_on, decide, end_of, lines, results_in, says, seen
 
 
@@ -28,6 +28,7 @@ async def done(function: Any, **more: Any) -> tuple[dict[str, Any], str]:
     registry, provider = site([says("", call("each", a=1)), says("Done.")], [each])
     result = View(await carry_on(registry, **more)).result("1/0")
     assert result
+    assert result.payload.pop("began") == NOON.isoformat()
     return result.payload, results_in(provider.asked[1])[0]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from django.contrib.auth.models import User
 
-from conversations.ledger.claims import Claim, claim, claimable, release
+from conversations.ledger.claims import STRIKES, Claim, claim, claimable, next_lapse, release
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.prompts.start import start_conversation, start_prompt
@@ -28,7 +30,7 @@ def crash(*prompts: Prompt) -> None:
 
 
 def suspected(prompts: list[Prompt]) -> None:
-    """Twice a worker was lost with all of them: what is left to each is one last try."""
+    """Twice a worker was lost with all of them."""
     for strikes in range(2):
         assert [taken(prompt).strikes for prompt in prompts] == [strikes] * 4
         crash(*prompts)
@@ -54,7 +56,7 @@ def test_first_tries_after_a_loss_are_made_side_by_side(prompts: list[Prompt]) -
     assert [taken(prompt).strikes for prompt in prompts] == [1] * 4
 
 
-def test_a_last_try_is_made_alone_among_such(prompts: list[Prompt], ann: User) -> None:
+def test_one_suspect_at_a_time_is_tried(prompts: list[Prompt], ann: User) -> None:
     """Also by a worker that found several of them at one look. Others run beside it (I2)."""
     suspected(prompts)
     assert claimable(10) == ids(prompts)
@@ -68,7 +70,21 @@ def test_a_last_try_is_made_alone_among_such(prompts: list[Prompt], ann: User) -
     assert list(refused.values_list("strikes", "fence")) == [(1, 2)] * 3
 
 
-def test_progress_lets_the_next_last_try_be_made(prompts: list[Prompt]) -> None:
+def test_the_suspect_that_was_tried_least_is_next(prompts: list[Prompt], ann: User) -> None:
+    """Kills by chance spread over the suspects; work that arrives meanwhile keeps none of them back."""
+    fresh = [start_prompt(start_conversation(ann), ann, "Go.").pk for _ in range(2)]
+    suspected(prompts)
+    for losses in range(2):
+        for tried in prompts:
+            first = claimable(1)
+            assert first == [tried.pk]
+            assert taken(tried).strikes == 2 + losses
+            crash(tried)
+    assert claimable(10)[:4] == ids(prompts)
+    assert claimable(10)[4:] == fresh
+
+
+def test_progress_lets_the_next_suspect_be_tried(prompts: list[Prompt]) -> None:
     """And the one that had it may be lost again as often as any."""
     suspected(prompts)
     speaks(taken(prompts[0]))
@@ -79,8 +95,8 @@ def test_progress_lets_the_next_last_try_be_made(prompts: list[Prompt]) -> None:
     assert taken(prompts[0]).strikes == 1
 
 
-def test_a_last_try_that_is_given_back_lets_another_be_made(prompts: list[Prompt]) -> None:
-    """By a worker that was told to stop: it is no strike, and what is given back is still a last try."""
+def test_a_suspect_that_is_given_back_lets_another_be_tried(prompts: list[Prompt]) -> None:
+    """By a worker that was told to stop: it is no strike, and what is given back is still a suspect."""
     suspected(prompts)
     release(taken(prompts[0]))
     assert claimable(10) == ids(prompts)
@@ -88,21 +104,20 @@ def test_a_last_try_that_is_given_back_lets_another_be_made(prompts: list[Prompt
     assert claim(prompts[0].pk, "worker:other", LEASE) is None
 
 
-def test_giving_up_waits_for_no_last_try(prompts: list[Prompt]) -> None:
+def test_giving_up_waits_for_no_suspect(prompts: list[Prompt]) -> None:
     """It only has to be recorded (I2)."""
     suspected(prompts)
-    taken(prompts[0])
-    crash(prompts[0])
+    meddle("UPDATE conversations_prompt SET strikes = %s WHERE id = %s", [STRIKES - 1, prompts[0].pk])
     assert taken(prompts[1]).strikes == 2
     assert claimable(10) == [prompts[0].pk]
-    assert taken(prompts[0]).strikes == 3
+    assert taken(prompts[0]).strikes == STRIKES
 
 
 @pytest.mark.parametrize("nth", range(4))
 def test_one_turn_that_kills_its_worker_costs_the_others_nothing(prompts: list[Prompt], nth: int) -> None:
     """The others wait for a slow model: none of them has progress before the next crash (I2)."""
     poison, seen = prompts[nth].pk, list[Claim]()
-    while (poison, 3) not in [(each.prompt, each.strikes) for each in seen]:
+    while (poison, STRIKES) not in [(each.prompt, each.strikes) for each in seen]:
         held = [each for prompt in claimable(10) if (each := claim(prompt, "worker:test", LEASE))]
         seen += held
         if poison in [each.prompt for each in held]:
@@ -110,4 +125,15 @@ def test_one_turn_that_kills_its_worker_costs_the_others_nothing(prompts: list[P
         else:
             for each in held:
                 speaks(each)
-    assert {each.prompt for each in seen if each.strikes == 3} == {poison}
+    assert {each.prompt for each in seen if each.strikes == STRIKES} == {poison}
+
+
+def test_the_first_lease_that_runs_out_is_foretold(prompts: list[Prompt]) -> None:
+    """So that a worker's parent looks then, and not up to a sweep later (I2)."""
+    assert next_lapse() == math.inf
+    taken(prompts[0])
+    meddle("UPDATE conversations_prompt SET lease_until = lease_until - 7 WHERE id = %s", [prompts[0].pk])
+    taken(prompts[1])
+    assert next_lapse() == pytest.approx(LEASE - 7, abs=2)
+    crash(*prompts[:2])
+    assert next_lapse() == math.inf

@@ -1,0 +1,363 @@
+"""Request bodies: how much of one is taken, from whom, and for how long the site waits for it.
+
+An ordinary body, of at most ORDINARY_MOST, is taken from anybody. A larger one, where an address takes any, is read
+only after the person who sends it is known from the headers, and only a few at a time. Whoever is refused gets one
+sentence while the rest of the body is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from io import BytesIO
+from typing import IO, Any, Protocol
+
+from daphne.http_protocol import WebRequest
+from twisted.web.http import HTTPChannel
+
+logger = logging.getLogger(__name__)
+
+ORDINARY_MOST = 3 * 1024 * 1024
+"""Bytes of a body that anybody may send."""
+SMALL = 64 * 1024
+"""Bytes of a body for which there is always room: a sign-in or a message is shorter."""
+ORDINARY_TOGETHER = 256 * 1024 * 1024
+"""Bytes of all ordinary bodies together, beyond SMALL of each: many connections must not fill the disk."""
+PERSON_AT_ONCE, SITE_AT_ONCE = 2, 6
+"""Larger bodies at a time, of one person and of all."""
+RETRY_SECONDS = 10
+"""When to try again, for who is refused because of others."""
+HEAD_SECONDS = 60.0
+"""From a connection, or the answer before, to the end of a request's headers. No byte that trickles in adds to it."""
+BODY_SECONDS, BODY_RATE = 30.0, 16 * 1024
+"""A body has this many seconds, and one more for each BODY_RATE bytes that have arrived."""
+DROP_SECONDS = 10.0
+"""How long a refused body is read and dropped. A client that is cut off while it sends never reads the answer."""
+BODY = "agentsite.body"
+"""The key of a scope under which the body's file is handed to `reading`."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+
+class Limits(Protocol):
+    """What an address takes, and who sends it."""
+
+    def most(self, method: bytes, target: bytes) -> int:
+        """Return how many bytes a body may have that is sent with this method to this request target."""
+        ...
+
+    async def person(self, authorization: str, cookies: str) -> int | None:
+        """Return who sends a request with these headers; None for a stranger."""
+        ...
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a body is not taken: a status, the code for programs and the sentence for people."""
+
+    status: HTTPStatus
+    code: str
+    message: str
+    retry_after: int = 0  # seconds; 0: not later either
+
+    def response(self, method: bytes, target: bytes) -> bytes:
+        """Return the whole answer; under /api/ in the shape of all API errors."""
+        kind, text = "text/plain; charset=utf-8", self.message
+        if target.startswith(b"/api/"):
+            error = {"code": self.code, "message": self.message}
+            kind = "application/json"
+            text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})
+        head = [
+            f"HTTP/1.1 {self.status.value} {self.status.phrase}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(text)}",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+            *([f"Retry-After: {self.retry_after}"] if self.retry_after else []),
+        ]
+        return "\r\n".join([*head, "", "" if method == b"HEAD" else text]).encode("ascii")
+
+
+_ORDINARY = f"{ORDINARY_MOST // 1024**2} MB"
+TOO_LARGE = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    "This request is too large for the site. Send less, or send it in parts.",
+)
+STRANGER = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    f"Only who is signed in, or sends a valid API key, may send more than {_ORDINARY}.",
+)
+NO_LENGTH = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    f"A request with more than {_ORDINARY} must say how long it is: send it with a Content-Length.",
+)
+OWN_AT_ONCE = Refusal(
+    HTTPStatus.TOO_MANY_REQUESTS,
+    "throttled",
+    f"You are sending {PERSON_AT_ONCE} large requests already. Send this one again when one of them has arrived.",
+    RETRY_SECONDS,
+)
+BUSY = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "busy",
+    "The site takes in as many large requests as it can at a time. Send this one again in a moment.",
+    RETRY_SECONDS,
+)
+UNKNOWN = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "busy",
+    "The site cannot look up who sends this request, because its database does not answer. Send it again in a moment.",
+    RETRY_SECONDS,
+)
+TOO_SLOW = Refusal(
+    HTTPStatus.REQUEST_TIMEOUT, "too_slow", "This request arrived too slowly, so the site stopped waiting for it."
+)
+
+
+class Room:
+    """What all connections of a server hold together."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._larger: Counter[int] = Counter()
+
+    def take_bytes(self, count: int) -> bool:
+        """Take room for more of an ordinary body, if there is any."""
+        if self._bytes + count > ORDINARY_TOGETHER:
+            return False
+        self._bytes += count
+        return True
+
+    def give_bytes(self, count: int) -> None:
+        """Give room back."""
+        self._bytes -= count
+
+    def take_place(self, person: int) -> Refusal | None:
+        """Take one of the places for larger bodies; return why not, if there is none."""
+        if self._larger[person] >= PERSON_AT_ONCE:
+            return OWN_AT_ONCE
+        if self._larger.total() >= SITE_AT_ONCE:
+            return BUSY
+        self._larger[person] += 1
+        return None
+
+    def give_place(self, person: int) -> None:
+        """Give a place back."""
+        self._larger[person] -= 1
+        if not self._larger[person]:
+            del self._larger[person]
+
+
+class Channel(HTTPChannel):
+    """A connection with HTTP requests, which ends if a request does not arrive in time."""
+
+    _networkProducer: Any  # noqa: N815 - Twisted's name
+    held = False  # nothing is read while it is looked up who sends a request
+
+    def hold(self) -> None:
+        """Read nothing from the client until `go_on`."""
+        self.held = True
+        self._networkProducer.pauseProducing()
+
+    def go_on(self) -> None:
+        """Read again, as soon as the client has taken what was sent before."""
+        self.held = False
+        if not self._waitingForTransport:
+            self._networkProducer.resumeProducing()
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's names, here and below
+        """Handle that the client has taken what was sent to it."""
+        super().resumeProducing()  # type: ignore[no-untyped-call]
+        if self.held:
+            self._networkProducer.pauseProducing()
+
+    def resetTimeout(self) -> None:  # noqa: N802
+        """Change nothing: Twisted's time limit would begin again with every byte."""
+
+    def allContentReceived(self) -> None:  # noqa: N802
+        """Handle the end of a request."""
+        # Twisted keeps it for the next request; it must not be what is left of the body's.
+        self.setTimeout(self.timeOut)  # type: ignore[no-untyped-call]
+        super().allContentReceived()  # type: ignore[no-untyped-call]
+
+    def timeoutConnection(self) -> None:  # noqa: N802
+        """End the connection. Whoever is still sending a body is told why."""
+        if self.requests and self.requests[-1].unfinished:
+            self.requests[-1].refuse(TOO_SLOW)
+        super().timeoutConnection()  # type: ignore[no-untyped-call]
+
+    def _send100Continue(self) -> None:  # noqa: N802
+        if self.requests[-1].unfinished and not self.held:
+            super()._send100Continue()  # type: ignore[no-untyped-call]
+
+
+class LimitedRequest(WebRequest):  # type: ignore[misc]
+    """A request whose body is limited. The connection is a Channel."""
+
+    def __init__(self, *args: Any, limits: Limits, room: Room, **options: Any) -> None:
+        # Twisted would parse a form as a whole, in memory, for nobody.
+        super().__init__(*args, parsePOSTFormSubmission=False, **options)
+        self._limits, self._room = limits, room
+        self.content: IO[bytes]
+        self.unfinished = False  # its body is being received
+        self._most = ORDINARY_MOST
+        self._got = self._taken = 0
+        self._place: int | None = None  # the person who has a place for a larger body
+        self._body: IO[bytes] | None = None
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802
+        """Handle the end of the headers, with the length that the client gives for the body; None if it gives none."""
+        if length == 0:
+            super().gotLength(0)
+            return
+        # The channel's own attributes: it passes them to a request only after the whole body has arrived.
+        most = self._limits.most(self.channel._command, self.channel._path)
+        super().gotLength(length if length is None or length <= most else 0)
+        self._most = min(most, ORDINARY_MOST)
+        self._too_much = NO_LENGTH if most > ORDINARY_MOST else TOO_LARGE
+        self.unfinished, self._since = True, time.monotonic()
+        self.channel.setTimeout(BODY_SECONDS)
+        if length is not None and length > most:
+            self.refuse(TOO_LARGE)
+        elif length is not None and length > ORDINARY_MOST:
+            self.channel.hold()
+            self._asking = asyncio.ensure_future(self._ask(most))
+
+    async def _ask(self, most: int) -> None:
+        """Find out who sends a larger body, and take it or refuse it."""
+        person, refusal = None, STRANGER
+        try:
+            person = await self._limits.person(self._header("Authorization"), self._header("Cookie"))
+        except Exception:
+            logger.warning("cannot look up who sends a large request", exc_info=True)
+            refusal = UNKNOWN
+        if not self.unfinished:
+            return  # the connection has ended meanwhile
+        self.channel.go_on()
+        if person is None:
+            self.refuse(refusal)
+        elif full := self._room.take_place(person):
+            self.refuse(full)
+        else:
+            self._place, self._most = person, most
+            if self._header("Expect").lower() == "100-continue":
+                self.channel._send100Continue()
+
+    def _header(self, name: str) -> str:
+        # As Django reads them: of a header that is sent twice, both.
+        values = self.requestHeaders.getRawHeaders(name.encode()) or []
+        return (b"; " if name == "Cookie" else b",").join(values).decode("latin-1")
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        """Handle a piece of the body."""
+        if not self.unfinished:
+            return  # refused
+        self._got += len(data)
+        if self._got > self._most:
+            self.refuse(self._too_much)
+        elif not self._has_room():
+            self.refuse(BUSY)
+        else:
+            super().handleContentChunk(data)
+            ends = self._since + BODY_SECONDS + self._got / BODY_RATE
+            self.channel.setTimeout(max(0.001, ends - time.monotonic()))
+
+    def _has_room(self) -> bool:
+        more = self._got - SMALL - self._taken
+        if self._place is not None or more <= 0:
+            return True
+        if not self._room.take_bytes(more):
+            return False
+        self._taken += more
+        return True
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer the request, and drop what has arrived of its body and what still arrives."""
+        channel = self.channel
+        channel.transport.write(refusal.response(channel._command, channel._path))
+        channel.setTimeout(DROP_SECONDS)
+        self._end()
+        self.content.close()
+
+    def requestReceived(self, *args: Any) -> None:  # noqa: N802
+        """Handle the end of the body."""
+        if self.content.closed:  # refused
+            self.channel.loseConnection()
+        else:
+            self.unfinished = False
+            super().requestReceived(*args)
+
+    def process(self) -> Any:
+        """Handle the complete request."""
+        # Daphne takes it from anybody for the prefix of the site's own links.
+        self.requestHeaders.removeHeader("Daphne-Root-Path")
+        return super().process()
+
+    def hand_over(self) -> IO[bytes]:
+        """Return the body's file. Daphne, which would put all of it into memory, finds nothing."""
+        self._body = body = self.content
+        self.content = BytesIO()
+        return body
+
+    def finish(self) -> None:
+        """Handle the end of the answer."""
+        self._end()
+        super().finish()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        """Handle the end of the connection."""
+        self._end()
+        super().connectionLost(reason)
+
+    def _end(self) -> None:
+        """Give back what the request holds."""
+        self.unfinished = False
+        if self._body is not None:
+            self._body.close()
+        if self._place is not None:
+            self._room.give_place(self._place)
+            self._place = None
+        self._room.give_bytes(self._taken)
+        self._taken = 0
+
+
+def reading(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Return the ASGI application with a `receive` that reads the body's file, piece by piece."""
+
+    async def run(scope: Message, receive: Receive, send: Callable[[Message], Awaitable[None]]) -> None:
+        body = scope.pop(BODY, None)
+        await application(scope, receive if body is None else _Pieces(body, receive), send)
+
+    return run
+
+
+class _Pieces:
+    """The `receive` of one request: its body in pieces, then what Daphne reports."""
+
+    def __init__(self, body: IO[bytes], receive: Receive) -> None:
+        self._body, self._receive = body, receive
+        self._begun = self._ended = False
+
+    async def __call__(self) -> Message:
+        if self._ended:
+            return await self._receive()
+        if not self._begun:
+            await self._receive()  # the empty body that Daphne found
+            self._begun = True
+        await asyncio.sleep(0)  # other connections go on meanwhile
+        if self._body.closed:
+            self._ended = True
+            return {"type": "http.disconnect"}
+        piece = self._body.read(SMALL)
+        self._ended = len(piece) < SMALL
+        return {"type": "http.request", "body": piece, "more_body": not self._ended}

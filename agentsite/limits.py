@@ -1,0 +1,57 @@
+"""The limits of request bodies by address, and who sends a request. `agentsite.bodies` enforces them."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from django.conf import settings
+from django.http import parse_cookie
+from django.urls import Resolver404, resolve
+
+from agentsite.bodies import ORDINARY_MOST
+from conversations.database.threads import DatabaseThread
+from conversations.files.uploads import FILES_MOST, MB
+from conversations.push.access import ListeningRefused, carries_key, pass_by_key, pass_by_session
+
+
+def table() -> dict[str, int]:
+    """Return the bytes that a body may have, by name of URL, where that is not ORDINARY_MOST: more or less.
+
+    More is only for POST, and for people who are known.
+    """
+    upload = (FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB  # plus two for the text and the form around it
+    return dict.fromkeys(UPLOADS, upload)
+
+
+UPLOADS = ("start", "say", "stop", "api-prompts")
+"""The addresses to which files are sent. Without JavaScript, the button that stops a turn sends its form's files."""
+
+
+class SiteLimits:
+    """The limits of the site's own addresses."""
+
+    def __init__(self) -> None:
+        self._table = table()
+        self._thread = DatabaseThread("entry")  # apart from those of sockets: no upload waits for them
+
+    def most(self, method: bytes, target: bytes) -> int:
+        """Return how many bytes a body may have that is sent with this method to this request target."""
+        path = unquote(target.partition(b"?")[0].decode("latin-1"))
+        try:
+            most = self._table.get(resolve(path).view_name, ORDINARY_MOST)
+        except Resolver404:
+            most = ORDINARY_MOST
+        return most if method == b"POST" else min(most, ORDINARY_MOST)
+
+    async def person(self, authorization: str, cookies: str) -> int | None:
+        """Return the id of the user with this API key or session; None for a stranger. Raises django.db.Error."""
+        return await self._thread(_person, authorization, cookies)
+
+
+def _person(authorization: str, cookies: str) -> int | None:
+    try:
+        if carries_key(authorization):
+            return pass_by_key(authorization).user
+        return pass_by_session(parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "")).user
+    except ListeningRefused:
+        return None

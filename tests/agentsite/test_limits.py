@@ -1,0 +1,39 @@
+"""How much an address takes, by its name."""
+
+import pytest
+
+from agentsite import limits
+from agentsite.bodies import ORDINARY_MOST
+
+MB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "most"),
+    [
+        ("POST", "/c/", 202 * MB),
+        ("POST", "/c/7/prompts/?x=/login/", 202 * MB),
+        ("POST", "/c%2f", 202 * MB),  # Django reads it so, too
+        ("POST", "/api/conversations/7/prompts/", 202 * MB),
+        ("PUT", "/c/", ORDINARY_MOST),
+        ("post", "/c/", ORDINARY_MOST),
+        ("POST", "/c", ORDINARY_MOST),
+        ("POST", "/login/?next=/c/", ORDINARY_MOST),
+        ("POST", "/api/", ORDINARY_MOST),
+        ("POST", "/nowhere", ORDINARY_MOST),
+        ("POST", "http://localhost/c/", ORDINARY_MOST),
+        ("POST", "/c/\xff", ORDINARY_MOST),
+        ("POST", "", ORDINARY_MOST),
+    ],
+)
+def test_only_where_files_are_sent_it_is_more(method: str, target: str, most: int) -> None:
+    assert limits.SiteLimits().most(method.encode(), target.encode("latin-1")) == most
+
+
+def test_a_row_may_be_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For any method; names in the admin have its prefix."""
+    monkeypatch.setattr(limits, "table", lambda: {"login": 1000, "admin:login": 2000})
+    site = limits.SiteLimits()
+    assert [site.most(method, b"/login/") for method in (b"POST", b"GET")] == [1000, 1000]
+    assert site.most(b"POST", b"/admin/login/") == 2000
+    assert site.most(b"POST", b"/c/") == ORDINARY_MOST
