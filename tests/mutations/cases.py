@@ -65,7 +65,7 @@ MUTATIONS = (
         "conversations/ledger/claims.py",
         'f" AND {APART.format(now=now())}"',
         '""',
-        (f"{_RECORD}/worker/test_last_try.py",),
+        (f"{_RECORD}/worker/test_suspects.py",),
     ),
     Mutation(
         "the slot, when a person speaks",
