@@ -1,5 +1,6 @@
 """System checks: how far the commands that agents run can reach. Django runs them with `manage.py check`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,20 @@ def check_sandbox(app_configs: Sequence[AppConfig] | None, **options: object) ->
             "Commands that agents run are not sandboxed: they have the worker's rights, network access and files.",
             hint="Install bubblewrap 0.8 or newer for the worker, and allow its user to create user namespaces.",
             id="agents.W001",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def check_root(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
+    """Warn with agents.W002 if this is root: to the kernel, the commands of a root worker are root's too."""
+    if os.geteuid() != 0:
+        return []
+    return [
+        Warning(
+            "The site runs as root, and so do the commands of agents: only the sandbox keeps them from the machine.",
+            hint="Run the site as a user of its own.",
+            id="agents.W002",
         )
     ]
 

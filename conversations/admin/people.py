@@ -1,15 +1,19 @@
-"""Users and groups. Users are deactivated or erased, never deleted, because their decisions stay on record."""
+"""Users and groups. Users are deactivated or erased, never deleted, because their decisions stay on record.
+
+What a person may do is for superusers alone to change. Otherwise whoever may change people could make themselves
+superuser, or sign in as one with a password of their own choice.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
@@ -35,6 +39,9 @@ ERASING = (
     "Earlier backups still contain everything.",
 )
 
+RIGHTS = ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")
+"""The fields of a user that say what they may do."""
+
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
@@ -58,6 +65,19 @@ class UserAdmin(UserPages, ListPages):
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "last_login")
 
     actions = ("erase_one",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Add what says what a person may do, unless it is a superuser who looks."""
+        fixed = super().get_readonly_fields(request, obj)
+        return tuple(fixed) if request.user.is_superuser else (*fixed, *RIGHTS)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Whether the person may change people, and this one: nobody changes who may do what they may not.
+
+        The page that sets a password asks this too.
+        """
+        allowed = super().has_change_permission(request, obj)
+        return allowed and (obj is None or request.user.is_superuser or not may_more(obj, person(request)))
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Return False: people are never deleted."""
@@ -107,4 +127,19 @@ class UserAdmin(UserPages, ListPages):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ListPages):
-    """Groups of people, and their permissions."""
+    """Groups of people, and their permissions. Only superusers change them: whoever else could may be in one."""
+
+    def _superusers(self, request: HttpRequest, *args: Any, **named: Any) -> bool:
+        """Whether the person is a superuser."""
+        return request.user.is_active and request.user.is_superuser
+
+    has_add_permission = has_change_permission = has_delete_permission = _superusers
+
+
+def may_more(user: User, than: User) -> bool:
+    """Whether `user` may do anything that the person `than` may not, now or once they are activated again."""
+    if user.pk == than.pk:
+        return False
+    rights = Permission.objects.filter(Q(user=user) | Q(group__user=user))
+    names = {f"{app}.{name}" for app, name in rights.values_list("content_type__app_label", "codename")}
+    return user.is_superuser or not names <= than.get_all_permissions()

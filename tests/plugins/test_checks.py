@@ -11,6 +11,13 @@ def test_check_deploy_warns_where_commands_are_not_sandboxed(machine: str) -> No
     assert all(message.hint and "bubblewrap" in message.hint for message in found)
 
 
+@pytest.mark.parametrize("user", [0, 1000])
+def test_check_deploy_warns_of_root(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    found = [m for m in run_checks(tags=[Tags.security], include_deployment_checks=True) if m.id == "agents.W002"]
+    assert bool(found) is (user == 0)
+
+
 def test_a_plain_check_does_not_ask(machine: str) -> None:
     assert not [m for m in run_checks(tags=[Tags.security]) if m.id == "agents.W001"]
 

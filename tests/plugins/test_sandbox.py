@@ -1,13 +1,15 @@
 """What a boxed command can reach: its folder, and the machine's programs."""
 
+import ctypes
 import os
+import platform
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from agents.plugins.shell import sandbox
+from agents.plugins.shell import sandbox, tree
 from agents.plugins.shell.tools import run
 from tests.plugins.calls import SECRET, Desk, idle, parent_of, running, soon, start_worker, until
 
@@ -76,6 +78,21 @@ class TestBoxed:
         assert uid != "0"
         assert [line.split()[1].strip("0") for line in lines] == ["", "", "", "1"]
         assert (await desk.call(run, command="unshare --user true"))["exit"] != 0
+
+    async def test_it_is_not_told_where_its_folder_is(self, desk: Desk) -> None:
+        result = await desk.call(run, command="cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; env; ls -l /proc/1/cwd")
+        assert str(desk.workspace) not in result["stdout"]
+
+    async def test_it_does_not_have_the_keys_of_the_worker(self, desk: Desk) -> None:
+        """The number of its session keyring is not that of the worker's, which this process is here."""
+        number = tree._KEYCTL[platform.machine()]
+        kept = ctypes.CDLL(None).syscall(number, 1, b"of-the-worker")  # a keyring with this name
+        if kept < 0:
+            pytest.skip("this machine lets nobody have keyrings")
+        own = f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall({number}, 0, -3, 0))'"
+        its = int((await desk.call(run, command=own))["stdout"])
+        assert its > 0
+        assert its != kept
 
     async def test_what_it_writes_belongs_to_the_worker(self, desk: Desk) -> None:
         await desk.call(run, command="mkdir made && echo hello > made/file")

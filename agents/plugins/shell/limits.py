@@ -32,6 +32,7 @@ def confine(seconds: int) -> None:
     The limit of CPU time is a last resort, for a process that nothing watches any more. It allows more than `seconds`.
     """
     tree.die_with_parent()
+    tree.leave_keyring()
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # if memory runs out, the command is killed, not the site

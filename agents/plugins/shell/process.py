@@ -72,11 +72,11 @@ def _order(command: str, workspace: Path, seconds: int) -> Order:
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     shell = [shutil.which("bash", path=_PATH) or "/bin/sh", "-c", command]
     return {
-        "argv": [*sandbox.box(workspace), *shell] if boxed else shell,
+        "argv": shell,
         "env": {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
         "seconds": seconds,
-        "boxed": boxed,
+        "sandbox": sandbox.box(workspace) if boxed else [],
     }
 
 

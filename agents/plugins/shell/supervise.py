@@ -23,6 +23,7 @@ from typing import IO, TypedDict, cast
 
 from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
+from agents.plugins.shell.sandbox import command_line
 
 HEADER = struct.Struct(">cI")
 GRACE_SECONDS = 2.0
@@ -36,13 +37,15 @@ LOOK_SECONDS = 0.1
 
 
 class Order(TypedDict):
-    """What to run. `boxed`: the program is a sandbox and ends with the command; only what is in it gets SIGTERM."""
+    """What to run. `sandbox`: the program of one and its options, or nothing. The program of a sandbox ends with the
+    command; only what is in it gets SIGTERM.
+    """
 
     argv: list[str]
     env: dict[str, str]
     folder: str
     seconds: int
-    boxed: bool
+    sandbox: list[str]
 
 
 class ExitReport(TypedDict):
@@ -94,16 +97,7 @@ class Supervisor:
         self.order, self.worker = order, os.getppid()
         self.woken = _wake_on(signal.SIGCHLD, signal.SIGTERM)
         self.began = time.monotonic()
-        self.child = subprocess.Popen(
-            order["argv"],
-            env=order["env"],
-            cwd=order["folder"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=partial(confine, order["seconds"]),  # noqa: PLW1509 - this process has one thread
-        )
+        self.child = _start(order)
         out, err = cast("IO[bytes]", self.child.stdout), cast("IO[bytes]", self.child.stderr)
         self.open = {out.fileno(): TruncatedStream(b"o"), err.fileno(): TruncatedStream(b"e")}
         self.streams = list(self.open.values())
@@ -156,7 +150,7 @@ class Supervisor:
         """Send SIGTERM to everything that runs. Returns the seconds to wait for it: 0 if that would let it grow."""
         if self.stopped in ("processes", "memory"):
             return 0
-        box = self.child.pid if self.order["boxed"] else 0
+        box = self.child.pid if self.order["sandbox"] else 0
         running = tree.descendants(self.child.pid)
         tree.send(signal.SIGTERM, (process.pid for process in running if process.pid != box))
         return GRACE_SECONDS
@@ -165,13 +159,13 @@ class Supervisor:
         """Kill everything that is left, and read the rest of the output."""
         give_up = time.monotonic() + END_SECONDS
         if self.child.returncode is None:  # the id of a child that was already waited for may have been reused
-            if self.order["boxed"]:
+            if self.order["sandbox"]:
                 tree.kill_box(self.child.pid, self.first)
             else:
                 tree.send(signal.SIGSTOP, [self.child.pid], os.killpg)
         with tree.ahead_of_all():
             while tree.descendants(self.child.pid) and time.monotonic() < give_up:
-                if self.child.returncode is not None or not self.order["boxed"]:
+                if self.child.returncode is not None or not self.order["sandbox"]:
                     tree.kill(self.child.pid)
                 self._turn(0.01)
         while self.open and time.monotonic() < give_up:
@@ -231,6 +225,21 @@ class Supervisor:
         self._send(b"r", json.dumps(report).encode())
         while self.outbox and self.wanted:
             self._turn(TICK_SECONDS)
+
+
+def _start(order: Order) -> subprocess.Popen[bytes]:
+    with command_line(order["sandbox"], order["argv"]) as (argv, inherited):
+        return subprocess.Popen(
+            argv,
+            env=order["env"],
+            cwd=order["folder"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=inherited,
+            start_new_session=True,
+            preexec_fn=partial(confine, order["seconds"]),  # noqa: PLW1509 - this process has one thread
+        )
 
 
 def _wake_on(*numbers: signal.Signals) -> int:

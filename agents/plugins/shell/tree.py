@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,8 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From linux/prctl.h."""
+_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1
+"""The number of the system call, for which the C library has no function, and the operation: linux/keyctl.h."""
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -41,6 +44,12 @@ def adopt_orphans() -> None:
 def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
     """Have this process sent this signal when the thread that started it ends. Does nothing outside Linux."""
     _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def leave_keyring() -> None:
+    """Give this process an empty session keyring: it would inherit the worker's, with keys that the worker may use."""
+    if _libc is not None and (number := _KEYCTL.get(platform.machine())):
+        _libc.syscall(number, _KEYCTL_JOIN_SESSION_KEYRING, None)
 
 
 @contextlib.contextmanager
