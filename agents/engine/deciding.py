@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Ask, Decision, answers_to
-from agents.engine.execution.gates import approved_details, shown_digest
+from agents.engine.execution.gates import ANOTHER, approved_details, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
 from agents.engine.paths import parent
 from agents.engine.view import View
@@ -21,13 +21,15 @@ def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None
 
     With an `input` the call is approved with that instead of its own. It then runs only if what was shown besides its
     input, its facts and its change, holds of the new input too. Raises ValueError if nobody is asked about this call,
-    or not whether it may run.
+    or not whether it may run, and for an `input` where four eyes are asked for: it would run on the word of one person.
     """
     gate = _asked_about(ledger, path, Decision.APPROVE)
     asked: dict[str, JSON] = gate.payload["payload"]
     said: dict[str, JSON] = {"digest": asked.get("digest", "")}
     if input is not None and "tool" not in asked:
         raise ValueError(f"the question at {gate.path!r} has no input that could be edited")
+    if input is not None and asked.get("who") == ANOTHER:
+        raise ValueError(f"the call at {path!r} needs four eyes: it cannot be edited, only approved or rejected")
     if input is not None:
         shown = approved_details(View(ledger), gate.path)
         said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input}

@@ -16,7 +16,7 @@ from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
-from conversations.approvals.edits import TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
+from conversations.approvals.edits import TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json, why_not_editable
 from conversations.approvals.permissions import may_allow, may_decide
 from conversations.database.crashpoints import crashpoint
 from conversations.ledger import wakeup
@@ -165,7 +165,7 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
         return None
     check = edit_check(output) if decision == Decision.APPROVE else None
     if check is None:
-        raise DecisionRefused("not_editable", "Nothing was decided: this call cannot be edited. Decide it as it is.")
+        raise DecisionRefused("not_editable", f"Nothing was decided. {why_not_editable(output)}")
     if wrong := check.problems(payload):
         listed = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
         raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {listed}", wrong)

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule, Outcome, answers_to, decided_as
-from agents.engine.execution.gates import NO_REASON
+from agents.engine.execution.gates import ANOTHER, NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.paths import HUMAN
@@ -108,7 +108,8 @@ class Card:
     @property
     def editable(self) -> bool:
         """Whether it can be approved with another input."""
-        return self.pending and self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
+        asked = self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
+        return self.pending and asked and self.row.who != ANOTHER  # that is decided as it was asked for
 
     @property
     def proposed(self) -> DisplayedCall | None:
