@@ -14,11 +14,17 @@ SECONDS = 60
 SECONDS_MOST = 590
 """Ten seconds less than the longest time limit of any tool, so that a command always ends by its own limit."""
 MEMORY = 2 * 2**30
-"""Bytes of memory: the address space of each process, and the memory in use by all of them together."""
+"""Bytes of memory: the address space of each process, and what all of them use together, with their memory files."""
 PROCESSES = 256
 """Processes at the same time."""
 FILE_SIZE = 2**30
 """The largest file that a command can write, in bytes."""
+WORKSPACE = 4 * 2**30
+"""Bytes of disk for the workspace, with everything in it. A command ends when it makes it larger than that."""
+FILES = 100_000
+"""Files, folders and links in the workspace."""
+RESERVE = 256 * 2**20
+"""Bytes of the disk that a command does not get: the site needs space to record what happened."""
 OPEN_FILES = 1024
 OUTPUT = 2**20
 """Bytes kept of stdout and of stderr each: half of it from the beginning, half from the end."""

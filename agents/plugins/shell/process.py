@@ -20,7 +20,7 @@ from typing import cast
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON
 from agents.plugins.shell import sandbox
-from agents.plugins.shell.limits import MEMORY, PROCESSES
+from agents.plugins.shell.limits import FILES, MEMORY, PROCESSES, WORKSPACE
 from agents.plugins.shell.supervise import HEADER, ExitReport, Order
 
 _CODE = Path(__file__).parents[3]
@@ -112,6 +112,7 @@ def _note(report: ExitReport, seconds: int) -> str:
         "time": f"Ended after {seconds} seconds, its time limit.",
         "memory": f"Ended: it used more than {MEMORY // 2**30} GiB of memory.",
         "processes": f"Ended: it ran more than {PROCESSES} processes at the same time.",
+        "folder": f"Ended: its folder grew beyond {WORKSPACE // 2**30} GiB or {FILES:,} files, or filled the disk.",
         "left": "Ended from outside.",
     }
     cut = f"{report['left_out']:,} bytes of its output were left out." if report["left_out"] else ""

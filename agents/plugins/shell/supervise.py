@@ -24,6 +24,7 @@ from typing import IO, TypedDict, cast
 from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
+from agents.plugins.shell.usage import Folder, unlisted
 
 HEADER = struct.Struct(">cI")
 GRACE_SECONDS = 2.0
@@ -50,7 +51,7 @@ class Order(TypedDict):
 
 class ExitReport(TypedDict):
     """How the command ended. `exit` is the shell's exit status; `stopped` says why it ended early: time, memory,
-    processes or left (the worker gave up or died); "" if it did not.
+    processes, folder or left (the worker gave up or died); "" if it did not.
     """
 
     exit: int
@@ -96,6 +97,7 @@ class Supervisor:
         tree.adopt_orphans()
         self.order, self.worker = order, os.getppid()
         self.woken = _wake_on(signal.SIGCHLD, signal.SIGTERM)
+        self.folder = Folder(order["folder"])
         self.began = time.monotonic()
         self.child = _start(order)
         out, err = cast("IO[bytes]", self.child.stdout), cast("IO[bytes]", self.child.stderr)
@@ -105,7 +107,7 @@ class Supervisor:
         self.wanted = True
         self.stopped = ""
         self.first = 0  # the child's own first child: in a sandbox, the first process of its namespace
-        self.count_at = self.look_at = self.began
+        self.count_at = self.look_at = time.monotonic()
         os.set_blocking(1, False)  # a worker that does not read must not keep a command alive
 
     def run(self) -> None:
@@ -135,20 +137,24 @@ class Supervisor:
             self.count_at = now + TICK_SECONDS
             if tree.population(self.child.pid, self.first) > PROCESSES:
                 return "processes"
+        self.folder.go_on()
         if now >= self.look_at:
-            self.look_at = now + LOOK_SECONDS
             with tree.ahead_of_all():
                 alive = tree.descendants(self.child.pid)
             self.first = next((process.pid for process in alive if process.parent == self.child.pid), 0)
             if len(alive) > PROCESSES:
                 return "processes"
-            if sum(process.memory for process in alive) > MEMORY:
+            in_memory, on_disk = unlisted((process.pid for process in alive), self.folder.device)
+            if in_memory + sum(process.memory for process in alive) > MEMORY:
                 return "memory"
+            if self.folder.is_full(on_disk):
+                return "folder"
+            self.look_at = time.monotonic() + LOOK_SECONDS
         return ""
 
     def _ask_to_end(self) -> float:
         """Send SIGTERM to everything that runs. Returns the seconds to wait for it: 0 if that would let it grow."""
-        if self.stopped in ("processes", "memory"):
+        if self.stopped in ("processes", "memory", "folder"):
             return 0
         box = self.child.pid if self.order["sandbox"] else 0
         running = tree.descendants(self.child.pid)

@@ -1,0 +1,5 @@
+"""Fixtures shared by the attacks."""
+
+from tests.plugins.conftest import desk
+
+__all__ = ["desk"]

@@ -1,0 +1,83 @@
+"""Commands that take more memory or disk than they may, in ways that the sizes of their processes do not show."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agents.plugins.shell import limits, usage
+from agents.plugins.shell.tools import run
+from tests.plugins.calls import Desk
+
+MANY = 20_000
+MEMORY_FILES = """
+import os, time
+kept = []
+for number in range(5):
+    kept.append(os.memfd_create("hoard"))
+    for piece in range(9):
+        os.write(kept[-1], bytes(64 * 2**20))
+{then}
+"""
+"""Writes up to 2.8 GB into memory, slowly enough to be seen, and less than would take the machine down."""
+
+
+@pytest.mark.parametrize("then", ["time.sleep(200)", "[os.fork() for _ in range(3)]; time.sleep(200)"])
+async def test_memory_files_count(desk: Desk, then: str) -> None:
+    result = await desk.call(run, command=f"python3 -c '{MEMORY_FILES.format(then=then)}'", timeout_seconds=300)
+    assert result["note"] == "Ended: it used more than 2 GiB of memory."
+
+
+async def test_one_memory_file_of_many_processes_counts_once(desk: Desk) -> None:
+    held = "import os, time; f = os.memfd_create(chr(97)); os.write(f, bytes(400 * 2**20));"
+    command = f"python3 -c '{held} [os.fork() for _ in range(4)]; time.sleep(1)'"
+    assert "note" not in await desk.call(run, command=command)
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        "for n in $(seq 6); do fallocate -l 900M big$n; sleep 0.2; done; sleep 200",
+        "mkdir -p a/b; for n in $(seq 6); do fallocate -l 900M a/b/$n; sleep 0.2; done; sleep 200",
+        # files that were deleted while they are open have no name any more
+        'for n in 3 4 5 6 7 8; do eval "exec $n>gone"; fallocate -l 900M gone; rm gone; sleep 0.2; done; sleep 200',
+    ],
+)
+async def test_a_workspace_has_an_end(desk: Desk, fill: str) -> None:
+    if usage._free(str(desk.workspace)) < 8 * 2**30:
+        pytest.skip("the disk of this machine is too small")
+    result = await desk.call(run, command=fill, timeout_seconds=300)
+    assert result["note"].startswith("Ended: its folder grew beyond 4 GiB")
+    for file in desk.workspace.rglob("*"):
+        file.unlink() if file.is_file() else None
+
+
+async def test_so_does_the_number_of_its_files(desk: Desk) -> None:
+    """Also for a command that goes on with what an earlier one left; to tidy up is allowed."""
+    make = "python3 -c 'import pathlib; [pathlib.Path(f\"{0}/{{n}}\").touch() for n in range({1})]'"
+    half = limits.FILES // 2
+    made = " && ".join(f"mkdir {name} && {make.format(name, half)}" for name in ("a", "b"))
+    result = await desk.call(run, command=f"{made}; sleep 200", timeout_seconds=300)
+    assert result["note"].startswith("Ended: its folder grew beyond")
+    assert "note" not in await desk.call(run, command="sleep 0.6; rm -r a && ls | wc -l; sleep 0.6")
+
+
+async def test_an_ordinary_project_is_no_hoard(desk: Desk) -> None:
+    """Hard links count once, links to outside not at all, and sparse files as much as they use."""
+    made = "fallocate -l 900M big; for n in $(seq 9); do ln big link$n; done; ln -s /usr usr; truncate -s 900M sparse"
+    result = await desk.call(run, command=f"{made}; mkdir many; cd many; touch $(seq {MANY}); sleep 1; ls | wc -l")
+    assert result["stdout"] == f"{MANY}\n"
+    assert "note" not in result
+
+
+def test_a_disk_that_a_command_fills_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site keeps some space, whatever is in the workspace. A disk that was full before does not end a command."""
+    free = [limits.RESERVE * 3]
+    monkeypatch.setattr(usage, "_free", lambda path: free[0])
+    folder = usage.Folder(os.fspath(tmp_path))
+    assert not folder.is_full(0)
+    free[0] = limits.RESERVE - 1
+    assert folder.is_full(0)
+    assert not usage.Folder(os.fspath(tmp_path)).is_full(0)
