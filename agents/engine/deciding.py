@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Ask, Decision, answers_to
-from agents.engine.execution.gates import ANOTHER, approved_details, shown_digest
+from agents.engine.execution.gates import ANOTHER, approved_details, ask_about_edit, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
 from agents.engine.paths import parent
 from agents.engine.view import View
@@ -20,16 +20,17 @@ def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None
     """Return the ledger with the approval of the call at `path` by the actor `by`, such as `user:7`.
 
     With an `input` the call is approved with that instead of its own. It then runs only if what was shown besides its
-    input, its facts and its change, holds of the new input too. Raises ValueError if nobody is asked about this call,
-    or not whether it may run, and for an `input` where four eyes are asked for: it would run on the word of one person.
+    input, its facts and its change, holds of the new input too. Where four eyes are needed, another person must then
+    approve the edited call. Raises ValueError if nobody is asked about this call, or not whether it may run, and for an
+    approval by whoever edited the call or, where four eyes are needed, asked for the turn.
     """
     gate = _asked_about(ledger, path, Decision.APPROVE)
     asked: dict[str, JSON] = gate.payload["payload"]
     said: dict[str, JSON] = {"digest": asked.get("digest", "")}
+    if asked.get("who") == ANOTHER and by in (ledger[0].actor, asked.get("edited_by")):
+        raise ValueError(f"the call at {path!r} needs four eyes: somebody other than {by!r} must approve it")
     if input is not None and "tool" not in asked:
         raise ValueError(f"the question at {gate.path!r} has no input that could be edited")
-    if input is not None and asked.get("who") == ANOTHER:
-        raise ValueError(f"the call at {path!r} needs four eyes: it cannot be edited, only approved or rejected")
     if input is not None:
         shown = approved_details(View(ledger), gate.path)
         said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input}
@@ -93,7 +94,10 @@ def _decided(ledger: Ledger, gate: Step, by: str, decision: Decision, said: dict
     person = Actor.parse(str(by))
     if person.kind != Kind.USER or not person.id:
         raise ValueError(f"decisions are a person's: `by` must name one, such as 'user:7', not {by!r}")
-    step = Step(by, "action_result", {"decision": decision.value, "via": VIA, **said}, path=gate.path)
-    after = ledger.append(step)
+    steps = [Step(by, "action_result", {"decision": decision.value, "via": VIA, **said}, path=gate.path)]
+    asked = gate.payload["payload"]
+    if "input" in said and asked.get("who") == ANOTHER:
+        steps = ask_about_edit(View(ledger), gate, steps[0], asked["expires_at"])
+    after = ledger.extend(steps)
     view = View(after)
     return (after.append(resume_step(view)) if view.paused() and not view.open_gates() else after).numbered()

@@ -22,6 +22,7 @@ class Decision(StrEnum):
     """How a gate was decided, in the words of the ledger and the API."""
 
     APPROVE = "approve"
+    EDITED = "edited"
     REJECT = "reject"
     ANSWER = "answer"
     IT_RAN = "it_ran"
@@ -35,6 +36,7 @@ class Outcome(StrEnum):
     """What a decision does to the waiting call."""
 
     RUN = "run"  # it may start exactly as shown: the decision carries the digest of what was shown
+    ASK = "ask"  # somebody else is asked about the call as it is now
     REFUSE = "refuse"  # it never runs; its result is an error with the reason
     RESULT = "result"  # nothing runs; the decision itself is the result
 
@@ -61,6 +63,8 @@ class DecisionRule:
 
 DECISIONS: Mapping[Decision, DecisionRule] = {
     Decision.APPROVE: DecisionRule((Ask.APPROVE,), Outcome.RUN, "approved", "Approved", label="Approve"),
+    # What the site makes of an approval with another input where four eyes are needed: it must not run on one word.
+    Decision.EDITED: DecisionRule((Ask.APPROVE,), Outcome.ASK, "edited", "Edited", people=False),
     Decision.REJECT: DecisionRule(
         (Ask.APPROVE,), Outcome.REFUSE, "rejected", "Rejected", told="Rejected by a person.", label="Reject"
     ),

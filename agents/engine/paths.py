@@ -1,7 +1,7 @@
 """Paths: the names of calls. `""` is the turn, `3` its third round, `3/1` the second call in that round's answer.
 
-The gate on a call is one level below it: `3/1/human`. So is the card that asks what became of an interrupted attempt:
-`3/1/card1` after the first one.
+The gate on a call is one level below it: `3/1/human`. Whatever else people are asked about it stands beside that, at
+`3/1/card1`, `3/1/card2`, ...: whether it may run as somebody edited it, and what became of an interrupted attempt.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def gate(path: str) -> str:
     return join(path, HUMAN)
 
 
-def card(path: str, attempt: int) -> str:
-    """Return the path of the card that asks what became of an attempt of the call at `path`; attempts count from 1."""
-    return join(path, f"card{attempt}")
+def card(path: str, number: int) -> str:
+    """Return the path of the card with this number, from 1: what is asked about the call at `path` after its gate."""
+    return join(path, f"card{number}")
 
 
 def is_gate(path: str) -> bool:

@@ -129,7 +129,10 @@ def _loaded(request: HttpRequest, *keys: int) -> list[Card]:
 def _summary(card: Card) -> str:
     """Return what was decided about this call, in one line."""
     line = Truncator(card.call.first_line).chars(80)
-    return inert(f"{card.verdict}: {card.call.title}{f' ({line})' if line else ''}.")
+    what = f"{card.call.title}{f' ({line})' if line else ''}"
+    return inert(
+        f"Edited: {what}. Somebody else has to approve it now." if card.pending else f"{card.verdict}: {what}."
+    )
 
 
 def address_of(keys: Sequence[int]) -> str:

@@ -192,5 +192,5 @@ def rates(reader: User | AnonymousUser) -> list[Rate]:
 def decided(gates: QuerySet[Output], reader: User | AnonymousUser) -> list[Card]:
     """Return the newest decisions made by people."""
     rows = list(gates.filter(gate__in=DECIDED).order_by("-decided_at", "-pk")[:ROWS_MOST])
-    names = names_of({row.decided_by for row in rows}, reader)
-    return [card(row, names[row.decided_by]) for row in rows]
+    names = names_of({actor for row in rows for actor in (row.decided_by, row.edited_by) if actor}, reader)
+    return [card(row, names) for row in rows]

@@ -83,6 +83,9 @@ class Gate(Shape):
     who: Annotated[
         str, Field(description="`another`: somebody other than the person who asked for the turn must approve it.")
     ]
+    edited_by: Annotated[
+        str, Field(description="`user:<id>` of who edited the call, where somebody else must then approve it.")
+    ]
     facts: Annotated[list[str], Field(description="What else one should know about the call.")]
     requested_at: str
     expires_at: str

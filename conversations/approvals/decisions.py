@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
@@ -13,12 +14,15 @@ from agents.engine import actors
 from agents.engine.deciding import resume_step
 from agents.engine.decisions import RUNS, Decision, answers_to
 from agents.engine.errors import ToolError
+from agents.engine.execution.gates import ANOTHER, ask_about_edit
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
-from conversations.approvals.edits import TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json, why_not_editable
-from conversations.approvals.permissions import may_allow, may_decide
+from conversations.accounts.names import deciders
+from conversations.approvals.edits import AS_IT_IS, TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
+from conversations.approvals.permissions import may_allow, may_decide, requesters
 from conversations.database.crashpoints import crashpoint
+from conversations.database.sql import database_time
 from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import GateState, Output, State
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 
 CHANGED = "This is not what you were shown. Please review it again."
 FOUR_EYES = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
+EDITED_BY_YOU = "Someone else must approve this, because you edited it. You can reject it."
+NOBODY_ELSE = (
+    "Nothing was decided: nobody else could approve the call as you edited it. Reject it, and say what to change."
+)
 
 
 class DecisionRefused(Exception):
@@ -69,7 +77,8 @@ def decide(
     `digest` is that of the call as it was shown; a decision with any other digest is refused. `via` is page, admin or
     api. `reason` says why; with an approval, it is a note. `input` approves the call with this input instead of the
     agent's. If different facts then hold of the call, or it changes another text, the person has to see that first:
-    Conflict `facts_changed` has the details, and the digest to decide with. `answer` is the answer to a question.
+    Conflict `facts_changed` has the details, and the digest to decide with. Where four eyes are needed, the call waits
+    again after that, for somebody else to approve it as edited. `answer` is the answer to a question.
 
     The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (nobody was
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
@@ -82,8 +91,10 @@ def decide(
         by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
+        wanted = {"decision": decision, "input": input, "answer": answer}
+        if _edited_already(output, actors.user(by.pk), wanted):
+            return output
         if output.gate != GateState.PENDING:
-            wanted = {"decision": decision, "input": input, "answer": answer}
             return _decided_already(output, turn, actors.user(by.pk), wanted)
         if turn.view.cancelled() or turn.prompt.ended:
             raise Conflict("cancelled", "Nothing was changed, because the turn was stopped.", output)
@@ -93,7 +104,8 @@ def decide(
             _check_allowed(output, by, decision, digest)
             said = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
             more = {"reason": reason} if reason else {}
-            record_decision(turn, Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path))
+            decided = Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path)
+            record_decision(turn, *_steps(turn, output, by, decided))
     output.refresh_from_db()
     if overdue:
         raise Conflict("expired", "Nothing was changed, because this has expired: nobody decided it in time.", output)
@@ -110,7 +122,7 @@ def _check_allowed(output: Output, by: User, decision: str, digest: str) -> None
             "unknown_decision", f"{decision!r} is not a decision here. Possible decisions: {allowed}."
         )
     if decision in RUNS and not may_allow(by, output):
-        raise DecisionRefused("four_eyes", FOUR_EYES)
+        raise DecisionRefused("four_eyes", EDITED_BY_YOU if output.edited_by == actors.user(by.pk) else FOUR_EYES)
 
 
 def _is_overdue(output: Output) -> bool:
@@ -132,9 +144,27 @@ def _without_secrets(input: object) -> object:
         raise DecisionRefused("invalid_input", f"Nothing was decided: {TOO_DEEP}.", {WHOLE: [TOO_DEEP]}) from error
 
 
-def record_decision(turn: LockedTurn, decision: Step) -> None:
+def _steps(turn: LockedTurn, output: Output, by: User, decided: Step) -> list[Step]:
+    """Return what is recorded of a decision. An edit where four eyes are needed asks somebody else, for as long again.
+
+    Raises DecisionRefused if there is nobody else who could approve the edited call.
+    """
+    gate = turn.view.call(output.gate_path)
+    if gate is None or output.who != ANOTHER or "input" not in decided.payload:
+        return [decided]
+    people = requesters(output.conversation.owner_id, output.prompt.asked_by_id) | {by.pk}
+    if not deciders(output.conversation.owner, people).exists():
+        raise DecisionRefused("not_editable", NOBODY_ELSE)
+    expires_at = gate.payload["payload"].get("expires_at", "")
+    if output.expires_at and output.asked_at:
+        now = datetime.fromtimestamp(database_time(), UTC)
+        expires_at = (now + (output.expires_at - output.asked_at)).isoformat()
+    return ask_about_edit(turn.view, gate, decided, expires_at)
+
+
+def record_decision(turn: LockedTurn, *steps: Step) -> None:
     """Record a decision. If it is the last one that the turn waits for, the turn resumes."""
-    turn.append([decision])
+    turn.append(list(steps))
     if turn.prompt.state == State.WAITING and not turn.view.open_gates():
         turn.append([resume_step(turn.view)])
     crashpoint("before_decision")
@@ -165,7 +195,7 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
         return None
     check = edit_check(output) if decision == Decision.APPROVE else None
     if check is None:
-        raise DecisionRefused("not_editable", f"Nothing was decided. {why_not_editable(output)}")
+        raise DecisionRefused("not_editable", f"Nothing was decided. {AS_IT_IS}")
     if wrong := check.problems(payload):
         listed = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
         raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {listed}", wrong)
@@ -206,6 +236,12 @@ def _input(output: Output) -> dict[str, JSON]:
 def _approval(output: Output) -> Approval:
     entry = output.entry()
     return entry.approval if isinstance(entry, ToolOutput) and entry.approval else Approval(path=output.gate_path)
+
+
+def _edited_already(output: Output, actor: str, wanted: dict[str, Any]) -> bool:
+    """Whether this is the edit about which somebody else is asked now, made once more."""
+    again = output.edited_by == actor and wanted["decision"] == Decision.APPROVE
+    return again and output.gate == GateState.PENDING and same_json(wanted["input"], _input(output))
 
 
 def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[str, Any]) -> Output:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.discovery import installed_tool
 from agents.engine.decisions import Ask
-from agents.engine.execution.gates import ANOTHER, describe_call, facts, shown_digest
+from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, canonical, copy_json, digest
 from agents.engine.paths import parent
@@ -23,8 +23,6 @@ WHOLE = "input"
 """The key of problems that concern an input as a whole."""
 TOO_DEEP = "the input is nested too deeply"
 AS_IT_IS = "This call cannot be edited. Decide it as it is."
-AS_ASKED = "A call that needs four eyes is decided as it was asked for. Reject it, and say what to change."
-"""An edited call would run on the word of one person: whoever edited it and approved that."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +111,8 @@ class _Folder(PlainServices):
         return folder_of(self.conversation)
 
 
-def why_not_editable(output: Output) -> str:
-    """Return why a call for which there is no `edit_check` cannot be edited, for people."""
-    return AS_ASKED if output.who == ANOTHER else AS_IT_IS
-
-
 def edit_check(output: Output) -> EditCheck | None:
     """Return the check for edits of this call; None if it cannot be edited."""
-    if output.who == ANOTHER:
-        return None
     steps = Step.objects.filter(conversation=output.conversation_id, prompt=output.prompt_id)
     gate = steps.filter(path=output.gate_path, type="action_call").first()
     asked = gate.content.get("payload", {}) if gate else {}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db.models import QuerySet
 
+from agents.engine.actors import Actor
 from agents.engine.execution.gates import ANOTHER
 from conversations.models import Output
 
@@ -38,8 +39,11 @@ def may_allow(user: User | AnonymousUser, output: Output) -> bool:
 
 
 def barred_from_allowing(output: Output) -> set[int]:
-    """Return the users who may decide but not approve: with four eyes, whoever asked for the turn."""
-    return requesters(output.conversation.owner_id, output.prompt.asked_by_id) if output.who == ANOTHER else set()
+    """Return who may decide but not approve: with four eyes, who asked for the turn and who edited the call."""
+    if output.who != ANOTHER:
+        return set()
+    editor = Actor.parse(output.edited_by).pk
+    return requesters(output.conversation.owner_id, output.prompt.asked_by_id) | ({editor} if editor else set())
 
 
 def requesters(owner: int, asked_by: int | None) -> set[int]:

@@ -16,8 +16,7 @@ from django.db.models import F, Model
 from django_q.models import OrmQ
 
 from agents.discovery import installed_tool
-from agents.engine import paths
-from agents.engine.execution.gates import decision_at
+from agents.engine.execution.gates import card_of, decision_at, gate_of
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
@@ -64,9 +63,9 @@ def _unknown(turn: LockedTurn, why: str) -> Iterator[Step]:
     view = turn.view
     for call in sorted(_calls(view), key=lambda call: call.id):
         if began := view.at(call.path, "action_start"):
-            if _approved_to_run_again(view, call.path, len(began)):
+            if _approved_to_run_again(view, call.path):
                 yield _start(turn, call.path, began[-1].payload.get("digest", ""), why)
-        elif view.call(gate := paths.gate(call.path)):
+        elif view.call(gate := gate_of(view, call.path)):
             decision = decision_at(view, gate)
             if decision and decision.runs:
                 yield _start(turn, call.path, decision.digest, why)
@@ -82,8 +81,8 @@ def _calls(view: View) -> Iterable[Step]:
             yield call
 
 
-def _approved_to_run_again(view: View, path: str, began: int) -> bool:
-    decision = decision_at(view, paths.card(path, began))
+def _approved_to_run_again(view: View, path: str) -> bool:
+    decision = decision_at(view, card_of(view, path))
     return decision is not None and decision.runs
 
 

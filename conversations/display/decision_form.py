@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
-from conversations.approvals.edits import edit_check, why_not_editable
+from conversations.approvals.edits import AS_IT_IS, edit_check
 from conversations.display.gate import Card, Opened
 from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
@@ -25,7 +25,7 @@ def open_card(card: Card, state: str) -> None:
     """Open a form on a card: edit or reject. Anything else, or a form that is not allowed, leaves the card plain."""
     if state == "edit" and card.editable and card.allow:
         form = edit_form(card)
-        card.opened = Opened("edit", form) if form else Opened(problem=why_not_editable(card.row))
+        card.opened = Opened("edit", form) if form else Opened(problem=AS_IT_IS)
     elif state == Decision.REJECT and card.decidable and card.may:
         card.opened = Opened(Decision.REJECT)
 
@@ -66,7 +66,7 @@ def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> 
 def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:
     form = edit_form(card, posted)
     if form is None:
-        why = f"Nothing was decided. {why_not_editable(card.row)}"
+        why = f"Nothing was decided. {AS_IT_IS}"
         card.opened = Opened(problem=why)
         raise DecisionRefused("not_editable", why)
     payload = form.payload()

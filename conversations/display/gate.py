@@ -72,6 +72,8 @@ class Opened:
 class Card:
     """A gate. `row` is the stored output, `entry` the engine's view of it, `by` the name of who decided.
 
+    `editor`: the name of who edited the call, where four eyes are needed and somebody else is asked about the edit.
+
     `may`: whether the reader may decide it; `allow`: whether they may let it run, which with four eyes is up to
     somebody else; `deciders`: the names of people who may. `opened` is set by a view.
     """
@@ -80,6 +82,7 @@ class Card:
     entry: ToolOutput
     call: DisplayedCall
     by: str = ""
+    editor: str = ""
     may: bool = False
     allow: bool = False
     deciders: Sequence[str] = ()
@@ -108,8 +111,12 @@ class Card:
     @property
     def editable(self) -> bool:
         """Whether it can be approved with another input."""
-        asked = self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
-        return self.pending and asked and self.row.who != ANOTHER  # that is decided as it was asked for
+        return self.pending and self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
+
+    @property
+    def for_another(self) -> bool:
+        """Whether four eyes are needed: an edit then asks somebody else."""
+        return self.row.who == ANOTHER
 
     @property
     def proposed(self) -> DisplayedCall | None:
@@ -176,8 +183,9 @@ class Card:
         if rule is None:
             return ""
         edited = self.entry.proposed is not None and self.row.gate == GateState.APPROVED and not self.interrupted
-        verdict = "Edited and approved" if edited else rule.verdict
-        return f"{verdict} by {self.by}" if rule.people else verdict
+        verdict = "Edited and approved" if edited and not self.editor else rule.verdict
+        decided = f"{verdict} by {self.by}" if rule.people else verdict
+        return f"{decided}, as edited by {self.editor}" if edited and self.editor else decided
 
     @property
     def where(self) -> str:
@@ -211,8 +219,8 @@ class Card:
 
 def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
     """Return the cards of these outputs, in order. The names of people are looked up once for all of them."""
-    names = names_of({row.decided_by for row in rows if row.decided_by}, reader)
-    found = [card(row, names.get(row.decided_by, "")) for row in rows]
+    names = names_of({actor for row in rows for actor in (row.decided_by, row.edited_by) if actor}, reader)
+    found = [card(row, names) for row in rows]
     others: dict[tuple[int, frozenset[int]], list[str]] = {}
     for each in (each for each in found if each.pending):
         each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)
@@ -234,12 +242,12 @@ def warnings_first(facts: Iterable[str]) -> list[tuple[str, bool]]:
     return sorted(((fact, fact.startswith("Not ")) for fact in facts), key=lambda each: not each[1])
 
 
-def card(row: Output, by: str = "") -> Card:
-    """Return the card of this output. Raises TypeError for an output that is not a call."""
+def card(row: Output, names: Mapping[str, str] = {}) -> Card:
+    """Return the card of this output. `names`: of people, by actor. Raises TypeError for an output that is no call."""
     entry = row.entry()
     if not isinstance(entry, ToolOutput):
         raise TypeError(f"output {row.pk} is a {row.type}, which has no gate")
-    return Card(row, entry, _call(entry), by)
+    return Card(row, entry, _call(entry), names.get(row.decided_by, ""), names.get(row.edited_by, ""))
 
 
 def _call(entry: ToolOutput) -> DisplayedCall:

@@ -35,7 +35,7 @@ from conversations.models import Step as StepRow
 STEP_COLUMNS = "conversation_id, seq, prompt_id, path, actor, type, attempt, payload, time, digest"
 PLACED = ("conversation_id", "prompt_id", "position", "path", "parent", "type")
 """The columns of an output that never change."""
-GATE = ("ask", "reason", "risk", "digest", "who", "expires_at", "decided_by", "decided_at", "via", "note")
+GATE = ("ask", "reason", "risk", "digest", "who", "edited_by", "expires_at", "decided_by", "decided_at", "via", "note")
 """The columns that are named like the fields of a gate."""
 CHANGING = ("data", "result", "tool", "gate", "gate_path", "asked_at", *GATE)
 WIDTHS = {field.name: field.max_length for field in OutputRow._meta.concrete_fields}

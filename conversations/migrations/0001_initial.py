@@ -240,6 +240,14 @@ class Migration(migrations.Migration):
                         blank=True, help_text="`another`: whoever asked for the turn may not decide.", max_length=16
                     ),
                 ),
+                (
+                    "edited_by",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where four eyes are needed: whose edit it asks about. They may not approve.",
+                        max_length=150,
+                    ),
+                ),
                 ("asked_at", models.DateTimeField(blank=True, null=True)),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
                 ("decided_by", models.CharField(blank=True, max_length=150)),

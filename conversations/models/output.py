@@ -57,6 +57,11 @@ class Output(models.Model):
     risk = models.CharField(max_length=16, blank=True)
     digest = models.CharField(max_length=64, blank=True)
     who = models.CharField(max_length=16, blank=True, help_text="`another`: whoever asked for the turn may not decide.")
+    edited_by = models.CharField(
+        max_length=150,
+        blank=True,
+        help_text="Where four eyes are needed: whose edit it asks about. They may not approve.",
+    )
     asked_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=150, blank=True)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError
 
-from agents.engine import paths
 from agents.engine.actors import Actor, Kind
 from agents.engine.closing import answer_usage, is_turn_result, turn_usage
 from agents.engine.decisions import DECISIONS, RUNS, Decision
-from agents.engine.execution.gates import ANOTHER, card_digest, shown_digest
+from agents.engine.execution.gates import ANOTHER, card_digest, card_of, gate_of, shown_digest
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
@@ -139,13 +138,13 @@ def _fence(step: Step, before: View) -> Iterator[str]:
 
 def _gate(step: Step, before: View) -> Iterator[str]:
     """A call with a gate runs only after a person, a rule or a grant approved exactly that call."""
-    gate = paths.gate(step.path)
+    gate = gate_of(before, step.path)
     if not step.path or not before.call(gate) or not _ran(step):
         return
     began = step.payload.get("digest")
     yield from _approved(step, before, gate, Decision.APPROVE, began)
     attempt = _starts(step.path, before)
-    if step.type == "action_start" and before.call(card := paths.card(step.path, attempt)):
+    if step.type == "action_start" and attempt and before.call(card := card_of(before, step.path)):
         yield from _approved(step, before, card, Decision.RUN_AGAIN, card_digest(str(began), attempt))
 
 
@@ -174,11 +173,13 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         yield f"{step.path} was decided by {step.actor}"
     if word not in DECISIONS:
         yield f"{step.path} was decided as {word!r}"
-    if word not in RUNS:
+    if word not in RUNS and word != Decision.EDITED:
         return
     root = before.call("")
-    if asked.get("who") == ANOTHER and root and step.actor == root.actor:
-        yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn"
+    if asked.get("who") == ANOTHER and step.actor in (root and root.actor, asked.get("edited_by")):
+        yield f"{step.path} needs somebody other than {step.actor}, who asked for the turn or edited the call"
+    if (word == Decision.EDITED) != (step.payload.get("input") is not None and asked.get("who") == ANOTHER):
+        yield f"{step.path} was decided as {word!r}, which an edit is where four eyes are needed, and nothing else"
     if step.payload.get("input") is None:
         if (step.payload.get("digest") or "") != (asked.get("digest") or ""):  # a program's question has none
             yield f"the approval at {step.path} is for something other than what was asked: the digests differ"
@@ -192,12 +193,25 @@ def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
     return shown_digest(asked["tool"], said["input"], asked["schema"], said["facts"], said.get("change"))
 
 
+def _asks_about_edit(step: Step, before: View) -> bool:
+    """Whether this gate asks about exactly the call that an edit under four eyes has just made."""
+    last = before.steps[-1] if before.steps else None
+    if last is None or not opens_gate(step) or last.payload.get("decision") != Decision.EDITED:
+        return False
+    asked = step.payload["payload"]
+    about = (gate_of(before, parent(step.path)), last.payload.get("digest"), last.actor)
+    return about == (step.path, asked.get("digest"), asked.get("edited_by"))
+
+
 def _waiting(step: Step, before: View) -> Iterator[str]:
     """While a turn waits for people, nothing is called or started; it resumes when nothing is left to decide.
 
     A start by `system` records what may have started before the site was restored, not that it starts now.
     """
-    begins = step.type in ("action_call", "action_retry") or (step.type == "action_start" and step.actor != "system")
+    about_edit = step.type == "action_call" and _asks_about_edit(step, before)
+    begins = (step.type in ("action_call", "action_retry") and not about_edit) or (
+        step.type == "action_start" and step.actor != "system"
+    )
     if begins and before.paused():
         yield f"{step.type} at {step.path or '.'} while the turn waits"
     if step.type == "action_start" and step.path and before.cancelled():

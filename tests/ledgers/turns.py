@@ -288,6 +288,19 @@ def four_eyes(site: Site, owner: User) -> Prompt:
     return went_on(site, prompt)
 
 
+def four_eyes_edited(site: Site, owner: User) -> Prompt:
+    """Somebody else edits the call, and a third person approves it like that."""
+    others = [replace(tool, four_eyes=True) for tool in site.world.tools()]
+    site.monkeypatch.setattr(site.world, "tools", lambda: others)
+    for name in ("kim", "lou"):
+        User.objects.filter(username=name).first() or person(name, "decide_approval", is_staff=True)
+    prompt = site.runs(owner, *ONE_GATE)
+    for name, edit in (("kim", {"command": "ls"}), ("lou", None)):
+        (gate,) = pending(prompt)
+        decide(gate.pk, User.objects.get(username=name), "approve", digest=gate.digest, via="admin", input=edit)
+    return went_on(site, prompt)
+
+
 def fell_back(site: Site, owner: User) -> Prompt:
     """The tier's own model fails until another is asked."""
     with override_settings(AGENTSITE_MODEL_FALLBACK="stand-in"):
@@ -363,7 +376,8 @@ TURNS: tuple[Turn, ...] = (
     it_did_not, run_again, unattended, max_rounds, timeout, parse_failures, parse_failure_once, terminate, model_error,
     retried, tool_changed, continued, repeated, redacted, files_and_widgets, invalid, system_prompt, several_turns,
     waiting, queued, approved, lost_asking, lost_reading, interrupted_waiting,
-    four_eyes, fell_back, changed_since, changed, not_permitted, over_quota, one_id_for_two, ended_by_limit, program,
+    four_eyes, four_eyes_edited, fell_back, changed_since, changed, not_permitted, over_quota, one_id_for_two,
+    ended_by_limit, program,
 )  # fmt: skip
 
 

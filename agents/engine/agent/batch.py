@@ -9,7 +9,7 @@ from agents.engine import paths
 from agents.engine.closing import cancelled_gate
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, new_call, open_gate, unrunnable
-from agents.engine.execution.gates import approval_reason, decision_at
+from agents.engine.execution.gates import approval_reason, card_of, decision_at, gate_of
 from agents.engine.ledger import Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
@@ -111,10 +111,10 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
     """
     steps, deferred, changing = list[Step](), list[Step](), _changing_paths(ctx, todo)
     for call in todo:
-        if _is_open(ctx, _card(ctx, call)):
+        if _began(ctx, call) and _is_open(ctx, card_of(ctx.run.view, call.path)):
             continue  # only its owner knows what became of it, whatever the tool has become
         if why := _invalid(ctx, call, tools):
-            gate = paths.gate(call.path)
+            gate = gate_of(ctx.run.view, call.path)
             steps += [cancelled_gate(gate)] if _is_open(ctx, gate) else []
             steps.append(action_error("runtime", why.code, why.message, path=call.path))
         elif not ctx.run.view.call(paths.gate(call.path)) and not _began(ctx, call):
@@ -135,20 +135,16 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
 def _changing_paths(ctx: Context, todo: list[Step]) -> set[str]:
     """Return the paths that calls with a gate or card may still change."""
     view = ctx.run.view
-    asked = [view.call(place) for call in todo for place in (paths.gate(call.path), _card(ctx, call))]
+    asked = [view.call(place) for call in todo for place in (gate_of(view, call.path), card_of(view, call.path))]
     decided = [(step, decision_at(view, step.path)) for step in asked if step]
     may = [step for step, decision in decided if decision is None or decision.runs]
     return {change["path"] for step in may if (change := step.payload["payload"].get("change"))}
 
 
 def _waits(ctx: Context, call: Step) -> bool:
-    return _is_open(ctx, paths.gate(call.path)) or _is_open(ctx, _card(ctx, call))
+    view = ctx.run.view
+    return _is_open(ctx, gate_of(view, call.path)) or _is_open(ctx, card_of(view, call.path))
 
 
 def _is_open(ctx: Context, gate: str) -> bool:
     return ctx.run.view.call(gate) is not None and decision_at(ctx.run.view, gate) is None
-
-
-def _card(ctx: Context, call: Step) -> str:
-    """Return the path of the card that asks the owner what became of the call's last attempt."""
-    return paths.card(call.path, len(ctx.run.view.at(call.path, "action_start")))

@@ -20,9 +20,12 @@ from agents.engine.execution.gates import (
     ShownCall,
     approval_reason,
     approved_details,
+    card_of,
     decision_at,
     describe_call,
+    edited_input,
     gate_call,
+    gate_of,
     question,
     shown_digest,
 )
@@ -70,13 +73,13 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     approved: if anything about the call has changed since, the error is `changed_since`; if the tool itself has
     changed, it is `tool_changed`.
     """
-    run, asked_at = ctx.run, paths.gate(ctx.path)
+    run, asked_at = ctx.run, gate_of(ctx.run.view, ctx.path)
     payload = hide_in(_input(action, ctx))  # it runs exactly as it is recorded and shown
     decision = decision_at(run.view, asked_at)
     if decision is None and run.view.call(asked_at):
         raise Suspended  # a person was asked and has not answered
-    if decision and decision.input is not None:
-        payload = decision.input
+    if decision and (edited := edited_input(run.view, ctx.path)) is not None:
+        payload = edited
     if why := tool.problem(payload):
         raise unrunnable(run.view, ctx.path, ToolError(why, "invalid_input"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
@@ -88,10 +91,16 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
             raise Suspended
     if decision and not decision.runs:
         raise refusal(decision)
+    if decision and decision.input is not None and tool.four_eyes:  # it was approved before the tool needed four eyes
+        raise not_started_error(run.view, ctx.path, "not_permitted", EDITED_ALONE)
     await check_interrupted(tool, payload, ctx)
     async with _thread_slot(tool, ctx):
         await check_start(tool, ctx.path, approved_by(ctx), ctx)
         return await _run_as_approved(tool, payload, action, ctx)
+
+
+EDITED_ALONE = "Whoever approved this also edited it, and somebody else has to approve it: call it again."
+"""Why a call does not start whose tool needs four eyes by now."""
 
 
 def _input(action: Action, ctx: Context) -> dict[str, JSON]:
@@ -155,12 +164,12 @@ def unrunnable(view: View, path: str, why: ToolError) -> ToolError:
     `why` is the error if nobody decided anything and the call never began.
     """
     began = len(view.at(path, "action_start"))
-    decision, card = decision_at(view, paths.gate(path)), decision_at(view, paths.card(path, began))
+    decision, card = decision_at(view, gate_of(view, path)), decision_at(view, card_of(view, path))
     if began and card:
         return card_error(card, f"The tool changed meanwhile. {why.message}")
     if began:  # when the call began, the tool existed and accepted it
         return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {why.message}")
-    if decision and decision.runs and decision.input is not None:
+    if decision and decision.runs and edited_input(view, path) is not None:
         refused = "The tool does not accept the input that was approved, so nothing ran."
         return ToolError(f"{refused} {why.message}", "tool_changed")
     if decision and decision.runs:
@@ -226,7 +235,7 @@ def _limit(tool: Tool, ctx: Context) -> TimeLimit:
 
 async def _run_as_approved(tool: Tool, payload: dict[str, JSON], action: Action, ctx: Context) -> list[Step]:
     """Run the call, if it still looks as it did when it was approved, or when it began."""
-    view, gate = ctx.run.view, paths.gate(ctx.path)
+    view, gate = ctx.run.view, gate_of(ctx.run.view, ctx.path)
     starts = view.at(ctx.path, "action_start")
     binds = view.result(gate) or (starts[-1] if starts and not tool.idempotent else None)
     wanted = binds.payload.get("digest", "") if binds else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from agents.engine import paths
-from agents.engine.decisions import RUNS, Ask
+from agents.engine.decisions import RUNS, Ask, Decision
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs.change import Change
@@ -96,6 +96,35 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
     return change, []
 
 
+def edits(view: View, path: str) -> int:
+    """Return how often the call at `path` was edited under four eyes. Each time its next card asked somebody else."""
+    number, gate = 0, paths.gate(path)
+    while (decided := view.result(gate)) and decided.payload.get("decision") == Decision.EDITED:
+        number += 1
+        gate = paths.card(path, number)
+    return number
+
+
+def gate_of(view: View, path: str) -> str:
+    """Return the path of the gate of the call at `path`; after an edit under four eyes, of the one that asked again."""
+    edited = edits(view, path)
+    return paths.card(path, edited) if edited else paths.gate(path)
+
+
+def card_of(view: View, path: str) -> str:
+    """Return the path of the card that asks what became of the last attempt of the call at `path`, if it has begun."""
+    return paths.card(path, edits(view, path) + len(view.at(path, "action_start")))
+
+
+def edited_input(view: View, path: str) -> dict[str, JSON] | None:
+    """Return the input that a person gave the call at `path` in place of its own; None if nobody did."""
+    gate = gate_of(view, path)
+    decision, asked = decision_at(view, gate), view.call(gate)
+    if decision and decision.input is not None:
+        return decision.input
+    return asked.payload["payload"]["input"] if asked and edits(view, path) else None
+
+
 def decision_at(view: View, gate: str) -> GateDecision | None:
     """Return the decision of the gate at this path; None while it is open, or if there is no gate."""
     result = view.result(gate)
@@ -177,7 +206,7 @@ def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
 
 
 def approved_details(view: View, gate: str) -> dict[str, JSON]:
-    """Return the facts, and any change, of the call approved at this gate; of the edited call, if it was edited."""
+    """Return the facts and any change of the call approved at this gate; of the edited call, if it was edited there."""
     asked, result = view.call(gate), view.result(gate)
     told = {**(asked.payload["payload"] if asked else {}), **(result.payload if result else {})}
     return {"facts": told.get("facts") or [], **({"change": told["change"]} if told.get("change") else {})}
@@ -189,6 +218,19 @@ def card_digest(started: str, attempt: int) -> str:
     It differs for each attempt, so that an answer to an earlier card of the call does not answer this one.
     """
     return digest([started, paths.card("", attempt)])
+
+
+def ask_about_edit(view: View, gate: Step, edit: Step, expires_at: str) -> list[Step]:
+    """Return the steps by which an edit under four eyes ends its gate and asks somebody else about the edited call.
+
+    `edit` is the approval with another input, as it would be recorded; whoever gave it may not approve the call now.
+    """
+    said = edit.payload | {"decision": Decision.EDITED.value}
+    about = {name: said[name] for name in ("input", "digest", "facts", "change") if said.get(name) is not None}
+    asked = {name: value for name, value in gate.payload["payload"].items() if name != "change"}
+    again = asked | about | {"edited_by": edit.actor, "expires_at": expires_at}
+    call = paths.parent(gate.path)
+    return [replace(edit, payload=said), gate_call(paths.card(call, edits(view, call) + 1), again)]
 
 
 def gate_call(gate: str, payload: dict[str, JSON]) -> Step:

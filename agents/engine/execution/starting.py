@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agents.engine import paths
 from agents.engine.closing import HAD_BEGUN
 from agents.engine.decisions import Ask, rule_of
 from agents.engine.errors import Suspended, ToolError
@@ -10,8 +9,10 @@ from agents.engine.execution.gates import (
     GateDecision,
     approved_details,
     card_digest,
+    card_of,
     decision_at,
     gate_call,
+    gate_of,
     question,
 )
 from agents.engine.ledger import JSON, Step
@@ -36,7 +37,7 @@ async def check_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) 
     starts = run.view.at(ctx.path, "action_start")
     if not starts or tool.idempotent:
         return
-    card = paths.card(ctx.path, len(starts))
+    card = card_of(run.view, ctx.path)
     named = card_digest(starts[-1].payload.get("digest", ""), len(starts))
     decision = decision_at(run.view, card)
     if decision is None:
@@ -47,7 +48,7 @@ async def check_interrupted(tool: Tool, payload: dict[str, JSON], ctx: Context) 
             await check_start(tool, ctx.path, "", ctx)
             # A start has a reason if the call may not even have begun: the site was restored since.
             reason = starts[-1].payload.get("reason") or f"{late or WAS_CUT_OFF} Did it run?"
-            shown = {k: v for k, v in approved_details(run.view, paths.gate(ctx.path)).items() if k == "change"}
+            shown = {k: v for k, v in approved_details(run.view, gate_of(run.view, ctx.path)).items() if k == "change"}
             asked = question(Ask.INTERRUPTED, tool, payload, run, reason=reason, named=named, shown=shown)
             run.stage(gate_call(card, asked))
         raise Suspended
@@ -104,6 +105,5 @@ def not_started_error(view: View, path: str, code: str, why: str) -> ToolError:
 def approved_by(ctx: Context) -> str:
     """Return the actor who approved the call, at its gate or at the card that runs it again; "" if nobody had to."""
     view = ctx.run.view
-    card = decision_at(view, paths.card(ctx.path, len(view.at(ctx.path, "action_start"))))
-    decision = card or decision_at(view, paths.gate(ctx.path))
+    decision = decision_at(view, card_of(view, ctx.path)) or decision_at(view, gate_of(view, ctx.path))
     return decision.by if decision else ""

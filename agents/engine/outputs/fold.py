@@ -83,11 +83,14 @@ def _opened_entry(step: Step) -> ToolOutput:
 def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     asked = step.payload.get("payload", {})
     known = {name: asked[name] for name in _ASKED if name in asked}
+    before = entry.approval
+    if before and before.state == DECISIONS[Decision.EDITED].state:  # then this gate asks about the edited call
+        known["proposed"] = before.proposed
     approval = _approval({"path": step.path, "requested_at": step.time, **known})
     return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
 
 
-_ASKED = ("ask", "reason", "risk", "digest", "who", "facts", "change", "expires_at")
+_ASKED = ("ask", "reason", "risk", "digest", "who", "edited_by", "facts", "change", "expires_at")
 """The fields of a gate's own payload that its approval shows."""
 
 
@@ -109,7 +112,7 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
     changes: dict[str, Any] = {"approval": _decided(entry.approval, step, decision)}
     if not entry.settled:
         changes["result"] = Deferred()  # approved or not, nothing has begun until its start or its result says so
-    if decision == Decision.APPROVE and step.payload.get("input") is not None:
+    if decision in (Decision.APPROVE, Decision.EDITED) and step.payload.get("input") is not None:
         changes |= {"input": step.payload["input"], "proposed": entry.proposed or entry.input}
     return entry.model_copy(update=changes)
 
@@ -125,7 +128,7 @@ def _decided(approval: Approval, step: Step, decision: str) -> Approval:
         "facts": said.get("facts", approval.facts),  # an edit has the facts of the edited call
     }
     if "change" in said:  # an edit also has the change that the edited call would make
-        told |= {"change": _parse_change(said["change"]), "proposed": approval.change}
+        told |= {"change": _parse_change(said["change"]), "proposed": approval.proposed or approval.change}
     return approval.model_copy(update=told)
 
 

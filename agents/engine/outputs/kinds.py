@@ -56,6 +56,7 @@ ToolResult = Union[Success, Failure, Pending, Deferred, Running]  # noqa: UP007 
 class Approval(Frozen):
     """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps.
 
+    `edited_by` is the actor whose edit it asks about, where four eyes are needed: they may not approve it themselves.
     `facts` and `change` describe the call as shown: what is true of it, and what it would change. If a person edited
     the call, they describe the edited one, and `proposed` is the change that the original call would have made.
     """
@@ -67,6 +68,7 @@ class Approval(Frozen):
     risk: str = ""
     digest: str = ""
     who: str = ""
+    edited_by: str = ""
     facts: list[str] = []
     change: Change | None = None
     proposed: Change | None = None

@@ -185,7 +185,7 @@ def _redacted(rows: Sequence[Output]) -> set[int]:
 
 def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, File], redacted: bool) -> ShownOutput:
     file = files.get(entry.file) if isinstance(entry, FileOutput) else None
-    seen = (card.by, card.may, card.allow, list(card.deciders)) if card else ()
+    seen = (card.by, card.editor, card.may, card.allow, list(card.deciders)) if card else ()
     return ShownOutput(row, entry, version(row.data, seen, file and file.size), card, file, redacted)
 
 

@@ -132,7 +132,8 @@ def test_an_edited_text_is_written_as_edited_and_both_are_kept(desk: Site, ann: 
     approve(gate, ann, input={"path": "plan", "content": "mine\n"})
     desk.works()
     assert (folder / "plan").read_text() == "mine\n"
-    shown = card(Output.objects.get(pk=gate.pk), "you")
+    row = Output.objects.get(pk=gate.pk)
+    shown = card(row, {row.decided_by: "you"})
     assert shown.call.change == Change(path="plan", before="old\n", after="mine\n")
     assert shown.proposed
     assert shown.proposed.change == Change(path="plan", before="old\n", after="agent\n")

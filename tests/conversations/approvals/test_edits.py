@@ -113,7 +113,8 @@ def test_an_edited_call_is_what_runs_and_both_are_kept(ann: User, post: Site) ->
     prompt.refresh_from_db()
     assert prompt.state == State.COMPLETED
     assert verify(prompt.conversation_id).problems == []
-    shown = card(Output.objects.get(path="1/0"), "you")
+    row = Output.objects.get(path="1/0")
+    shown = card(row, {row.decided_by: "you"})
     assert shown.verdict == "Edited and approved by you"
     assert shown.proposed
     assert sorted(field.text for field in shown.proposed.fields) == ["Hello.", "ann"]
