@@ -81,6 +81,7 @@ def fill() -> dict[str, int]:
     found["four-eyes"] = begun(mara, turns.PAYROLL, "Pay the wages of October", "waiting_for_approval", 0)
     Output.objects.filter(conversation=found["four-eyes"], gate="pending").update(who=ANOTHER)
     found["staging"] = begun(jonas, turns.STAGING, "Restore staging from Tuesday", "waiting_for_approval", 0)
+    edited(found["staging"])
     found["retry"] = begun(mara, turns.RETRY, "Never send a file twice", "waiting_for_approval", 0)
     found["export"] = begun(mara, turns.EXPORT, "The export of September", "waiting_for_approval", 0)
     found["invoices"] = begun(mara, turns.INVOICES, "Q3 invoices: find the duplicates", "waiting_for_approval", 0)
@@ -89,6 +90,19 @@ def fill() -> dict[str, int]:
     away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]
     Conversation.objects.filter(pk__in=away).update(archived_at=timezone.now())
     return {"backup": found.pop(turns.BACKUP), "chart": found.pop(turns.SHELVES), **found}
+
+
+def edited(conversation: int) -> None:
+    """A call that needs four eyes waits for the approval of what somebody made of it."""
+    lena = User.objects.create_user("lena", password=PASSWORD, first_name="Lena", is_staff=True)
+    lena.user_permissions.add(Permission.objects.get(codename="decide_approval"))
+    pending = Output.objects.pending().filter(conversation=conversation)
+    pending.update(who=ANOTHER)
+    gate = pending.get()
+    (name, command), *rest = gate.content["input"].items()
+    changed = {name: f"{command} --dry-run", **dict(rest)}
+    decide(gate.pk, lena, "approve", digest=gate.digest, via="admin", input=changed)
+    pending.update(who=ANOTHER)  # the ledger does not say so: on this site no tool needs four eyes
 
 
 def read(conversations: Iterable[int], but: Iterable[int]) -> None:

@@ -144,6 +144,13 @@ def approval(camera: Camera) -> Page:
     return page
 
 
+def edited(camera: Camera, more: str = "") -> Page:
+    """A call that needs four eyes, as somebody edited it."""
+    page = camera.goes("/admin/conversations/approval/")
+    links = page.locator("#result_list tbody tr", has_text="pg_restore").locator("a").first
+    return camera.goes(f"{links.evaluate('link => link.pathname')}{more}")
+
+
 def together(camera: Camera) -> Page:
     """Several in the admin."""
     page = camera.goes("/admin/conversations/approval/")
@@ -234,6 +241,8 @@ PAGES: dict[str, View] = {
     "admin-start": at("/admin/"),
     "admin-approvals": at("/admin/conversations/approval/"),
     "admin-approval": approval,
+    "admin-edited": edited,
+    "admin-edit": lambda camera: edited(camera, "?as=edit"),
     "admin-together": together,
     "admin-conversations": at("/admin/conversations/conversation/"),
     "admin-prompts": at("/admin/conversations/prompt/"),
