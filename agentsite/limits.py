@@ -10,8 +10,9 @@ from django.urls import Resolver404, resolve
 
 from agentsite.bodies import ORDINARY_MOST
 from conversations.database.threads import DatabaseThread
-from conversations.files.uploads import FILES_MOST, MB
+from conversations.files.uploads import FILES_MOST
 from conversations.push.access import ListeningRefused, carries_key, pass_by_key, pass_by_session
+from conversations.usage.storage import MB
 
 
 def table() -> dict[str, int]:

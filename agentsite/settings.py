@@ -252,6 +252,9 @@ AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=
 AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # sent of one tool's result
 AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # per person; 0: no limit
 AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # per person; 0: no limit
+AGENTSITE_WORKSPACE_MB = env.whole("AGENTSITE_WORKSPACE_MB", 4096, least=1)  # of the folder of one conversation
+AGENTSITE_WORKSPACE_FILES = env.whole("AGENTSITE_WORKSPACE_FILES", 100_000, least=100)
+AGENTSITE_STORAGE_MB = env.whole("AGENTSITE_STORAGE_MB", 20_480)  # per person, files and workspaces; 0: no limit
 AGENTSITE_UPLOAD_MB = env.whole("AGENTSITE_UPLOAD_MB", 20, least=1, most=1000)  # the largest file a person may attach
 AGENTSITE_APPROVAL_HOURS = env.number("AGENTSITE_APPROVAL_HOURS", 24, least=0.01)  # then an approval expires
 

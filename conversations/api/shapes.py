@@ -264,6 +264,7 @@ class Quota(Shape):
 
     running_prompts: Annotated[int | None, Field(description="Turns that may run or be queued at the same time.")]
     tokens_a_day: Annotated[int | None, Field(description="Input and output tokens within 24 hours.")]
+    storage_bytes: Annotated[int | None, Field(description="Bytes of all your files and workspaces.")]
 
 
 class OwnUsage(Shape):
@@ -272,6 +273,7 @@ class OwnUsage(Shape):
     last_24_hours: Spending
     last_30_days: Spending
     running_prompts: Annotated[int, Field(description="Turns that are running or queued now.")]
+    storage_bytes: Annotated[int, Field(description="Bytes that your files and workspaces take.")]
     quota: Quota
 
 

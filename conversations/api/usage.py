@@ -9,7 +9,7 @@ from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.describe import operation
 from conversations.api.views import ApiView
-from conversations.usage import quotas
+from conversations.usage import quotas, storage
 from conversations.usage.totals import DAY, MONTH, Spent, of_person, spent_json
 
 
@@ -26,9 +26,11 @@ class UsageView(ApiView):
                 "last_24_hours": _spending(of_person(person, DAY)),
                 "last_30_days": _spending(of_person(person, MONTH)),
                 "running_prompts": quotas.running(person),
+                "storage_bytes": storage.used(person),
                 "quota": {
                     "running_prompts": limits.running_prompts or None,
                     "tokens_a_day": limits.tokens_a_day or None,
+                    "storage_bytes": storage.limit(person) or None,
                 },
             }
         )

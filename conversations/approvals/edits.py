@@ -11,13 +11,14 @@ from typing import Any
 from agents.discovery import installed_tool
 from agents.engine.decisions import Ask
 from agents.engine.execution.gates import describe_call, facts, shown_digest
-from agents.engine.interfaces.services import PlainServices
+from agents.engine.interfaces.services import PlainServices, Space
 from agents.engine.ledger import JSON, canonical, copy_json, digest
 from agents.engine.paths import parent
 from agents.engine.schema import parse, problems, schema_digest, schema_problems
 from agents.engine.tools.tool import Tool, ToolCall, wire_name
 from conversations.files.workspaces import folder_of
 from conversations.models import Output, Snapshot, Step
+from conversations.usage.storage import workspace_space
 
 WHOLE = "input"
 """The key of problems that concern an input as a whole."""
@@ -105,6 +106,10 @@ class _Folder(PlainServices):
     """The services a tool gets in this process to say what a call would do: its user and its workspace."""
 
     conversation: int = 0
+
+    def space(self) -> Space:
+        """Return what the workspace may hold."""
+        return workspace_space(self.conversation, self.user)
 
     def workspace(self) -> Path:
         """Return the folder of the conversation's workspace."""

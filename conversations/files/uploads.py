@@ -22,14 +22,15 @@ from agents.engine.interfaces.attached import Attachment
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from agents.plugins.files.status import tool_errors
+from agents.plugins.files.usage import readable
 from conversations.files import storage
 from conversations.files.workspaces import folder_of, root
-from conversations.models import File, Prompt
+from conversations.models import Conversation, File, Prompt
+from conversations.usage.storage import MB, OverStorage, check, keep_measure
 
 logger = logging.getLogger(__name__)
 FILES_MOST = 10
 """Files per message."""
-MB = 1024 * 1024
 _NAME_BYTES = 200
 """Bytes of a name. With a number appended, it still fits the limit of file systems, 255."""
 _SUFFIX_BYTES = 20
@@ -115,8 +116,9 @@ class PendingUploads:
     def attach(self, prompt: Prompt) -> list[Attachment]:
         """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
 
-        Raises BadFile for a file that the workspace refuses.
+        Raises BadFile for a file that the workspace refuses, and if it or the person has no space left.
         """
+        self._check_space(prompt.conversation_id, prompt.conversation.owner_id)
         for row, part in zip(self._rows, self._parts, strict=True):
             row.conversation_id, row.prompt = prompt.conversation_id, prompt
             box = Box(folder_of(prompt.conversation_id))
@@ -125,6 +127,25 @@ class PendingUploads:
             self._undoing.callback(_undo, row.name, partial(box.remove, row.path))
             row.save(force_insert=True)
         return [_attached(row) for row in self._rows]
+
+    def _check_space(self, conversation: int, owner: int) -> None:
+        """Raise BadFile if there is no space for the files. Each is kept twice: in the record, and in the workspace."""
+        more = sum(row.size for row in self._rows)
+        if not more:
+            return
+        try:
+            check(owner, 2 * more)
+        except OverStorage as error:
+            raise BadFile(f"The files could not be stored: {error}. Nothing was sent.") from error
+        most = settings.AGENTSITE_WORKSPACE_MB * MB
+        held = Conversation.objects.values_list("workspace_bytes", flat=True).get(pk=conversation)
+        if held + more > most:
+            raise BadFile(
+                f"The files could not be stored: the workspace of this conversation may hold {readable(most)}, and has "
+                f"{readable(held)}. Ask the agent to remove files, or start a new conversation. "
+                "Nothing was sent."
+            )
+        keep_measure(conversation, held + more)
 
     def keep(self, prompt: Prompt) -> None:
         """Keep the files if they belong to this prompt. A repeated request may have stored another prompt first."""

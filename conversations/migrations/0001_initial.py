@@ -153,6 +153,12 @@ class Migration(migrations.Migration):
                         default=0, editable=False, help_text="The last step its owner had on a page in view."
                     ),
                 ),
+                (
+                    "workspace_bytes",
+                    models.BigIntegerField(
+                        default=0, editable=False, help_text="What its workspace held when it was last measured."
+                    ),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True, help_text="When something was last said.")),
                 (
@@ -543,6 +549,15 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
                         null=True,
+                    ),
+                ),
+                (
+                    "storage_mb",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Of all their files and workspaces. Empty: the site's; 0: no limit.",
+                        null=True,
+                        verbose_name="Storage in MB",
                     ),
                 ),
                 (

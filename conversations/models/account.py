@@ -35,6 +35,12 @@ class Quota(models.Model):
         blank=True,
         help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
     )
+    storage_mb = models.PositiveIntegerField(
+        "Storage in MB",
+        null=True,
+        blank=True,
+        help_text="Of all their files and workspaces. Empty: the site's; 0: no limit.",
+    )
 
     def __str__(self) -> str:
         return f"Quota of {self.user}"

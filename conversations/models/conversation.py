@@ -55,6 +55,9 @@ class Conversation(models.Model):
     seen_seq = models.BigIntegerField(
         default=0, editable=False, help_text="The last step its owner had on a page in view."
     )
+    workspace_bytes = models.BigIntegerField(
+        default=0, editable=False, help_text="What its workspace held when it was last measured."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True, help_text="When something was last said.")
 

@@ -1,4 +1,4 @@
-"""Quotas: how many turns at a time and tokens a day one person may use. They end a loop nobody watches (C19)."""
+"""Quotas: how many turns at a time, tokens a day and bytes one person may use. They end a loop nobody watches (C19)."""
 
 from __future__ import annotations
 
@@ -41,4 +41,5 @@ def limits(user_id: int) -> Quota:
     own = Quota.objects.filter(user=user_id).first() or Quota()
     running = settings.AGENTSITE_PROMPTS_AT_ONCE if own.running_prompts is None else own.running_prompts
     tokens = settings.AGENTSITE_TOKENS_A_DAY if own.tokens_a_day is None else own.tokens_a_day
-    return Quota(running_prompts=running, tokens_a_day=tokens)
+    storage = settings.AGENTSITE_STORAGE_MB if own.storage_mb is None else own.storage_mb
+    return Quota(running_prompts=running, tokens_a_day=tokens, storage_mb=storage)

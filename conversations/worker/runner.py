@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -14,18 +15,22 @@ from django.db import Error
 
 from agents import registry
 from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch
+from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
 from agents.engine.runtime.run import Run
+from agents.plugins.files.usage import usage_of
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import retry_while_full
 from conversations.database.threads import Write
+from conversations.files.workspaces import folder_of
 from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
 from conversations.prompts import killswitch
+from conversations.usage.storage import keep_measure, workspace_space
 from conversations.worker.drafts import Drafts
 from conversations.worker.services import PromptServices
 
@@ -35,12 +40,13 @@ T = TypeVar("T")
 
 @dataclass
 class Loaded:
-    """What a prompt's run starts from: its row, its ledger, and the state of plugins."""
+    """What a prompt's run starts from: its row, its ledger, the state of plugins, and what its workspace may hold."""
 
     prompt: Prompt
     place: LedgerPlace
     steps: list[Step]
     states: dict[str, dict[str, JSON]]
+    space: Space
 
 
 def load(prompt_id: int) -> Loaded:
@@ -52,7 +58,8 @@ def load(prompt_id: int) -> Loaded:
     earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
     contents = map(json.loads, earlier.values_list("payload", flat=True))
     states = {content["plugin"]: content["value"] for content in contents}
-    return Loaded(prompt, LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head), steps, states)
+    place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+    return Loaded(prompt, place, steps, states, workspace_space(conversation.pk, conversation.owner_id))
 
 
 def limits() -> Limits:
@@ -115,9 +122,16 @@ class Runner:
     async def _release(self, extra: dict[str, int]) -> None:
         crashpoint("before_release")
         try:
+            await self._measure_workspace()
             await self._patiently(release, self.claim)
         except Error:
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
+
+    async def _measure_workspace(self) -> None:
+        """Keep what the workspace holds now, for the quota of its owner, if a tool had it."""
+        if self._services and self._services.opened:
+            now = await asyncio.to_thread(usage_of, folder_of(self._services.conversation))
+            await self.write(keep_measure, self._services.conversation, now.bytes)
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
         """Write it, waiting as long as the disk is full. That time does not count as running time.
@@ -185,7 +199,7 @@ class Runner:
 
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
-        services = self._services = PromptServices(loaded.prompt, self.write, drafts, self.may_begin)
+        services = self._services = PromptServices(loaded.prompt, loaded.space, self.write, drafts, self.may_begin)
         run = self._run = Run(
             registry.policies(),
             PromptJournal(loaded.place, self.claim.fence, self._patiently, drafts.close, before=self._record_kill),

@@ -13,7 +13,7 @@ from django.db import DataError, Error
 
 from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.services import PastTurn, PlainServices
+from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
@@ -23,17 +23,24 @@ from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
 from conversations.models import File, Origin, Output, Prompt
 from conversations.usage import quotas
+from conversations.usage.storage import OverStorage, check
 from conversations.worker.drafts import PromptDrafts
 
 T = TypeVar("T")
 
 
 class PromptServices(PlainServices):
-    """The services of a prompt that was just claimed, read together with its conversation."""
+    """The services of a prompt that was just claimed, read together with its conversation and with its `space`.
 
-    def __init__(self, prompt: Prompt, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]) -> None:
+    `opened`: whether a tool has had the workspace, which may then hold something else.
+    """
+
+    def __init__(
+        self, prompt: Prompt, space: Space, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]
+    ) -> None:
         super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=prompt.origin == Origin.TRIGGER)
         self.conversation, self.drafts = prompt.conversation_id, drafts
+        self._space, self.opened = space, False
         self.write, self.lease_lasts = write, lease_lasts
         self.ran_before = prompt.running_seconds
         self.started = time.monotonic()
@@ -41,7 +48,12 @@ class PromptServices(PlainServices):
 
     def workspace(self) -> Path:
         """Return the folder of the conversation's workspace."""
+        self.opened = True
         return folder_of(self.conversation)
+
+    def space(self) -> Space:
+        """Return what the workspace may hold, as it was when the prompt was claimed."""
+        return self._space
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
@@ -57,9 +69,12 @@ class PromptServices(PlainServices):
             summary=summary,
         )
         try:
+            check(self.user, row.size)
             storage.store(row, ContentFile(content))
             crashpoint("after_content")
             row.save()
+        except OverStorage as error:
+            raise ToolError(f"{name} was not stored: {error}.", code="no_space") from error
         except Exception as error:
             if report_if_full(error):
                 raise ToolError(f"The site's disk is full: {name} was not stored.", code="disk_full") from error

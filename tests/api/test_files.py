@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from conversations.files.uploads import MB
 from conversations.models import Conversation, File, Prompt, State
 from conversations.prompts.start import start_conversation
+from conversations.usage.storage import MB
 from tests.api.client import Api, error_of, said, with_key
 
 pytestmark = pytest.mark.django_db

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.engine.interfaces.services import Space
+from agents.plugins.files.usage import Usage
 from agents.plugins.shell import limits, usage
 from agents.plugins.shell.tools import run
 from tests.plugins.calls import Desk
@@ -49,7 +51,7 @@ async def test_a_workspace_has_an_end(desk: Desk, fill: str) -> None:
     if usage._free(str(desk.workspace)) < 8 * 2**30:
         pytest.skip("the disk of this machine is too small")
     result = await desk.call(run, command=fill, timeout_seconds=300)
-    assert result["note"].startswith("Ended: its folder grew beyond 4 GiB")
+    assert result["note"].startswith("Ended: its folder grew beyond 4 GB")
     for file in desk.workspace.rglob("*"):
         file.unlink() if file.is_file() else None
 
@@ -57,7 +59,7 @@ async def test_a_workspace_has_an_end(desk: Desk, fill: str) -> None:
 async def test_so_does_the_number_of_its_files(desk: Desk) -> None:
     """Also for a command that goes on with what an earlier one left; to tidy up is allowed."""
     make = "python3 -c 'import pathlib; [pathlib.Path(f\"{0}/{{n}}\").touch() for n in range({1})]'"
-    half = limits.FILES // 2
+    half = Space().files // 2
     made = " && ".join(f"mkdir {name} && {make.format(name, half)}" for name in ("a", "b"))
     result = await desk.call(run, command=f"{made}; sleep 200", timeout_seconds=300)
     assert result["note"].startswith("Ended: its folder grew beyond")
@@ -76,8 +78,9 @@ def test_a_disk_that_a_command_fills_is_full(tmp_path: Path, monkeypatch: pytest
     """The site keeps some space, whatever is in the workspace. A disk that was full before does not end a command."""
     free = [limits.RESERVE * 3]
     monkeypatch.setattr(usage, "_free", lambda path: free[0])
-    folder = usage.Folder(os.fspath(tmp_path))
+    most = Usage(Space().bytes, Space().files)
+    folder = usage.Folder(os.fspath(tmp_path), most)
     assert not folder.is_full(0)
     free[0] = limits.RESERVE - 1
     assert folder.is_full(0)
-    assert not usage.Folder(os.fspath(tmp_path)).is_full(0)
+    assert not usage.Folder(os.fspath(tmp_path), most).is_full(0)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.services import PlainServices
+from agents.engine.interfaces.services import PlainServices, Space
 from agents.engine.tools.tool import Tool, ToolCall
 
 SECRET = "outside-9f2c"  # in a file beside the workspaces; whoever reads it has got out
@@ -26,9 +26,13 @@ class Services(PlainServices):
 
     folder: Path = Path()
     drafts: list[str] = field(default_factory=list)
+    most: Space = field(default_factory=Space)
 
     def workspace(self) -> Path:
         return self.folder
+
+    def space(self) -> Space:
+        return self.most
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
         self.drafts.append(text)
@@ -108,10 +112,11 @@ def idle(mark: str) -> str:
 WORKER = """
 import asyncio, sys
 from pathlib import Path
+from agents.engine.interfaces.services import Space
 from agents.plugins.shell import process, sandbox
 if sys.argv[1] == "unboxed":
     sandbox.is_available = lambda: False
-asyncio.run(process.run(sys.argv[2], Path(sys.argv[3]), 300, lambda text: None))
+asyncio.run(process.run(sys.argv[2], Path(sys.argv[3]), Space(), 300, lambda text: None))
 """
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from agents.engine.errors import ToolError
 from agents.engine.execution.gates import approval_reason, justification
+from agents.engine.interfaces.services import Space
 from agents.engine.ledger import canonical
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall
@@ -153,7 +154,7 @@ async def test_every_call_waits_for_a_person(desk: Desk) -> None:
 
 
 def test_the_card_says_how_far_it_reaches(machine: str) -> None:
-    reach, place, files = shown_of(run, {"command": "ls", "timeout_seconds": 7}).recorded["facts"]
+    reach, place, space, files = shown_of(run, {"command": "ls", "timeout_seconds": 7}).recorded["facts"]
     assert (
         reach
         == {
@@ -162,6 +163,7 @@ def test_the_card_says_how_far_it_reaches(machine: str) -> None:
         }[machine]
     )
     assert place.endswith("at most 7 seconds.")
+    assert space == "Ends if the folder exceeds 4 GB or 100,000 files."
     assert "You approve the command only" in files
 
 
@@ -187,5 +189,5 @@ async def test_no_descriptor_and_no_process_is_left(desk: Desk) -> None:
 
 def test_what_was_cut_and_why_it_ended_are_both_said() -> None:
     report: supervise.ExitReport = {"exit": 143, "seconds": 5.0, "stopped": "time", "left_out": 1000}
-    said = process._note(report, 5)
+    said = process._note(report, Space(), 5)
     assert said == "Ended after 5 seconds, its time limit. 1,000 bytes of its output were left out."

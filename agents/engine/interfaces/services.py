@@ -18,6 +18,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Space:
+    """What a workspace may hold: so many bytes and files. `left`: the bytes that its owner may use in it now."""
+
+    bytes: int = 4 * 2**30
+    files: int = 100_000
+    left: int | None = None
+
+    @property
+    def room(self) -> int:
+        """The bytes that it may hold now."""
+        return self.bytes if self.left is None else min(self.bytes, self.left)
+
+
+@dataclass(frozen=True)
 class PastTurn:
     """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs."""
 
@@ -47,6 +61,10 @@ class Services(Protocol):
     def workspace(self) -> Path:
         """Return the conversation's workspace, created on first use. Raises ToolError if there is none."""
         raise ToolError("There is no workspace here.", code="unavailable")
+
+    def space(self) -> Space:
+        """Return what the workspace may hold."""
+        return Space()
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file's content before the step that names it, and return its id.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
+from agents.engine.interfaces.services import Space
 from agents.engine.outputs.change import Change
 from agents.engine.tools.tool import ToolCall
 from agents.plugins.files.box import Box, file_parts
+from agents.plugins.files.usage import usage_of
 
 WRITE_MOST = 10 * 2**20
 """The largest file that can be written or replaced, in bytes: as large as can be read."""
@@ -67,15 +69,31 @@ def edit_facts(call: ToolCall[Replacement]) -> list[str]:
 
 
 def apply(call: ToolCall[Content] | ToolCall[Replacement], change: Change) -> str:
-    """Make the change. Returns what was done, for the model. Raises ToolError if the file has changed in between."""
+    """Make the change. Returns what was done, for the model. Raises ToolError if the file has changed in between,
+    or the workspace would hold more than it may.
+    """
     box = Box(call.services.workspace())
     if _text(box, change.path) != change.before:
         raise ToolError(f"{change.path!r} has changed in the meantime: read it again.", code="changed_since")
     content = change.after.encode()
+    _check_space(call.services.space(), box, len(content) - len((change.before or "").encode()), change.before is None)
     box.write(change.path, content)
     lines = change.after.count("\n") + (not change.after.endswith("\n") and bool(change.after))
     did = "Created" if change.before is None else "Wrote"
     return f"{did} {change.path}: {_count(lines, 'line')}, {_count(len(content), 'byte')}."
+
+
+def _check_space(space: Space, box: Box, more: int, new: bool) -> None:
+    """Raise ToolError if the workspace may not grow by so many bytes, or by a new file. It may always shrink."""
+    if more <= 0 and not new:
+        return
+    used = usage_of(box.root)
+    tidy = "Remove files that are no longer needed first, for example with a command."
+    if used.bytes + more > space.room:
+        whose = "the workspace" if space.left is None or space.bytes <= space.left else "all files of this person"
+        raise ToolError(f"There is no space left: the limit of {whose} is reached. {tidy}", code="no_space")
+    if new and used.files >= space.files:
+        raise ToolError(f"The workspace has {used.files:,} files, which is the limit. {tidy}", code="no_space")
 
 
 def _count(number: int, what: str) -> str:

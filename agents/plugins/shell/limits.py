@@ -19,10 +19,6 @@ PROCESSES = 256
 """Processes at the same time."""
 FILE_SIZE = 2**30
 """The largest file that a command can write, in bytes."""
-WORKSPACE = 4 * 2**30
-"""Bytes of disk for the workspace, with everything in it. A command ends when it makes it larger than that."""
-FILES = 100_000
-"""Files, folders and links in the workspace."""
 RESERVE = 256 * 2**20
 """Bytes of the disk that a command does not get: the site needs space to record what happened."""
 OPEN_FILES = 1024

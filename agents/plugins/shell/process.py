@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import cast
 
 from agents.engine.errors import ToolError
+from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON
+from agents.plugins.files.usage import readable
 from agents.plugins.shell import sandbox
-from agents.plugins.shell.limits import FILES, MEMORY, PROCESSES, WORKSPACE
+from agents.plugins.shell.limits import MEMORY, PROCESSES
 from agents.plugins.shell.supervise import HEADER, ExitReport, Order
 
 _CODE = Path(__file__).parents[3]
@@ -33,7 +35,9 @@ _PRINTABLE = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
 """PostgreSQL stores no NUL character, neither in text nor in JSON."""
 
 
-async def run(command: str, workspace: Path, seconds: int, show: Callable[[str], None]) -> dict[str, JSON]:
+async def run(
+    command: str, workspace: Path, space: Space, seconds: int, show: Callable[[str], None]
+) -> dict[str, JSON]:
     """Run a shell command in `workspace` for at most `seconds`, in a sandbox if one is available.
 
     Returns its `stdout` and `stderr`, the shell's `exit` status, the `seconds` it took and, if its output was cut or it
@@ -52,8 +56,8 @@ async def run(command: str, workspace: Path, seconds: int, show: Callable[[str],
     )
     stdin, stdout = cast("asyncio.StreamWriter", supervisor.stdin), cast("asyncio.StreamReader", supervisor.stdout)
     try:
-        stdin.write(json.dumps(_order(command, workspace, seconds)).encode() + b"\n")
-        return await _listen(stdout, seconds, show)
+        stdin.write(json.dumps(_order(command, workspace, space, seconds)).encode() + b"\n")
+        return await _listen(stdout, space, seconds, show)
     finally:
         stdin.close()
         await asyncio.shield(_wait_for_end(supervisor, stdout))
@@ -66,7 +70,7 @@ async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> No
     await supervisor.wait()
 
 
-def _order(command: str, workspace: Path, seconds: int) -> Order:
+def _order(command: str, workspace: Path, space: Space, seconds: int) -> Order:
     boxed = sandbox.is_available()
     home = sandbox.INSIDE if boxed else str(workspace)
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -75,12 +79,15 @@ def _order(command: str, workspace: Path, seconds: int) -> Order:
         "argv": shell,
         "env": {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
+        "most": (space.room, space.files),
         "seconds": seconds,
         "sandbox": sandbox.box(workspace) if boxed else [],
     }
 
 
-async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[str], None]) -> dict[str, JSON]:
+async def _listen(
+    stdout: asyncio.StreamReader, space: Space, seconds: int, show: Callable[[str], None]
+) -> dict[str, JSON]:
     output = {b"o": bytearray(), b"e": bytearray()}
     decoders = {letter: codecs.getincrementaldecoder("utf-8")("replace") for letter in output}
     async for letter, content in _frames(stdout):
@@ -88,7 +95,7 @@ async def _listen(stdout: asyncio.StreamReader, seconds: int, show: Callable[[st
             report: ExitReport = json.loads(content)
             out, err = (stream.decode("utf-8", "replace").translate(_PRINTABLE) for stream in output.values())
             result = {"stdout": out, "stderr": err, "exit": report["exit"], "seconds": round(report["seconds"], 3)}
-            note = _note(report, seconds)
+            note = _note(report, space, seconds)
             return result | ({"note": note} if note else {})
         output[letter] += content
         if piece := decoders[letter].decode(content):
@@ -106,13 +113,13 @@ async def _frames(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, by
         return
 
 
-def _note(report: ExitReport, seconds: int) -> str:
+def _note(report: ExitReport, space: Space, seconds: int) -> str:
     ended = {
         "": "",
         "time": f"Ended after {seconds} seconds, its time limit.",
         "memory": f"Ended: it used more than {MEMORY // 2**30} GiB of memory.",
         "processes": f"Ended: it ran more than {PROCESSES} processes at the same time.",
-        "folder": f"Ended: its folder grew beyond {WORKSPACE // 2**30} GiB or {FILES:,} files, or filled the disk.",
+        "folder": f"Ended: its folder grew beyond {readable(space.room)} or {space.files:,} files, or filled the disk.",
         "left": "Ended from outside.",
     }
     cut = f"{report['left_out']:,} bytes of its output were left out." if report["left_out"] else ""

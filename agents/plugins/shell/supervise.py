@@ -21,6 +21,7 @@ import time
 from functools import partial
 from typing import IO, TypedDict, cast
 
+from agents.plugins.files.usage import Usage
 from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
@@ -38,13 +39,14 @@ LOOK_SECONDS = 0.1
 
 
 class Order(TypedDict):
-    """What to run. `sandbox`: the program of one and its options, or nothing. The program of a sandbox ends with the
-    command; only what is in it gets SIGTERM.
+    """What to run. `most`: the bytes and files that the folder may hold. `sandbox`: the program of one and its options,
+    or nothing. The program of a sandbox ends with the command; only what is in it gets SIGTERM.
     """
 
     argv: list[str]
     env: dict[str, str]
     folder: str
+    most: tuple[int, int]
     seconds: int
     sandbox: list[str]
 
@@ -97,7 +99,7 @@ class Supervisor:
         tree.adopt_orphans()
         self.order, self.worker = order, os.getppid()
         self.woken = _wake_on(signal.SIGCHLD, signal.SIGTERM)
-        self.folder = Folder(order["folder"])
+        self.folder = Folder(order["folder"], Usage(*order["most"]))
         self.began = time.monotonic()
         self.child = _start(order)
         out, err = cast("IO[bytes]", self.child.stdout), cast("IO[bytes]", self.child.stderr)

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
+from agents.plugins.files.usage import readable
 from agents.plugins.shell import process, sandbox
 from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 
@@ -26,15 +27,17 @@ class Command(BaseModel):
 
 
 def facts(call: ToolCall[Command]) -> list[str]:
-    """Return the facts on the card of every call: how far it reaches, where, for how long, and what is not approved."""
+    """Return the facts on the card of every call: how far it reaches, where, its limits, and what is not approved."""
     reach = (
         "Sandboxed: no network, sees only this conversation's folder."
         if sandbox.is_available()
         else "Not sandboxed: the command runs with the rights of the worker."
     )
+    space = call.services.space()
     return [
         reach,
         f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds.",
+        f"Ends if the folder exceeds {readable(space.bytes)} or {space.files:,} files.",
         "You approve the command only: files that it reads or runs may still change before it starts.",
     ]
 
@@ -54,4 +57,5 @@ def facts(call: ToolCall[Command]) -> list[str]:
 async def run(call: ToolCall[Command]) -> dict[str, JSON]:
     """Run a shell command in the workspace. It has no terminal or input, and whatever it leaves running is ended."""
     asked = call.input
-    return await process.run(asked.command, call.services.workspace(), asked.timeout_seconds, call.draft)
+    services = call.services
+    return await process.run(asked.command, services.workspace(), services.space(), asked.timeout_seconds, call.draft)

@@ -8,33 +8,27 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from agents.plugins.shell.limits import FILES, RESERVE, WORKSPACE
+from agents.plugins.files.usage import Usage, measure
+from agents.plugins.shell.limits import RESERVE
 
 STEP_SECONDS = 0.005
 """Seconds for which a folder is measured at a time: its supervisor has to watch for fork bombs too."""
 PAUSE = 10
 """How many times as long as a measurement took nothing is measured after it, and PAUSE_SECONDS at least."""
 PAUSE_SECONDS = 0.25
-ENTRIES = 50
-"""Entries of a folder that are read between two looks at the clock."""
-
-
-class Usage(NamedTuple):
-    """The bytes and the number of files, folders and links."""
-
-    bytes: int
-    files: int
 
 
 class Folder:
-    """The use of a folder, measured a little at a time, so that nothing else has to wait for it."""
+    """The use of a folder, measured a little at a time, so that nothing else has to wait for it.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    `most`: what it may hold.
+    """
+
+    def __init__(self, path: str, most: Usage) -> None:
+        self._path, self._most = path, most
         self.device = Path(path).stat().st_dev
-        self._before = self._found = next(found for found in _measure(path) if found)
+        self._before = self._found = next(found for found in measure(path) if found)
         self._free = _free(path)
         self._due, self._began = time.monotonic() + PAUSE_SECONDS, 0.0
         self._measuring: Iterator[Usage | None] | None = None
@@ -43,7 +37,7 @@ class Folder:
         """Measure for at most STEP_SECONDS, if it is time to."""
         now = time.monotonic()
         if self._measuring is None and now >= self._due:
-            self._measuring, self._began = _measure(self._path), now
+            self._measuring, self._began = measure(self._path), now
         while self._measuring and time.monotonic() < now + STEP_SECONDS:
             if found := next(self._measuring):
                 self._measuring, self._found, now = None, found, time.monotonic()
@@ -55,7 +49,7 @@ class Folder:
         What was too large already may shrink, or stay as it is: how else should a command tidy up?
         """
         used, files = self._found.bytes + more, self._found.files
-        if used > max(WORKSPACE, self._before.bytes) or files > max(FILES, self._before.files):
+        if used > max(self._most.bytes, self._before.bytes) or files > max(self._most.files, self._before.files):
             return True
         left = _free(self._path)
         return left < RESERVE and left + RESERVE < self._free
@@ -82,27 +76,3 @@ def unlisted(pids: Iterable[int], device: int) -> tuple[int, int]:
 def _free(path: str) -> int:
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
-
-
-def _measure(path: str) -> Iterator[Usage | None]:
-    """Yield None every few entries, and the use of a folder at the end. Links are not followed."""
-    size, count, linked = 0, 0, set[int]()
-    waiting = [path]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if count % ENTRIES == 0:
-                        yield None
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(found.st_mode):
-                        waiting.append(entry.path)
-                    elif found.st_nlink > 1:
-                        if found.st_ino in linked:
-                            continue
-                        linked.add(found.st_ino)
-                    size += found.st_blocks * 512
-        except OSError:
-            continue  # it was removed in the meantime, is not ours to read, or is nested too deeply to have a path
-    yield Usage(size, count)

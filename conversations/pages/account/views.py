@@ -27,7 +27,7 @@ from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
 from conversations.pages.decorators import form_view
 from conversations.pages.sidebar import sidebar
-from conversations.usage import quotas
+from conversations.usage import quotas, storage
 from conversations.usage.totals import DAY, MONTH, of_person
 
 CONSOLE = "django.core.mail.backends.console.EmailBackend"
@@ -182,7 +182,8 @@ def _usage(user: User) -> dict[str, Any]:
     """Return what this user's conversations used, and the limits in force; 0 means no limit."""
     today = of_person(user.pk, DAY)
     spans = (("Last 24 hours", today), ("Last 30 days", of_person(user.pk, MONTH)))
-    return {"spans": spans, "today": today, "limits": quotas.limits(user.pk)}
+    stored = {"used": storage.used(user.pk), "limit": storage.limit(user.pk)}
+    return {"spans": spans, "today": today, "limits": quotas.limits(user.pk), "storage": stored}
 
 
 def _may(key: ApiKey) -> str:

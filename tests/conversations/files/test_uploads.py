@@ -18,7 +18,7 @@ from django.db import connection
 from agents.engine.interfaces.messages import UserMessage
 from agents.plugins.files.tools import read_file
 from conversations.erasure.conversations import erase
-from conversations.files.uploads import MB, BadFile, Upload, clean_file_name, read_uploads
+from conversations.files.uploads import BadFile, Upload, clean_file_name, read_uploads
 from conversations.files.workspaces import folder_of
 from conversations.models import Conversation, File, Prompt
 from conversations.prompts.idempotency import KeyReused
@@ -29,6 +29,7 @@ from conversations.prompts.start import (
     start_conversation,
     start_prompt,
 )
+from conversations.usage.storage import MB
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, at_once, lies_there, meddle
 from tests.engine.cast import site as scripted

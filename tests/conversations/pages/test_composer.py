@@ -13,10 +13,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from conversations.database.disk import report_space
-from conversations.files.uploads import MB, Upload
+from conversations.files.uploads import Upload
 from conversations.models import Conversation, File, Prompt
 from conversations.pages.chat.live import catch_up
 from conversations.prompts.start import start_prompt
+from conversations.usage.storage import MB
 from tests.conversations.live_page import parsed
 from tests.conversations.support import Story, asking, person
 

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 
 from agents.engine.errors import ProviderError, ToolError
 from agents.engine.interfaces.provider import Answer
+from agents.engine.interfaces.services import Space
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import TextOutput
 from agents.engine.tools.tool import ToolCall
@@ -127,7 +128,7 @@ def services_of(prompt: Prompt) -> PromptServices:
     """The outside as a turn of this prompt sees it."""
     drafts = Drafts(in_this_thread).of(taken(prompt))
     read = Prompt.objects.select_related("conversation").get(pk=prompt.pk)
-    return PromptServices(read, in_this_thread, drafts, lambda: True)
+    return PromptServices(read, Space(), in_this_thread, drafts, lambda: True)
 
 
 def refused(prompt: Prompt, of: int, path: str) -> str:
@@ -173,6 +174,7 @@ def test_a_call_that_waits_has_no_result_yet(ann: User, site: Site) -> None:
     waiting = site.runs(ann, says("", call("shell.run", command="ls")))
     services = PromptServices(
         waiting,
+        Space(),
         in_this_thread,
         Drafts(in_this_thread).of(Claim(waiting.conversation_id, waiting.pk, 1, 0)),
         lambda: True,

@@ -1,0 +1,55 @@
+"""Storage: how many bytes a person's files take, and how many more may come.
+
+Counted are the files of their conversations, given or made, and the workspaces, as they were last measured.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db.models import Sum
+
+from agents.engine.interfaces.services import Space
+from agents.plugins.files.usage import readable
+from conversations.models import Conversation, File
+from conversations.usage import quotas
+
+MB = 1024 * 1024
+
+
+class OverStorage(Exception):
+    """This person has no space left for what they send. The message says so, and what to do."""
+
+
+def used(user_id: int, but: int = 0) -> int:
+    """Return the bytes that a person's files take. `but`: a conversation whose workspace is left out."""
+    contents = File.objects.filter(conversation__owner=user_id).values("content", "size").distinct()
+    workspaces = Conversation.objects.filter(owner=user_id).exclude(pk=but)
+    in_files = contents.aggregate(sum=Sum("size"))["sum"] or 0
+    return in_files + (workspaces.aggregate(sum=Sum("workspace_bytes"))["sum"] or 0)
+
+
+def limit(user_id: int) -> int:
+    """Return the bytes that a person's files may take; 0 means no limit."""
+    return (quotas.limits(user_id).storage_mb or 0) * MB
+
+
+def workspace_space(conversation: int, user_id: int) -> Space:
+    """Return what the workspace of this person's conversation may hold now."""
+    most = limit(user_id)
+    left = max(most - used(user_id, but=conversation), 0) if most else None
+    return Space(settings.AGENTSITE_WORKSPACE_MB * MB, settings.AGENTSITE_WORKSPACE_FILES, left)
+
+
+def check(user_id: int, more: int) -> None:
+    """Raise OverStorage if this person's files may not take so many bytes more."""
+    most = limit(user_id)
+    if most and (now := used(user_id)) + more > most:
+        raise OverStorage(
+            f"your files take {readable(now)} of the {readable(most)} that you may use. "
+            "Delete conversations that you no longer need, or ask an administrator for more"
+        )
+
+
+def keep_measure(conversation: int, held: int) -> None:
+    """Keep how many bytes the workspace of this conversation holds."""
+    Conversation.objects.filter(pk=conversation).update(workspace_bytes=held)
