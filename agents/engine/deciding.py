@@ -33,7 +33,7 @@ def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None
         raise ValueError(f"the question at {gate.path!r} has no input that could be edited")
     if input is not None:
         shown = approved_details(View(ledger), gate.path)
-        said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input}
+        said = {"digest": shown_digest(asked["tool"], input, asked["schema"], **shown), "input": input, **shown}
     return _decided(ledger, gate, by, Decision.APPROVE, said)
 
 
@@ -75,7 +75,7 @@ def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
     if not isinstance(ledger, Ledger):
         raise TypeError(f"decisions are taken in a Ledger, not in a {type(ledger).__name__}: Ledger(tuple(steps))")
     gates = View(ledger).open_gates()
-    gate = next((each for each in gates if path in (each.path, parent(each.path))), None)
+    gate = next((each for each in gates if path == each.path or path == _call_of(each)), None)
     if gate is None:
         open_calls = ", ".join(sorted({_call_of(each) for each in gates})) or "none"
         raise ValueError(f"nobody is asked about the call at {path!r}; calls that wait for a person: {open_calls}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agents.engine.errors import Behind
-from agents.engine.interfaces.journal import Record
+from agents.engine.interfaces.journal import MemoryJournal, Record
 from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
@@ -28,12 +28,12 @@ class CrashPoint:
     count: int = 0
 
 
-class CrashingJournal:
+class CrashingJournal(MemoryJournal):
     """Keeps records until the crash point; after that nothing reaches it, as from a dead process."""
 
     def __init__(self, ledger: Ledger = EMPTY, crash: CrashPoint | None = None) -> None:
-        self.seeded, self.crash, self.dead = ledger, crash, False
-        self.records: list[Record] = []
+        super().__init__(ledger)
+        self.crash, self.dead = crash, False
 
     async def record(self, record: Record) -> None:
         if self.dead:
@@ -46,10 +46,6 @@ class CrashingJournal:
         self.records.append(record)
         if self.dead:
             raise Crash
-
-    @property
-    def ledger(self) -> Ledger:
-        return self.seeded.extend(step for record in self.records for step in record.steps)
 
 
 class SharedJournal(CrashingJournal):

@@ -41,6 +41,17 @@ class MemoryJournal:
         """Append a record. Never raises, because nobody else writes here."""
         self.records.append(record)
 
+    def go_on_from(self, ledger: Ledger) -> None:
+        """Take over what was added to its ledger elsewhere, such as a decision; if it is empty, all of this ledger.
+
+        Raises ValueError for a ledger that does not begin with its own.
+        """
+        held = self.ledger.numbered()
+        if ledger.steps[: len(held)] != held.steps:
+            raise ValueError("this journal holds another ledger: pass a new MemoryJournal(), or go on from its ledger")
+        if added := ledger.steps[len(held) :]:
+            self.records.append(Record(added, ()))
+
     @property
     def ledger(self) -> Ledger:
         """The ledger it was seeded with, followed by everything recorded since."""

@@ -139,7 +139,7 @@ def check_kind(name: str, data: dict[str, JSON]) -> None:
         raise NotKept(f"No output kind {name!r} is registered.")
     try:
         kind.model.model_validate({**data, "type": name, "path": "", "position": 0})
-    except ValidationError as error:
+    except Exception as error:
         raise NotKept(f"The output {name!r} does not take these fields: {error}") from error
 
 

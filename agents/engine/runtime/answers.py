@@ -82,7 +82,8 @@ def _checked(answer: object, policy: str) -> list[Step]:
 def _check_new(step: Step, policy: str) -> None:
     """Raise ValueError for a step that the engine alone writes, or that it could not read again."""
     said, why = step.payload, ""
-    if step.type in BOOKKEEPING - {"action_call"} and not {"code", "message"} <= said.keys():  # a note of the engine
+    noted = step.type == "note" and {"code", "message"} <= said.keys()  # by the engine's own policies
+    if step.type in BOOKKEEPING - {"action_call"} and not noted:
         why = f"a step of the type {step.type!r}, which only the engine writes: use another type"
     elif step.type == "action_call" and not (
         isinstance(said.get("policy"), str) and isinstance(said.get("payload"), dict)

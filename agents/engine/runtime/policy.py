@@ -23,7 +23,7 @@ from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.schema import problem, schema_of
 from agents.engine.tools.gatekeeper import Gatekeeper
-from agents.engine.view import View
+from agents.engine.view import View, asked_for
 
 T = TypeVar("T")
 
@@ -252,8 +252,11 @@ class Context:
     ) -> Coroutine[Any, Any, list[Step]]:
         """Run a call that an answer asked for, at its own path, with `policy` or the registered policy of that name.
 
-        A name outside `allowed` gives an error result (S117).
+        A name outside `allowed` gives an error result (S117). Raises ValueError for a call that no answer of this run
+        asked for: it has no place in the ledger.
         """
+        if call not in self.run.view or not asked_for(call):
+            raise ValueError("ctx.invoke runs what an answer asked for: make other calls with ctx.call(Action(...))")
         action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
         if allowed is not None and action.policy not in allowed:
             offered = ", ".join(sorted(allowed)) or "none"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, copy_json
 from agents.engine.paths import HUMAN
@@ -42,6 +43,9 @@ class PolicyRegistry:
         given: object = name
         if not given or not isinstance(given, str):
             raise RegistryError(f"the name of a policy must be a text, not {name!r}")
+        kind = Actor.parse(name).kind
+        if kind in list(Kind) and name != Kind.MODEL:  # its calls would be taken for the engine's own
+            raise RegistryError(f"{name!r} reads as an actor of the kind {kind!r}: choose another name")
         if name == HUMAN:
             raise RegistryError(f"{HUMAN!r} is the policy by which people decide: choose another name")
 

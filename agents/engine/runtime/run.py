@@ -235,11 +235,12 @@ class Run(Runtime):
             self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
 
     async def _act(self, path: str, policy: Policy, action: Action, caller: Context | None, hold: bool) -> list[Step]:
+        action = replace(action)  # a copy of its own: it may change the payload
         context = Context(self, path, action, caller.turn if caller else None)
         if not getattr(policy, "records_itself", False):
             await self.flush()  # a call is recorded before its policy does anything
         try:
-            answering = policy(replace(action), context)  # a copy of its own: it may change the payload
+            answering = policy(action, context)
             steps = await _awaitable(answering, action.policy)
         except ToolError as error:
             steps = [action_error("runtime", error.code, error.message)]
@@ -362,7 +363,8 @@ async def run(
     `registry` may be a dict of policies by name. `actions`: the names that the policy may offer, and that
     `invoke_action` runs if it is decorated with that. Returns the resulting ledger. Errors of a policy that are not
     data propagate, with what was recorded as their `ledger`; a run from it continues at the first call without a
-    result. What a first run is given may hold texts, but no calls: then it raises ValueError.
+    result. What a first run is given may hold texts, but no calls: then it raises ValueError, as it does for
+    a journal that holds another ledger.
     """
     if not isinstance(registry, PolicyRegistry | Mapping):
         raise TypeError(f"the registry must be a PolicyRegistry or a dict, not a {type(registry).__name__}")
@@ -374,6 +376,7 @@ async def run(
     policies = registry if isinstance(registry, PolicyRegistry) else PolicyRegistry(registry)
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
+    journal.go_on_from(ledger)
     try:
         await Run(policies, journal, steps=ledger, limits=limits).run_turn(policy_name, payload, actions=actions)
     except BaseException as error:

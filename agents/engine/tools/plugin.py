@@ -74,7 +74,7 @@ class Round:
         for plugin, state in self._states.items():
             try:
                 steps += state_steps(plugin, state, actors.plugin(plugin.name), self._view, self._began)
-            except (TypeError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever its validators raise: the conversation must go on
                 why = f"The plugin {plugin.name!r} left a state that it could not read again: it was not kept. {error}"
                 steps.append(Step("runtime", "note", {"code": "state_refused", "message": why}))
         return steps

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
@@ -59,7 +59,7 @@ def read_state(plugin: type[Stateful], view: View, before: int | None = None) ->
     """
     try:
         return plugin.State.model_validate(view.state(plugin.name, before))
-    except ValidationError:
+    except Exception:  # noqa: BLE001 - whatever its validators raise: the conversation must go on
         return plugin.State()
 
 
@@ -68,14 +68,14 @@ def state_steps(
 ) -> list[Step]:
     """Return the steps that record this state; none if it is the one that `read_state` returns.
 
-    Raises ValueError or TypeError for a state that the plugin's own model refuses: it could never be read again.
+    Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
     """
     value = plain_json(state, f"the state of {plugin.name!r}")
     plugin.State.model_validate(value)
     recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
     try:
         plugin.State.model_validate(view.state(plugin.name, before))
-    except ValidationError:
+    except Exception:  # noqa: BLE001 - see read_state
         return [Step("runtime", "note", {"code": STATE_RESET, "message": RESET.format(plugin.name)}), recorded]
     return [] if value == plain_json(read_state(plugin, view, before)) else [recorded]
 
@@ -150,7 +150,7 @@ def required_approval(said: object) -> bool | str:
         case str() if said.strip():
             return said
         case {"required": bool(required), **rest} if rest.keys() <= {"reason"}:
-            reason = rest.get("reason") or ""
+            reason = rest.get("reason", "")
             if isinstance(reason, str):
                 return required and (reason.strip() or True)
     raise ValueError(f"{reprlib.repr(said)} is not True, False, a reason, or {{'required': ..., 'reason': ...}}")

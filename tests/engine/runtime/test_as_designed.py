@@ -115,7 +115,7 @@ class Kitchen:
     async def run(self, name: str, journal: CrashingJournal | None = None) -> Ledger:
         journal = journal or CrashingJournal()
         payload = {"ledger": QUESTION, "style": "brief"}
-        return await run(name, payload, self.registry(), journal.ledger, journal=journal)  # type: ignore[arg-type]
+        return await run(name, payload, self.registry(), journal.ledger, journal=journal)
 
 
 ALL = ["called", "defined", "nested"]
@@ -261,7 +261,7 @@ async def test_a_policy_that_reads_its_ledger_first_is_replayed_to_the_same_call
         return []
 
     undisturbed = CrashingJournal()
-    await run("root", {}, registry, journal=undisturbed)  # type: ignore[arg-type]
+    await run("root", {}, registry, journal=undisturbed)
     expected = read.pop()
     assert expected == [
         "",
@@ -271,7 +271,7 @@ async def test_a_policy_that_reads_its_ledger_first_is_replayed_to_the_same_call
     for n in range(1, len(undisturbed.records)):
         journal = CrashingJournal(crash=CrashPoint(n, after=True))
         with pytest.raises(Crash):
-            await run("root", {}, registry, journal=journal)  # type: ignore[arg-type]
+            await run("root", {}, registry, journal=journal)
         final = await run("root", {}, registry, journal.ledger)
         assert differences(final, undisturbed.ledger) == []
         assert read[-1] == expected

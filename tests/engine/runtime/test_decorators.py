@@ -42,7 +42,7 @@ class Searching:
 
     async def run(self, journal: CrashingJournal | None = None) -> Ledger:
         journal = journal or CrashingJournal()
-        return await run("root", {"text": "?"}, self.registry, journal.ledger, journal=journal)  # type: ignore[arg-type]
+        return await run("root", {"text": "?"}, self.registry, journal.ledger, journal=journal)
 
 
 def three_searches(turn: int, ledger: Ledger) -> list[Step]:

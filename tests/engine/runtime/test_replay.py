@@ -33,7 +33,7 @@ class Program:
     async def run(self, ledger: Ledger = EMPTY, crash: CrashPoint | None = None) -> Ledger:
         journal = CrashingJournal(ledger, crash)
         try:
-            await run("root", {}, self.registry, ledger, journal=journal)  # type: ignore[arg-type]
+            await run("root", {}, self.registry, ledger, journal=journal)
         except Crash:
             assert crash
         return journal.ledger
