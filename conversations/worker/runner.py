@@ -121,17 +121,21 @@ class Runner:
 
     async def _release(self, extra: dict[str, int]) -> None:
         crashpoint("before_release")
+        await self._measure_workspace(extra)
         try:
-            await self._measure_workspace()
             await self._patiently(release, self.claim)
         except Error:
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
 
-    async def _measure_workspace(self) -> None:
+    async def _measure_workspace(self, extra: dict[str, int]) -> None:
         """Keep what the workspace holds now, for the quota of its owner, if a tool had it."""
-        if self._services and self._services.opened:
+        if not (self._services and self._services.opened):
+            return
+        try:
             now = await asyncio.to_thread(usage_of, folder_of(self._services.conversation))
             await self.write(keep_measure, self._services.conversation, now.bytes)
+        except (Error, OSError):  # the last measure stays
+            logger.warning("the workspace could not be measured", exc_info=True, extra=extra)
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
         """Write it, waiting as long as the disk is full. That time does not count as running time.
