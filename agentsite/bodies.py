@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import IO, Any, Protocol
 
 from daphne.http_protocol import WebRequest
+from django.utils.http import parse_header_parameters
 from twisted.web.http import HTTPChannel
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,8 @@ class Refusal:
         return "\r\n".join([*head, "", "" if method == b"HEAD" else text]).encode("ascii")
 
 
+UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
+"""The charsets of a body that is taken. Decoders of others may be slow: Python's punycode takes minutes for 1 MB."""
 _ORDINARY = f"{ORDINARY_MOST // 1024**2} MB"
 TOO_LARGE = Refusal(
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -118,6 +121,12 @@ UNKNOWN = Refusal(
     "busy",
     "The site cannot look up who sends this request, because its database does not answer. Send it again in a moment.",
     RETRY_SECONDS,
+)
+UPGRADED = Refusal(HTTPStatus.BAD_REQUEST, "no_body", "A request that opens a socket has no body. Send it without one.")
+CHARSET = Refusal(
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "charset",
+    "The site reads only UTF-8. Send this request in that charset.",
 )
 TOO_SLOW = Refusal(
     HTTPStatus.REQUEST_TIMEOUT, "too_slow", "This request arrived too slowly, so the site stopped waiting for it."
@@ -227,7 +236,11 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         self._too_much = NO_LENGTH if most > ORDINARY_MOST else TOO_LARGE
         self.unfinished, self._since = True, time.monotonic()
         self.channel.setTimeout(BODY_SECONDS)
-        if length is not None and length > most:
+        if "websocket" in self._header("Upgrade").lower():  # Daphne would never say that the body is done with
+            self.refuse(UPGRADED)
+        elif self._charset() not in UTF_8:
+            self.refuse(CHARSET)
+        elif length is not None and length > most:
             self.refuse(TOO_LARGE)
         elif length is not None and length > ORDINARY_MOST:
             self.channel.hold()
@@ -252,6 +265,10 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
             self._place, self._most = person, most
             if self._header("Expect").lower() == "100-continue":
                 self.channel._send100Continue()
+
+    def _charset(self) -> str:
+        """Return the charset that the client names, as Django reads it: it would take any that Python knows."""
+        return parse_header_parameters(self._header("Content-Type"))[1].get("charset", "utf-8").strip().lower()
 
     def _header(self, name: str) -> str:
         # As Django reads them: of a header that is sent twice, both.

@@ -297,3 +297,34 @@ def test_many_bodies_do_not_fill_the_disk(impatient: Door) -> None:
         assert impatient.ask("POST /login/", kind, "Content-Length: 60000", body=b"a" * 60_000).status == 403
         statuses = {answer(client).status for client in clients}
     assert statuses == {503, 408}
+
+
+def test_a_body_that_asks_for_a_socket_holds_nothing(door: Door) -> None:
+    """Daphne hands such a connection over, and the room of its body was never given back."""
+    before = door.disk
+    for _ in range(100):
+        asked = door.ask(
+            "POST /ws/nowhere/", "Upgrade: websocket", "Connection: Upgrade", f"Content-Length: {3 * MB}", body=b"x" * 9
+        )
+        assert asked.status == 400
+    sent = door.ask("POST /api/conversations/", JSON, f"Content-Length: {MB}", body=b" " * MB)
+    assert sent.status in (401, 403)
+    wait_for(lambda: door.disk <= before)
+
+
+@pytest.mark.parametrize(
+    "type", ["multipart/form-data; boundary=b", "application/x-www-form-urlencoded", "application/json"]
+)
+@pytest.mark.parametrize("charset", ["punycode", '"PUNYCODE"', "idna", "zlib", "rot13", "utf-16"])
+def test_a_body_in_another_charset_is_not_read(door: Door, type: str, charset: str) -> None:
+    """Decoding 1 MB of punycode took the web server more than a minute; others were errors of the site."""
+    headers = (f"Content-Type: {type}; charset={charset}", "Content-Length: 4")
+    refused = door.ask("POST /login/", *headers, body=b"a=b1")
+    assert refused.status == 415
+    assert "UTF-8" in refused.text
+
+
+def test_the_usual_charsets_are_read(door: Door) -> None:
+    for charset in ("utf-8", "UTF-8", '"utf8"', "us-ascii"):
+        headers = (f"Content-Type: application/json; charset={charset}", "Content-Length: 2")
+        assert door.ask("POST /api/conversations/", *headers, body=b"{}").status in (401, 403)
