@@ -20,7 +20,18 @@ def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[S
 
     `message` is shown to people, and to the model as the error of each unfinished call.
     """
-    code = "cancelled" if state == "cancelled" else stop_reason
+    closing = close_calls(view, "cancelled" if state == "cancelled" else stop_reason, message)
+    if state == "failed":
+        closing.append(notice(message))
+    return [*closing, turn_result(view, state, stop_reason)]
+
+
+NOT_EXECUTED = ("not_executed", "The turn ended before this ran.")
+"""The code and the message for a call that an answer asked for, and that nobody ran."""
+
+
+def close_calls(view: View, code: str, message: str) -> list[Step]:
+    """Return a result for each open gate and each open call but the root, inner ones first."""
     steps: list[Step] = []
     for call in view.open_calls():
         if not call.path:
@@ -31,9 +42,7 @@ def close_turn(view: View, state: str, stop_reason: str, message: str) -> list[S
             began = call.payload["policy"] != "model" and view.at(call.path, "action_start")
             why = f"{message} {HAD_BEGUN}" if began else message
             steps.append(action_error("runtime", code, why, path=call.path))
-    if state == "failed":
-        steps.append(notice(message))
-    return [*steps, turn_result(view, state, stop_reason)]
+    return steps
 
 
 def cancelled_gate(path: str) -> Step:

@@ -111,9 +111,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Steps in the order in which they happened. Frozen: `append` and `extend` return a new ledger."""
+    """Steps in the order in which they happened. Frozen: `append` and `extend` return a new ledger.
+
+    Raises TypeError for what is no step.
+    """
 
     steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        given: tuple[object, ...] = self.steps
+        if others := [type(step).__name__ for step in given if not isinstance(step, Step)]:
+            raise TypeError(f"a ledger holds steps, not a {others[0]}")
 
     def append(self, step: Step) -> Ledger:
         """Return a new ledger with this step at its end."""

@@ -85,10 +85,13 @@ class View:
         return [*passed_on, *self.said(path)]
 
     def said(self, path: str) -> list[Step]:
-        """Return what the policy at `path` answered itself: what it said, what it asks for, and its result last."""
-        result = self._results[path]
-        said = [step for step in self._at[path] if step.type not in BOOKKEEPING and step is not result]
-        return [*said, *self.emitted(path), result]
+        """Return what the policy at `path` answered itself: what it said, what it asks for, and its result last.
+
+        While the root runs, that is what its run was seeded with.
+        """
+        result = self._results.get(path)
+        said = [step for step in self._at.get(path, ()) if step.type not in BOOKKEEPING and step is not result]
+        return [*said, *self.emitted(path), *([result] if result else [])]
 
     def is_turn(self, path: str, of: str) -> bool:
         """Whether the call at `path` is a turn of the decorated call at `of`."""

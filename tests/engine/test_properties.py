@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.engine.agent.projection import CallIds, ledger_messages, turn_messages
+from agents.engine.agent.ledger_history import ledger_messages
+from agents.engine.agent.projection import CallIds, turn_messages
 from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Ledger, Step

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agents.engine.agent.attempts import ask_until_answered, timeout_message
-from agents.engine.agent.projection import ledger_messages
+from agents.engine.agent.ledger_history import ledger_messages
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
@@ -24,7 +24,8 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
 
     With `{"round": n}` it asks for the n-th round of the agent that calls it. Without, the history is
     `payload["ledger"]`, the system text is `payload["system"]`, and the tools are `action.actions`. It raises ToolError
-    if the model may not be asked, because running time, quota or the rounds of the turn are used up.
+    for a round that no agent asks for, and if the model may not be asked, because running time, quota or the rounds of
+    the turn are used up.
     """
 
     def provider_for(protocol: str | None) -> Provider:
@@ -38,9 +39,11 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
     @records_itself
     async def ask(action: Action, ctx: Context) -> list[Step]:
         await _check_budget(ctx)
-        if not isinstance(ctx.turn, AgentTurn) or "round" not in action.payload:
+        if "round" not in action.payload:
             _check_rounds(ctx)
             return await _ask_with_ledger(provider, action, ctx)
+        if not isinstance(ctx.turn, AgentTurn):  # it would count as a round of an agent, and once more as a question
+            raise ToolError("A `round` is an agent's: a program asks with a `ledger`.", "invalid_input")
         return await _ask_round(provider_for(ctx.turn.protocol), ctx.turn, int(action.payload["round"]), ctx)
 
     return ask

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
+from agents.engine.closing import NOT_EXECUTED
 from agents.engine.interfaces.attached import input_messages
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
-from agents.engine.ledger import JSON, Step, valid_text
+from agents.engine.ledger import JSON, valid_text
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Output, RetryOutput, Success, TextOutput, ToolOutput
 from agents.engine.outputs.registry import kind_of
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import parent
 from agents.engine.tools.tool import wire_name
-from agents.engine.view import asked_for
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +146,7 @@ def result_text(entry: ToolOutput, most: int, result: str = "") -> str:
     """
     text = whole_text(entry)
     if text is None:
-        text = "Error (not_executed): The turn ended before this ran."
+        text = "Error ({}): {}".format(*NOT_EXECUTED)
     elif entry.tool == READ_ON and (line := _PAGE.match(text)):
         if len(text) - line.end() > most:
             text = page(text[line.end() :][:most], int(line[1]), int(line[2]))
@@ -191,51 +190,3 @@ def shorten(text: str, most: int, result: str = "") -> str:
     if result:
         gap += f"; {wire_name(READ_ON)} with {json.dumps({'result': result, 'offset': head})} reads on"
     return f"{text[:head]}\n[... {gap} ...]\n{text[tail:]}"
-
-
-def ledger_messages(steps: Iterable[Step]) -> list[Message]:
-    """Return a ledger as a model's history (S116): texts, and calls paired with their results.
-
-    Calls without a result are left out, because model APIs reject them. If the model spoke first, or nobody did, a
-    message says that nobody said anything; if the model spoke last, it is asked to go on.
-    """
-    steps = list(steps)
-    results = {s.path: s for s in steps if s.type == "action_result"}
-    messages: list[Message] = []
-    answers: dict[str, tuple[list[str], list[Step]]] = {}
-
-    def close() -> None:
-        for texts, asked in answers.values():
-            requests = [CallRequest(_made_id(c), wire_name(c.payload["policy"]), c.payload["payload"]) for c in asked]
-            messages.append(AssistantMessage("\n\n".join(texts), tuple(requests)))
-            messages.extend(
-                ResultMessage(r.call_id, r.name, _ledger_result(results[c.path]))
-                for r, c in zip(requests, asked, strict=True)
-            )
-        answers.clear()
-
-    for step in steps:
-        if step.type == "text" and step.actor not in ("model", "assistant"):
-            close()
-            messages.append(UserMessage(step.payload["text"]))
-        elif step.type == "text":
-            words = answer_text(step.payload["text"], step.payload.get("partial", False))
-            answers.setdefault(step.path, ([], []))[0].append(words)
-        elif asked_for(step) and step.path in results:
-            answers.setdefault(parent(step.path), ([], []))[1].append(step)
-    close()
-    if not (messages and isinstance(messages[0], UserMessage)):
-        messages.insert(0, UserMessage(NOBODY_SPOKE))
-    if isinstance(messages[-1], AssistantMessage):
-        messages.append(UserMessage(NEXT))
-    return messages
-
-
-def _made_id(call: Step) -> str:
-    return "c_" + call.path.replace("/", "_")
-
-
-def _ledger_result(step: Step) -> str:
-    if step.failed:
-        return f"Error ({step.payload['code']}): {step.payload['message']}"
-    return render(step.value)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import wraps
+from typing import overload
 
 from agents.engine.ledger import Step
-from agents.engine.runtime.policy import Action, Context, Decorator, Policy, in_turns
+from agents.engine.runtime.policy import Action, Context, Decorator, Policy, in_turns, takes_turns
 
 
 def calls_in(steps: list[Step]) -> list[Step]:
@@ -30,41 +31,49 @@ def loop_wrapper(max_turns: int) -> Decorator:
     def decorate(policy: Policy) -> Policy:
         take_turn = in_turns(policy)
 
+        @takes_turns
         @wraps(take_turn)
         async def looped(action: Action, ctx: Context) -> list[Step]:
-            said: list[Step] = []
+            said: dict[int, Step] = {}  # by id: a turn may give back what it was given
             steps: list[Step] = []
             for _ in range(max_turns):
-                payload = {**action.payload, "ledger": action.ledger.extend(said)}
+                payload = {**action.payload, "ledger": action.ledger.extend(said.values())}
                 steps = await take_turn(replace(action, payload=payload), ctx)
-                said += [step for step in steps if not ctx.is_turn(step)]
-                if not calls_in(steps):
+                asks = any(call.id not in said for call in calls_in(steps))
+                said |= {step.id: step for step in steps if not ctx.is_turn(step)}
+                if not asks:
                     break
-            return [*said, *filter(ctx.is_turn, steps)]
+            return [*said.values(), *filter(ctx.is_turn, steps)]
 
         return looped
 
     return decorate
 
 
-def invoke_action() -> Decorator:
+@overload
+def invoke_action(policy: None = None) -> Decorator: ...
+@overload
+def invoke_action(policy: Policy) -> Policy: ...
+def invoke_action(policy: Policy | None = None) -> Decorator | Policy:
     """Run every call the policy asks for, in call order, and add the results (S113).
 
     Only names that are offered run: those in the action's `actions`, and for a root those that `run` was given (S117).
+    It may be written with or without parentheses.
     """
+    return _invoking if policy is None else _invoking(policy)
 
-    def decorate(policy: Policy) -> Policy:
-        take_turn = in_turns(policy)
 
-        @wraps(take_turn)
-        async def invoking(action: Action, ctx: Context) -> list[Step]:
-            steps = await take_turn(action, ctx)
-            done = {step.path for step in steps if step.type == "action_result"}
-            for call in calls_in(steps):
-                if call.path not in done:
-                    steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
-            return steps
+def _invoking(policy: Policy) -> Policy:
+    take_turn = in_turns(policy)
 
-        return invoking
+    @takes_turns
+    @wraps(take_turn)
+    async def invoking(action: Action, ctx: Context) -> list[Step]:
+        steps = await take_turn(action, ctx)
+        done = {step.path for step in steps if step.type == "action_result"}
+        for call in calls_in(steps):
+            if call.path not in done:
+                steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
+        return steps
 
-    return decorate
+    return invoking

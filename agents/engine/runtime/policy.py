@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
@@ -33,7 +33,8 @@ class Action:
     """A policy to call, its payload, and the names of the policies that it may offer and call itself.
 
     The payload is copied: whoever made the action may go on changing its own dict. A value in it may be a Ledger, which
-    is kept as it is and recorded as a reference. Raises TypeError for a payload that is not JSON.
+    is kept as it is and recorded as a reference. Raises TypeError for a payload that is not JSON, and for what is no
+    name.
     """
 
     policy: str
@@ -44,9 +45,14 @@ class Action:
         if not isinstance(self.payload, dict):
             raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
         copied = {k: v if isinstance(v, Ledger) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
+        name: object = self.policy
+        if not isinstance(name, str):
+            raise TypeError(f"an action names a policy by a text, not by {name!r}")
         offered: object = self.actions
         if isinstance(offered, str):
             raise TypeError(f"the actions must be a set of names, not a text: {{{offered!r}}}")
+        if not isinstance(offered, Iterable) or not all(isinstance(each, str) for each in offered):
+            raise TypeError(f"the actions must be a set of names, not {offered!r}")
         object.__setattr__(self, "payload", copied)
         object.__setattr__(self, "actions", frozenset(self.actions))
 
@@ -57,6 +63,11 @@ class Action:
         if not isinstance(given, Ledger):
             raise TypeError(f"payload.ledger must be a Ledger, not a {type(given).__name__}: wrap steps in Ledger(...)")
         return given
+
+    def copy(self) -> Action:
+        """Return an action that shares nothing with this one, not even the payloads of the steps in a ledger."""
+        ledgers = {k: Ledger(tuple(map(replace, v))) for k, v in self.payload.items() if isinstance(v, Ledger)}
+        return replace(self, payload=self.payload | ledgers)
 
     def recorded(self) -> dict[str, JSON]:
         """Return the payload as it is recorded in the ledger."""
@@ -71,21 +82,32 @@ Decorator = Callable[[Policy], Policy]
 
 def records_itself(policy: Policy) -> Policy:
     """Mark a policy that records something before it reaches outside: its call is recorded together with that."""
-    policy.records_itself = True  # type: ignore[attr-defined]
+    policy.records_itself = policy  # type: ignore[attr-defined]
     return policy
+
+
+def is_marked(policy: Policy, mark: str) -> bool:
+    """Whether the policy itself has this mark, rather than what it wraps, from which functools.wraps copied it."""
+    value = getattr(policy, mark, None)
+    return value is True or value is policy
+
+
+def takes_turns(policy: Policy) -> Policy:
+    """Mark a policy that does nothing but run another as turns, recorded calls of their own."""
+    policy.takes_turns = policy  # type: ignore[attr-defined]
+    return records_itself(policy)
 
 
 def in_turns(policy: Policy) -> Policy:
     """Return a policy that runs this one as a turn, a recorded call of its own; one that does so already as it is."""
-    if getattr(policy, "in_turns", False):
+    if is_marked(policy, "takes_turns"):
         return policy
 
-    @records_itself
+    @takes_turns
     @wraps(policy)
     async def taking_turns(action: Action, ctx: Context) -> list[Step]:
         return await ctx.take_turn(policy, action)
 
-    taking_turns.in_turns = True  # type: ignore[attr-defined]
     return taking_turns
 
 
@@ -188,15 +210,22 @@ class Runtime(Protocol):
 
 
 class Context:
-    """A policy's access to its run: it calls other policies and reads its own ledger. `turn` is its agent's turn."""
+    """A policy's access to its run: it calls other policies and reads its own ledger.
 
-    def __init__(self, run: Runtime, path: str, action: Action, turn: HasClock | None = None) -> None:
-        self.run, self.path, self.action, self.turn = run, path, action, turn
+    `caller` is the context of the policy that called it, `turn` its agent's turn.
+    """
+
+    def __init__(self, run: Runtime, path: str, action: Action, caller: Context | None = None) -> None:
+        self.run, self.path, self.action = run, path, action
+        self.turn: HasClock | None = caller.turn if caller else None
         self.halt: Halt | None = None
         self._task = asyncio.current_task()
         self._ordinal = 0
         self._keys: set[str] = set()
-        self._given: dict[str, bool] = {}  # its calls in their order, and whether it was given their answers
+        # The calls whose answers the policy was given, in its own task and in each branch of a `gather`.
+        self._given: dict[asyncio.Task[Any] | None, list[str]] = {self._task: []}
+        self._astray = False  # whether a call ran in any other task
+        self._before = caller._in_turns() if caller and run.view.is_turn(path, caller.path) else []
 
     @property
     def services(self) -> Services:
@@ -255,7 +284,8 @@ class Context:
         A name outside `allowed` gives an error result (S117). Raises ValueError for a call that no answer of this run
         asked for: it has no place in the ledger.
         """
-        if call not in self.run.view or not asked_for(call):
+        asked = self.run.view.call(call.path)  # it may have got another number since it was given to the policy
+        if not call.path or not asked or not asked_for(asked) or asked.payload != call.payload:
             raise ValueError("ctx.invoke runs what an answer asked for: make other calls with ctx.call(Action(...))")
         action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
         if allowed is not None and action.policy not in allowed:
@@ -269,7 +299,7 @@ class Context:
         self._raise_if_halted()
         if not self.run.view.result(call.path):
             self.run.stage(action_error("runtime", why.code, why.message, path=call.path))
-        self._given[call.path] = True
+        self._was_given(call.path)
         return self.run.view.answer(call.path)
 
     async def _refuse_and_record(self, call: Step, why: ToolError) -> list[Step]:
@@ -279,39 +309,76 @@ class Context:
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
         """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
-        ended = await asyncio.gather(*calls, return_exceptions=True)
+        before = self._given.get(asyncio.current_task())
+        branches = [None if before is None else list(before) for _ in calls]
+        ended = await asyncio.gather(*map(self._branch, calls, branches), return_exceptions=True)
         errors = [error for error in ended if isinstance(error, BaseException)]
         for error in sorted(errors, key=lambda e: isinstance(e, Suspended)):
             raise error
+        if before is not None:
+            before[:] = dict.fromkeys(path for branch in (before, *branches) for path in branch or ())
         return [result for result in ended if not isinstance(result, BaseException)]
+
+    async def _branch(self, call: Awaitable[T], given: list[str] | None) -> T:
+        task = asyncio.current_task()
+        if given is not None:
+            self._given[task] = given
+        try:
+            return await call
+        finally:
+            self._given.pop(task, None)
 
     def get_ledger(self) -> Ledger:
         """Return this policy's own ledger; it may be awaited too.
 
         It holds the steps at the policy's own path, and of each call whose answer it has been given by now: the call,
         the calls that were asked for, and their results; in the order of the calls, also of those that ran side by
-        side. So it is the same when the policy is replayed.
+        side. In a branch of `gather`, that is what the policy was given before and what this branch was given since. In
+        a turn of a decorated policy, it begins with what the earlier turns said, and the calls that they asked for,
+        with results. So it is the same when the policy is replayed. Raises RuntimeError once calls ran in tasks
+        of other kinds: which of their answers are there by now would differ on a replay.
         """
-        given = [path for path, answered in self._given.items() if answered]
-        return Ledger(tuple(self.run.view.own_steps(self.path, given)))
+        given = self._given.get(asyncio.current_task())
+        if given is None or self._astray:
+            raise RuntimeError(
+                "a ledger cannot be read where tasks make calls: run calls side by side with ctx.gather(...)"
+            )
+        return _ledger_of([*self._before, *self.run.view.own_steps(self.path, given)])
+
+    def _in_turns(self) -> list[Step]:
+        """Return what stands at its own path, what its turns have said, and the calls they asked for, with results."""
+        given = [path for paths in self._given.values() for path in paths]
+        answers = [step for path in given for step in self.run.view.answer(path) if not self.is_turn(step)]
+        return [*self._before, *self.run.view.own_steps(self.path, ()), *answers]
 
     def is_turn(self, step: Step) -> bool:
         """Whether this is the result of a turn of this decorated call, and so not what anybody said or asked for."""
         return step.type == "action_result" and self.run.view.is_turn(step.path, self.path)
 
     async def _guarded(self, path: str, work: Callable[[], Coroutine[Any, Any, list[Step]]]) -> list[Step]:
-        """Return the answer of the call at `path`, unless the context has halted."""
+        """Return the answer of the call at `path`, unless the context has halted. The policy may change its copy."""
         self._raise_if_halted()
-        self._given.setdefault(path, False)
+        if asyncio.current_task() not in self._given:
+            self._astray = True
         try:
             answer = await work()
         except Halt as halt:
             self.halt = self.halt or halt
             raise
-        self._given[path] = True
-        return answer
+        self._was_given(path)
+        return [replace(step) for step in answer]
+
+    def _was_given(self, path: str) -> None:
+        given = self._given.get(asyncio.current_task(), [])
+        if path not in given:
+            given.append(path)
 
     def _raise_if_halted(self) -> None:
         """Raise again the Halt that the context has met, whatever the policy has caught."""
         if self.halt is not None:
             raise self.halt
+
+
+def _ledger_of(steps: Iterable[Step]) -> Ledger:
+    """Return a ledger of copies of these steps, each once: a policy may change what it is given."""
+    return Ledger(tuple(replace(step) for step in {step.id: step for step in steps}.values()))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from agents.engine import actors
-from agents.engine.closing import close_turn, is_round, notice
+from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, is_round, notice
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error
 from agents.engine.limits import Limits
-from agents.engine.paths import HUMAN
+from agents.engine.paths import HUMAN, ancestors
 from agents.engine.runtime.answers import placed
 from agents.engine.runtime.policy import (
     Action,
@@ -28,6 +28,7 @@ from agents.engine.runtime.policy import (
     Registered,
     Runtime,
     in_turns,
+    is_marked,
     records_itself,
 )
 from agents.engine.runtime.recorder import Recorder
@@ -79,7 +80,7 @@ class Run(Runtime):
         self.recorder = Recorder(journal or MemoryJournal(), self.services, steps, last_id, states)
         self.granted = self.limits
         self.draining = False
-        self._calls_running: set[asyncio.Task[Any]] = set()
+        self._calls_running: dict[str, asyncio.Task[list[Step]]] = {}  # by path
         self._stop_signals: set[asyncio.Future[None]] = set()  # one for each running effect, set when it must end
 
     def registered(self, name: str) -> Registered | None:
@@ -127,7 +128,7 @@ class Run(Runtime):
                 self.stage(*close_turn(self.view, "cancelled", "cancelled", "Stopped before it was done."))
             await self.recorder.flush(closing=True)
         except asyncio.CancelledError:
-            await asyncio.gather(*map(_cancel, self._calls_running))
+            await asyncio.gather(*map(_cancel, list(self._calls_running.values())))
             self._calls_running.clear()
             raise
         finally:
@@ -187,13 +188,18 @@ class Run(Runtime):
             self._check_recorded(call, action)
         if self.view.result(path):
             return self.view.answer(path)
+        if caller and path in ancestors(caller.path):
+            raise ValueError(f"the call at {path!r} would wait for itself")
+        if running := self._calls_running.get(path):  # a call that was asked for, invoked twice side by side
+            return await asyncio.shield(running)
         self.raise_if_stopped()
         if len(path) > PATH_MOST:
             raise ValueError(f"the path has {len(path)} characters: calls are nested too deeply, or keys are too long")
         registered = None if policy else self.registered(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):
-            self.stage(self._call_step(path, action, caller, policy, turn))
+            is_tool = getattr(policy, "is_tool", False) and not decorators  # else each turn is a call of the tool
+            self.stage(self._call_step(path, action, caller, tool=is_tool, turn=turn))
         if policy is None:
             unknown = action_error("runtime", "unknown_policy", f"No policy {action.policy!r}.")
             return await self._record_result(path, action, [unknown])
@@ -201,7 +207,7 @@ class Run(Runtime):
             return await self._record_result(path, action, [action_error("runtime", "invalid_input", why)])
         if decorators:
             policy = reduce(lambda inner, decorate: decorate(inner), reversed(decorators), in_turns(policy))
-        return await self._run_shielded(self._act(path, policy, action, caller, hold))
+        return await self._run_shielded(path, self._act(path, policy, action, caller, hold))
 
     def raise_if_stopped(self) -> None:
         """Raise the Halt that stopped the turn, if it was stopped, so that nothing new starts."""
@@ -210,12 +216,12 @@ class Run(Runtime):
         if self.draining:
             raise Draining
 
-    def _call_step(self, path: str, action: Action, caller: Context | None, policy: Policy | None, turn: bool) -> Step:
+    def _call_step(self, path: str, action: Action, caller: Context | None, *, tool: bool, turn: bool) -> Step:
         by = actors.policy(caller.action.policy) if caller else "runtime"
         if action.policy in ("model", HUMAN):
             by = "runtime"
         payload: dict[str, JSON] = {"policy": action.policy, "payload": action.recorded()}
-        if getattr(policy, "is_tool", False):
+        if tool:
             payload["tool"] = True
         if turn:
             payload["turn"] = True
@@ -235,15 +241,17 @@ class Run(Runtime):
             self.stage(Step("runtime", "note", {"code": "payload_changed", "message": message}, path=path))
 
     async def _act(self, path: str, policy: Policy, action: Action, caller: Context | None, hold: bool) -> list[Step]:
-        action = replace(action)  # a copy of its own: it may change the payload
-        context = Context(self, path, action, caller.turn if caller else None)
-        if not getattr(policy, "records_itself", False):
+        action = action.copy()  # it may change the payload
+        context = Context(self, path, action, caller)
+        if not is_marked(policy, "records_itself"):
             await self.flush()  # a call is recorded before its policy does anything
         try:
             answering = policy(action, context)
             steps = await _awaitable(answering, action.policy)
         except ToolError as error:
             steps = [action_error("runtime", error.code, error.message)]
+        except SystemExit as error:  # it would end the event loop, and the ledger of this run with it
+            raise RuntimeError(f"the policy {action.policy!r} called sys.exit({error.code!r})") from error
         except BaseException:
             if context.halt:  # a TaskGroup or a `finally` may have replaced it with another error
                 raise context.halt from None
@@ -253,21 +261,34 @@ class Run(Runtime):
         return await self._record_result(path, action, steps, hold)
 
     async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        *said, result = placed(steps, path, action.policy, self.view)
+        *said, result = placed(steps, path, action, self.view)
+        self.stage(*said)
+        if not path:
+            await self._close_calls()
         if not path and result.failed:  # what ends a turn as failed tells people why
-            said.append(notice(result.payload["message"]))
-        self.stage(*said, result)
+            self.stage(notice(result.payload["message"]))
+        self.stage(result)
         if not hold:
             await self.flush()
         return self.view.answer(path)
 
+    async def _close_calls(self) -> None:
+        """Give each call a result that has none when the root ends: most were asked for, and nobody ran them."""
+        await self._wait_for_calls()
+        self.stage(*close_calls(self.view, *NOT_EXECUTED))
+
     # Tasks
 
-    async def _run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await work in its own task, so that it finishes even if its caller is cancelled."""
-        task = asyncio.ensure_future(work)
-        _keep(task, self._calls_running)
+    async def _run_shielded(self, path: str, work: Coroutine[Any, Any, list[Step]]) -> list[Step]:
+        """Await the call at `path` in a task of its own, so that it finishes even if its caller is cancelled."""
+        task = self._calls_running[path] = asyncio.ensure_future(work)
+        task.add_done_callback(partial(self._has_ended, path))
         return await asyncio.shield(task)
+
+    def _has_ended(self, path: str, call: asyncio.Task[list[Step]]) -> None:
+        if self._calls_running.get(path) is call:
+            del self._calls_running[path]
+        _forget_error(call)
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
         """Run an effect. Raises the Halt that stops the turn meanwhile, or TimeoutError after `limit` seconds.
@@ -298,7 +319,7 @@ class Run(Runtime):
 
     async def _wait_for_calls(self) -> None:
         """Wait until no call of this turn is running any more, so that their results can be recorded."""
-        while rest := self._calls_running - {asyncio.current_task()}:
+        while rest := set(self._calls_running.values()) - {asyncio.current_task()}:
             await asyncio.wait(rest)
 
 
@@ -310,14 +331,14 @@ async def _cancel(task: asyncio.Task[Any]) -> None:
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
     if not task.done():
         logger.warning("abandoned, because it did not end when it was cancelled: %s", task.get_coro())
-        _keep(task, _abandoned)
+        _abandoned.add(task)
+        task.add_done_callback(_abandoned.discard)
+        task.add_done_callback(_forget_error)
 
 
-def _keep(task: asyncio.Task[Any], tasks: set[asyncio.Task[Any]]) -> None:
-    """Keep a task in this set until it ends. Whoever awaits it sees its error; asyncio need not log that nobody did."""
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+def _forget_error(done: asyncio.Task[Any]) -> None:
+    """Look at the error of a task: whoever awaits it sees it, and asyncio need not log that nobody did."""
+    _ = done.cancelled() or done.exception()
 
 
 _abandoned: set[asyncio.Task[Any]] = set()
@@ -337,6 +358,8 @@ BUILT_IN: dict[str, Policy] = {HUMAN: human}
 
 
 def _awaitable(answering: object, policy: str) -> Awaitable[list[Step]]:
+    if isinstance(answering, AsyncGenerator):
+        raise TypeError(f"the policy {policy!r} yields its steps: it must return a list of them")
     if not isinstance(answering, Awaitable):
         raise TypeError(f"the policy {policy!r} must be an async function: async def")
     return answering
@@ -374,6 +397,8 @@ async def run(
     if first and not _begins_a_run(first):
         raise ValueError("this ledger has calls of no run: a conversation from elsewhere goes into payload['ledger']")
     policies = registry if isinstance(registry, PolicyRegistry) else PolicyRegistry(registry)
+    if not first:  # its texts may be those of an earlier run, which had calls at their paths
+        ledger = Ledger(tuple(replace(step, path="") for step in ledger))
     ledger = ledger.numbered()
     journal = journal or MemoryJournal(ledger)
     journal.go_on_from(ledger)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from agents.engine import Action, Context, Ledger, Step, invoke_action, loop_wrapper
+from agents.engine import Action, Context, Ledger, Step, invoke_action, loop_wrapper, run
 from agents.engine.agent.model import model
 from agents.engine.agent.turn import ONCE_MORE, agent
 from agents.engine.errors import RegistryError
@@ -232,3 +232,16 @@ async def test_a_program_without_a_limit_is_granted_no_seconds(world: World) -> 
     assert ledger[1].payload["limits"] == {"rounds": 10, "seconds": None}
     later = await carry_on(asking.registry, ledger[:2], policy="flow", payload={}, services=Site(spent=9e9))
     assert later[-1].payload.get("code") is None
+
+
+async def test_a_program_asks_for_no_round() -> None:
+    """It would count twice: as a round of an agent, and as a question (S84)."""
+    provider = ScriptedProvider([says("Unused.")])
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        answer = await ctx.call(Action("model", {"round": 1, "ledger": Ledger()}))
+        assert answer[-1].payload["code"] == "invalid_input"
+        return []
+
+    await run("root", {}, {"root": root, "model": model(provider)})
+    assert provider.asked == []

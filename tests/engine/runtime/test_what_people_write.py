@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, invoke_action, loop_wrapper, run
+from agents.engine.agent.ledger_history import ledger_messages
 from agents.engine.agent.model import model
-from agents.engine.agent.projection import ledger_messages
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage
 from agents.engine.ledger import EMPTY, action_call, action_result, text
 from agents.engine.runtime.policy import Policy
