@@ -11,7 +11,7 @@ from agents.engine.limits import Limits
 from agents.engine.runtime.decorators import invoke_action, loop_wrapper
 from agents.engine.runtime.policy import Action, Context
 from agents.engine.runtime.registry import PolicyRegistry
-from agents.engine.runtime.run import run
+from agents.engine.runtime.runner import run
 
 __all__ = [
     "Action",
