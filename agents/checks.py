@@ -8,18 +8,19 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
-from agents.plugins.shell import sandbox
+from agents.plugins.shell import probe, sandbox
 
 
 @register(Tags.security, deploy=True)
 def check_sandbox(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
     """Warn with agents.W001 if commands run without a sandbox, with the rights of the worker."""
-    if sandbox.is_available():
+    if probe.sandbox():
         return []
     return [
         Warning(
             "Commands that agents run are not sandboxed: they have the worker's rights, network access and files.",
-            hint="Install bubblewrap 0.8 or newer for the worker, and allow its user to create user namespaces.",
+            hint="Install bubblewrap 0.8 or newer for the worker, and allow its user to create user namespaces."
+            f" It was tried in {settings.AGENTSITE_WORKSPACES}: {probe.why_not()}",
             id="agents.W001",
         )
     ]
@@ -27,13 +28,14 @@ def check_sandbox(app_configs: Sequence[AppConfig] | None, **options: object) ->
 
 @register(Tags.security, deploy=True)
 def check_root(app_configs: Sequence[AppConfig] | None, **options: object) -> list[CheckMessage]:
-    """Warn with agents.W002 if this is root: to the kernel, the commands of a root worker are root's too."""
+    """Warn with agents.W002 if this is root: then only sandboxed commands are those of another user."""
     if os.geteuid() != 0:
         return []
     return [
         Warning(
-            "The site runs as root, and so do the commands of agents: only the sandbox keeps them from the machine.",
-            hint="Run the site as a user of its own.",
+            "The site runs as root: a flaw in it, or in a tool, gives away the machine. Only sandboxed commands run as"
+            " another user.",
+            hint="Run the site as a user of its own, to whom the data folder belongs.",
             id="agents.W002",
         )
     ]

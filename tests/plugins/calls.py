@@ -113,9 +113,9 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from agents.engine.interfaces.services import Space
-from agents.plugins.shell import process, sandbox
+from agents.plugins.shell import probe, process
 if sys.argv[1] == "unboxed":
-    sandbox.is_available = lambda: False
+    probe.sandbox = lambda: None
 asyncio.run(process.run(sys.argv[2], Path(sys.argv[3]), Space(), 300, lambda text: None))
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.plugins.shell import sandbox, tree
+from agents.plugins.shell import probe, tree
 from tests.plugins.calls import SECRET, Desk, Services, running
 
 
@@ -24,7 +24,7 @@ def desk(tmp_path: Path) -> Desk:
 @pytest.fixture
 def boxed(request: pytest.FixtureRequest) -> None:
     """A machine with a sandbox that works; without one the test is left out, or fails where all must run."""
-    if not sandbox.is_available():
+    if not probe.sandbox():
         missing = "bubblewrap does not work here"
         pytest.fail(missing) if request.config.getoption("--services", default=False) else pytest.skip(missing)
 
@@ -32,7 +32,7 @@ def boxed(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def unboxed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without."""
-    monkeypatch.setattr(sandbox, "is_available", lambda: False)
+    monkeypatch.setattr(probe, "sandbox", lambda: None)
 
 
 @pytest.fixture(params=["boxed", "unboxed"])

@@ -11,7 +11,7 @@ from agents.engine.interfaces.services import Space
 from agents.engine.ledger import canonical
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall
-from agents.plugins.shell import limits, process, sandbox, supervise
+from agents.plugins.shell import limits, probe, process, supervise
 from agents.plugins.shell.tools import Command, run
 from tests.engine.support import shown_of
 from tests.plugins.calls import Desk, descriptors, parent_of, running, soon
@@ -123,7 +123,7 @@ async def test_a_workspace_that_is_gone_is_an_answer(desk: Desk) -> None:
 
 
 async def test_a_supervisor_that_was_killed_is_no_success(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "is_available", lambda: False)  # in the box a command cannot reach it
+    monkeypatch.setattr(probe, "sandbox", lambda: None)  # in the box a command cannot reach it
     with pytest.raises(ToolError) as caught:
         await desk.call(run, command="kill -9 $PPID; sleep 99")
     assert caught.value.code == "killed"

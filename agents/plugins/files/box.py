@@ -60,10 +60,10 @@ class Box:
         try:
             for part in parts(path):
                 with tool_errors(path, part, descriptor):
-                    if make:
-                        with suppress(FileExistsError):
-                            os.mkdir(part, 0o755, dir_fd=descriptor)
+                    made = make and _make(part, descriptor)
                     below = os.open(part, _FOLDER, dir_fd=descriptor)
+                    if made:
+                        _give(below, descriptor)
                 os.close(descriptor)
                 descriptor = below
             yield descriptor
@@ -117,7 +117,7 @@ class Box:
             mode = require_regular(path, old).st_mode & 0o777 if old else 0o644
             part = _part()
             with _removed_on_error(part, folder):
-                _fill(os.open(part, _NEW, 0o600, dir_fd=folder), [content], mode)
+                _fill(_new(part, folder), [content], mode)
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
 
@@ -130,7 +130,7 @@ class Box:
         with self.folder() as folder, tool_errors(part, part, folder):
             _sweep(folder)
             with _removed_on_error(part, folder):
-                _fill(os.open(part, _NEW, 0o600, dir_fd=folder), content, 0o644)
+                _fill(_new(part, folder), content, 0o644)
         return self.root / part
 
     def adopt(self, path: str, part: Path) -> str:
@@ -143,6 +143,7 @@ class Box:
             _sweep(folder)
             free = _reserve(name, folder)
             with _removed_on_error(free, folder):
+                _give(part, folder)
                 os.rename(part, free, dst_dir_fd=folder)
             os.fsync(folder)
             return "/".join([*above, free])
@@ -210,6 +211,36 @@ def _sweep(folder: int) -> None:
 
 def _left(status: os.stat_result, past: float) -> bool:
     return kind_of(status) == "file" and status.st_mtime < past
+
+
+def _make(name: str, folder: int) -> bool:
+    """Make a folder of this name, if nothing has the name. Returns whether it did."""
+    try:
+        os.mkdir(name, 0o755, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _give(new: int | Path, folder: int) -> None:
+    """Give what root has just made in the folder to the folder's owner, whom commands run as.
+
+    In a workspace, `new` must be a descriptor: by its name, a command could have something else given to it.
+    """
+    if os.geteuid() == 0:
+        owner = os.fstat(folder)
+        os.chown(new, owner.st_uid, owner.st_gid)
+
+
+def _new(name: str, folder: int) -> int:
+    """Create a file of this name, which nothing may have, and return its descriptor."""
+    descriptor = os.open(name, _NEW, 0o600, dir_fd=folder)
+    try:
+        _give(descriptor, folder)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _fill(descriptor: int, content: Iterable[bytes], mode: int) -> None:

@@ -28,10 +28,11 @@ _NICE = 19
 """The lowest priority, so that the site still answers people while a command computes."""
 
 
-def confine(seconds: int) -> None:
-    """Apply the limits to this process and all its descendants. Called between fork and exec.
+def confine(seconds: int, user: int) -> None:
+    """Apply the limits to this process, which will be one of `user`, and all its descendants. Raises OSError.
 
-    The limit of CPU time is a last resort, for a process that nothing watches any more. It allows more than `seconds`.
+    Called between fork and exec. The limit of CPU time is a last resort, for a process that nothing watches any more.
+    It allows more than `seconds`.
     """
     tree.die_with_parent()
     tree.leave_keyring()
@@ -43,7 +44,7 @@ def confine(seconds: int) -> None:
     _limit(resource.RLIMIT_FSIZE, FILE_SIZE)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     _limit(resource.RLIMIT_CPU, (seconds + 10) * (os.cpu_count() or 1))
-    if user := os.getuid():  # the kernel counts per user, includes threads, and never counts root's
+    if user:  # the kernel counts per user, includes threads, and never counts root's
         _limit(resource.RLIMIT_NPROC, tree.threads_of(user) + 4 * PROCESSES)
 
 

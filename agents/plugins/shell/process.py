@@ -11,7 +11,6 @@ import codecs
 import json
 import os
 import shutil
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -21,14 +20,11 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON
 from agents.plugins.files.usage import readable
-from agents.plugins.shell import sandbox
+from agents.plugins.shell import probe
 from agents.plugins.shell.limits import MEMORY, PROCESSES
-from agents.plugins.shell.supervise import HEADER, ExitReport, Order
+from agents.plugins.shell.sandbox import INSIDE, PATH, Sandbox
+from agents.plugins.shell.supervise import ENVIRONMENT, HEADER, PROGRAM, ExitReport, Order
 
-_CODE = Path(__file__).parents[3]
-_PATH = "/usr/local/bin:/usr/bin:/bin"
-"""The PATH of commands. Not the worker's own: its first folder may be the site's virtual environment, and an agent must
-not install anything there."""
 _PASSED_ON = ("TZ",)
 """The only variables of the worker's environment that a command gets: the others may hold keys and passwords."""
 _PRINTABLE = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
@@ -45,18 +41,20 @@ async def run(
     command and everything it started are ended before it returns. Raises ToolError if the supervisor was killed, so
     that the end was not seen.
     """
+    sandbox = await asyncio.to_thread(probe.sandbox)
+    order = _order(sandbox, command, workspace, space, seconds)
     supervisor = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise"),
+        *PROGRAM,
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
         cwd="/",
-        env={"PYTHONPATH": str(_CODE)},
+        env=ENVIRONMENT,
         start_new_session=True,
     )
     stdin, stdout = cast("asyncio.StreamWriter", supervisor.stdin), cast("asyncio.StreamReader", supervisor.stdout)
     try:
-        stdin.write(json.dumps(_order(command, workspace, space, seconds)).encode() + b"\n")
+        stdin.write(json.dumps(order).encode() + b"\n")
         return await _listen(stdout, space, seconds, show)
     finally:
         stdin.close()
@@ -70,18 +68,18 @@ async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> No
     await supervisor.wait()
 
 
-def _order(command: str, workspace: Path, space: Space, seconds: int) -> Order:
-    boxed = sandbox.is_available()
-    home = sandbox.INSIDE if boxed else str(workspace)
+def _order(sandbox: Sandbox | None, command: str, workspace: Path, space: Space, seconds: int) -> Order:
+    shell = [shutil.which("bash", path=PATH) or "/bin/sh", "-c", command]
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    shell = [shutil.which("bash", path=_PATH) or "/bin/sh", "-c", command]
+    home = INSIDE if sandbox else str(workspace)
     return {
-        "argv": shell,
-        "env": {"PATH": _PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
+        "argv": sandbox.inside(shell) if sandbox else shell,
+        "env": {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
         "most": (space.room, space.files),
         "seconds": seconds,
-        "sandbox": sandbox.box(workspace) if boxed else [],
+        "sandbox": sandbox.box(workspace) if sandbox else [],
+        "user": sandbox.user if sandbox else None,
     }
 
 

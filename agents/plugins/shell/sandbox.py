@@ -1,51 +1,88 @@
 """The sandbox that commands run in, made by bubblewrap: https://github.com/containers/bubblewrap.
 
 Inside it there is no network, no other process, nothing of the machine except its programs, and one writable folder.
-Bubblewrap 0.8 (2023) is the first release with all the options below. Without it, commands run without a sandbox.
+Bubblewrap 0.8 (2023) is the first release with all the options below. `probe` finds out whether it works here.
 
 /proc is read-only: most of the kernel's settings in /proc/sys are the whole machine's, and bubblewrap leaves them
-writable. To the kernel, the commands of a root worker are root's, whatever their number inside.
+writable.
+
+/proc/self/mountinfo would tell the path of the workspace on the machine: the kernel names the source of every mount,
+except of those that cannot be reached from the root of whoever reads. So a command gets a namespace of mounts that none
+of the mounts it sees belongs to: they stay in the namespace of bubblewrap's own process, which is hidden in turn.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
+
+from agents.plugins.shell.user import MEETING_POINT
 
 INSIDE = "/workspace"
 """The path of the workspace inside the sandbox: the same on every machine, it does not reveal the real path."""
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""The PATH of commands. Not the worker's own: its first folder may be the site's virtual environment, and an agent must
+not install anything there."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """The folders of the machine's programs, the only ones that a command can see."""
 _ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime")
 """The files of /etc that programs need to be found, to start and to tell the time."""
 _MEMORY_FOLDER = str(256 * 2**20)
 """The largest size in bytes of /tmp and of /dev/shm, which are kept in memory."""
-_SETTING = "/proc/sys/kernel/core_pattern"
-"""A setting of the whole machine. Where a command can write it, it can have the kernel run a program as root."""
-_PROBE = f'echo > {INSIDE}/written && setting=$(cat {_SETTING}) && ! (printf %s "$setting" > {_SETTING}) 2> /dev/null'
-"""Succeeds if the workspace can be written and the setting cannot. It writes back the value that stands there."""
-_PROBE_SECONDS = 10
+_UNMOUNTING = (
+    *("--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
+    *("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SYS_CHROOT", "--cap-add", "CAP_SETPCAP"),
+)
+"""Hides bubblewrap's own process, and lets _UNMOUNT do what it does. The capabilities are those of the sandbox only."""
+_UNMOUNT = (
+    f"exec 3</ && exec unshare --mount --root=/proc/self/fd/3 --wd={INSIDE}"
+    " setpriv --ambient-caps=-all --inh-caps=-all --bounding-set=-all"
+    """ sh -c 'exec "$@" 3<&-' sh "$@\""""
+)
+"""Opens a namespace of mounts, returns to the root of the one before, gives up all capabilities, and becomes the
+command. `unshare` and `setpriv` are util-linux's: https://github.com/util-linux/util-linux."""
 
 
-def box(workspace: Path) -> list[str]:
-    """Return the program and the options of a sandbox that can write only to `workspace`, for `command_line`."""
-    return [
-        shutil.which("bwrap") or "bwrap",
-        *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-        *("--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns"),
-        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-cgroup-try"),
-        *("--unshare-uts", "--hostname", "workspace"),
-        *_system(),
-        *("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_FOLDER, "--tmpfs", "/dev/shm"),  # noqa: S108 - in the box
-        *("--size", _MEMORY_FOLDER, "--tmpfs", "/tmp"),  # noqa: S108 - the box's own
-        *("--bind", str(workspace), INSIDE, "--chdir", INSIDE),
-        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
-    ]
+@dataclass(frozen=True)
+class Sandbox:
+    """A kind of sandbox. `user`: the user that commands of a root worker run as; None: they run as the worker's own.
+
+    `unmounts`: whether /proc/self/mountinfo is empty, and so does not tell the path of the workspace.
+    """
+
+    user: int | None
+    unmounts: bool
+
+    def box(self, workspace: Path) -> list[str]:
+        """Return the program and the options of a sandbox that can write only to `workspace`, for `command_line`."""
+        return [
+            shutil.which("bwrap") or "bwrap",
+            *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+            *("--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns"),
+            *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-cgroup-try"),
+            *("--unshare-uts", "--hostname", "workspace"),
+            *_system(),
+            *("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_FOLDER, "--tmpfs", "/dev/shm"),  # noqa: S108 - in the box
+            *("--size", _MEMORY_FOLDER, "--tmpfs", "/tmp"),  # noqa: S108 - the box's own
+            *("--bind", str(workspace) if self.user is None else MEETING_POINT, INSIDE, "--chdir", INSIDE),
+            *(_UNMOUNTING if self.unmounts else ()),
+            *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
+        ]
+
+    def inside(self, command: Sequence[str]) -> list[str]:
+        """Return what to run inside the box so that it becomes `command`."""
+        return ["/bin/sh", "-c", _UNMOUNT, "sh", *command] if self.unmounts else [*command]
+
+
+def kinds(user: int) -> Iterator[Sandbox]:
+    """Yield the kinds of sandbox that may work here, the best first. `user`: whom root runs commands as."""
+    for unmounts in (True, False):
+        yield Sandbox(None if os.geteuid() else user, unmounts)
 
 
 @contextmanager
@@ -63,22 +100,6 @@ def command_line(box: Sequence[str], command: Sequence[str]) -> Iterator[tuple[S
         file.write("\0".join([*options, ""]).encode())
         file.seek(0)
         yield [program, "--args", str(file.fileno()), "--", *command], (file.fileno(),)
-
-
-@cache
-def is_available() -> bool:
-    """Return whether commands can be sandboxed here. Each process tries it once, by running a command in a sandbox."""
-    if not shutil.which("bwrap"):
-        return False
-    try:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            command_line(box(Path(folder)), ["/bin/sh", "-c", _PROBE]) as (probe, inherited),
-        ):
-            done = subprocess.run(probe, pass_fds=inherited, capture_output=True, timeout=_PROBE_SECONDS, check=False)
-            return done.returncode == 0 and (Path(folder) / "written").exists()
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def exposes(path: Path) -> bool:

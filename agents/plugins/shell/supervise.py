@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import IO, TypedDict, cast
 
 from agents.plugins.files.usage import Usage
@@ -26,7 +27,11 @@ from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
 from agents.plugins.shell.usage import Folder, unlisted
+from agents.plugins.shell.user import become, hand_over
 
+PROGRAM = (sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise")
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[3])}
+"""How the supervisor is started: with nothing of the worker's environment, which may hold keys and passwords."""
 HEADER = struct.Struct(">cI")
 GRACE_SECONDS = 2.0
 """Seconds between asking a command to end (SIGTERM) and killing it."""
@@ -40,7 +45,8 @@ LOOK_SECONDS = 0.1
 
 class Order(TypedDict):
     """What to run. `most`: the bytes and files that the folder may hold. `sandbox`: the program of one and its options,
-    or nothing. The program of a sandbox ends with the command; only what is in it gets SIGTERM.
+    or nothing. The program of a sandbox ends with the command; only what is in it gets SIGTERM. `user`: whom the folder
+    is given to, and as whom the command runs; None for the worker's own.
     """
 
     argv: list[str]
@@ -49,6 +55,7 @@ class Order(TypedDict):
     most: tuple[int, int]
     seconds: int
     sandbox: list[str]
+    user: int | None
 
 
 class ExitReport(TypedDict):
@@ -99,6 +106,8 @@ class Supervisor:
         tree.adopt_orphans()
         self.order, self.worker = order, os.getppid()
         self.woken = _wake_on(signal.SIGCHLD, signal.SIGTERM)
+        if order["user"] is not None:
+            hand_over(order["folder"], order["user"])
         self.folder = Folder(order["folder"], Usage(*order["most"]))
         self.began = time.monotonic()
         self.child = _start(order)
@@ -240,14 +249,26 @@ def _start(order: Order) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
             env=order["env"],
-            cwd=order["folder"],
+            cwd="/" if order["user"] else order["folder"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=inherited,
             start_new_session=True,
-            preexec_fn=partial(confine, order["seconds"]),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=partial(_prepare, order),  # noqa: PLW1509 - this process has one thread
         )
+
+
+def _prepare(order: Order) -> None:
+    """Make this process, a fork of the supervisor, what the command may be. If that fails, end as a shell would."""
+    user = order["user"]
+    try:
+        confine(order["seconds"], os.getuid() if user is None else user)
+        if user is not None:
+            become(user, order["folder"])
+    except OSError as error:
+        os.write(2, f"The command cannot be confined: {error}\n".encode())
+        os._exit(127)
 
 
 def _wake_on(*numbers: signal.Signals) -> int:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, field_validator
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
 from agents.plugins.files.usage import readable
-from agents.plugins.shell import process, sandbox
+from agents.plugins.shell import probe, process
 from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 
 
@@ -30,7 +30,7 @@ def facts(call: ToolCall[Command]) -> list[str]:
     """Return the facts on the card of every call: how far it reaches, where, its limits, and what is not approved."""
     reach = (
         "Sandboxed: no network, sees only this conversation's folder."
-        if sandbox.is_available()
+        if probe.sandbox()
         else "Not sandboxed: the command runs with the rights of the worker."
     )
     space = call.services.space()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import signal
@@ -18,9 +19,13 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From linux/prctl.h."""
-_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1
-"""The number of the system call, for which the C library has no function, and the operation: linux/keyctl.h."""
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_KEYCTLS = {"x86_64": 250, "s390x": 280, "ppc64le": 271, **dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 219)}
+KEYCTL = _KEYCTLS.get(platform.machine()) if sys.maxsize > 2**32 else None
+"""The number of this system call, for which the C library has no function, by the processor; None if it is not known:
+of a 32-bit program, `machine` tells the wrong one. From each processor's unistd.h, or its table syscall.tbl."""
+_JOIN_SESSION_KEYRING = 1
+"""From linux/keyctl.h."""
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FREEZES = 20
@@ -47,9 +52,14 @@ def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def leave_keyring() -> None:
-    """Give this process an empty session keyring: it would inherit the worker's, with keys that the worker may use."""
-    if _libc is not None and (number := _KEYCTL.get(platform.machine())):
-        _libc.syscall(number, _KEYCTL_JOIN_SESSION_KEYRING, None)
+    """Give this process an empty session keyring: it would inherit the worker's, with keys that the worker may use.
+
+    Raises OSError if the kernel has none to give. Does nothing where nobody may have keyrings, or KEYCTL is not known.
+    """
+    if _libc is None or KEYCTL is None or _libc.syscall(KEYCTL, _JOIN_SESSION_KEYRING, None) >= 0:
+        return
+    if (number := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
+        raise OSError(number, f"no keyring: {os.strerror(number)}")
 
 
 @contextlib.contextmanager
