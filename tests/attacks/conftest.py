@@ -1,5 +1,5 @@
 """Fixtures shared by the attacks."""
 
-from tests.plugins.conftest import desk
+from tests.plugins.conftest import boxed, desk, mark
 
-__all__ = ["desk"]
+__all__ = ["boxed", "desk", "mark"]

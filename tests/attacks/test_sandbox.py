@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import tempfile
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agents.plugins.shell import sandbox
+from agents.engine.interfaces.services import Space
+from agents.plugins.shell import probe, process, sandbox, tree
 
 NOBODY = 65534
 SETTINGS = [
@@ -41,9 +43,13 @@ Attack = Callable[[str], str]
 @pytest.fixture(params=["as we are", "as another user"])
 def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
     """Run a command in a sandbox for a workspace named `workspace-7`, and return all that it printed."""
-    if not sandbox.is_available():
-        missing = "bubblewrap does not work here"
-        pytest.fail(missing) if request.config.getoption("--services", default=False) else pytest.skip(missing)
+    kind = probe.sandbox()
+    if kind is None:
+        missing = f"there is no sandbox here: {probe.why_not()}"
+        if request.config.getoption("--services", default=False):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    its = sandbox.Sandbox(None, unmounts=kind.unmounts)
     other = request.param == "as another user"
     if other and os.geteuid() != 0:
         pytest.skip("only root can become another user")
@@ -54,14 +60,21 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
             os.chown(folder, NOBODY, NOBODY)
             os.chown(workspace, NOBODY, NOBODY)
 
-        def run(command: str) -> str:
-            shell = ["/bin/bash", "-c", command]
-            who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if other else {}
-            with sandbox.command_line(sandbox.box(workspace), shell) as (argv, inherited):
-                ended = subprocess.run(argv, pass_fds=inherited, capture_output=True, check=False, **who)
+        def as_we_are(command: str) -> str:
+            ended = asyncio.run(process.run(command, workspace, Space(), 60, lambda text: None))
+            return f"{ended['stdout']}{ended['stderr']}"
+
+        def as_another(command: str) -> str:
+            """As the worker of another user does, who could not import what this process has imported."""
+            who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            shell = its.inside(["/bin/bash", "-c", command])
+            with sandbox.command_line(its.box(workspace), shell) as (argv, inherited):
+                ended = subprocess.run(
+                    argv, pass_fds=inherited, capture_output=True, check=False, preexec_fn=tree.leave_keyring, **who
+                )
             return f"{ended.stdout.decode()}{ended.stderr.decode()}"
 
-        yield run
+        yield as_another if other else as_we_are
 
 
 @pytest.mark.parametrize("path", SETTINGS)
@@ -93,6 +106,48 @@ def test_proc_cannot_be_made_writable_or_mounted_again(attack: Attack) -> None:
 def test_no_command_line_tells_where_the_workspace_is(attack: Attack) -> None:
     told = attack("cat /proc/*/cmdline /proc/*/environ | tr '\\0' ' '; ls -la /proc/*/fd /proc/*/cwd")
     assert "workspace-7" not in told
+
+
+def test_nor_does_a_mount(attack: Attack) -> None:
+    """Neither one of its own, nor of bubblewrap's process, nor of a thread, nor what the newest system calls tell."""
+    told = attack(
+        "cat /proc/*/mountinfo /proc/*/mounts /proc/*/mountstats /proc/*/task/*/mountinfo;"
+        " for pid in 1 $$ self thread-self; do cat /proc/$pid/mountinfo; done"
+    )
+    assert "workspace-7" not in told
+    asked = """
+import ctypes, struct
+call, room = ctypes.CDLL(None).syscall, ctypes.create_string_buffer(65536)
+statmount, listmount, root, everything = 457, 458, 2**64 - 1, 0x7f
+def request(mount, what=0):
+    return ctypes.create_string_buffer(struct.pack("IIQQ", 24, 0, mount, what), 24)
+found = call(listmount, request(root), room, ctypes.c_size_t(4096), 0)
+for mount in struct.unpack_from(f"{max(found, 0)}Q", room):
+    call(statmount, request(mount, everything), room, ctypes.c_size_t(65536), 0)
+    print(room.raw.replace(bytes(1), b" ").decode("latin-1"))
+print("asked")
+"""
+    told = attack(f"python3 -c '{asked}'")
+    assert told.endswith("asked\n")
+    assert "workspace-7" not in told
+
+
+def test_it_gets_no_capability_on_the_way(attack: Attack) -> None:
+    """The programs that hide the mounts have some, inside the box. The command has none, nor the next one it starts."""
+    assert attack("grep -hc '^Cap.*[1-9a-f]$' /proc/self/status /proc/$$/status") == "0\n0\n"
+
+
+def test_it_does_not_see_or_signal_bubblewrap(attack: Attack) -> None:
+    assert attack("kill -9 1; ls -A /proc/1; echo alive") == "alive\n"
+
+
+def test_it_has_a_keyring_of_its_own(attack: Attack) -> None:
+    """And the kernel shows it no key of anybody else's."""
+    number = f"__import__('ctypes').CDLL(None).syscall({tree.KEYCTL}, 0, -3, 0)"
+    worker = eval(number)
+    its, *shown = attack(f'python3 -c "print({number})"; cat /proc/keys').splitlines()
+    assert int(its) != worker
+    assert not [line for line in shown if f"{worker & 0xFFFFFFFF:08x}" in line]
 
 
 def test_ordinary_use_goes_on(attack: Attack) -> None:
