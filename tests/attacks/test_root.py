@@ -53,7 +53,12 @@ async def test_a_command_is_not_root(desk: Desk, mark: str) -> None:
 
 
 async def test_it_has_none_of_the_groups_of_root(desk: Desk) -> None:
-    result = await desk.call(run, command="grep Groups /proc/self/status")
+    before = os.getgroups()
+    os.setgroups([0, 4])
+    try:
+        result = await desk.call(run, command="grep Groups /proc/self/status")
+    finally:
+        os.setgroups(before)
     assert result["stdout"].split() == ["Groups:"]
 
 

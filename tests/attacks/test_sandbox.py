@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import platform
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from agents.engine.interfaces.services import Space
-from agents.plugins.shell import probe, process, sandbox, tree
+from agents.plugins.shell import keys, probe, process, sandbox
 
 NOBODY = 65534
 SETTINGS = [
@@ -70,7 +72,7 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
             shell = its.inside(["/bin/bash", "-c", command])
             with sandbox.command_line(its.box(workspace), shell) as (argv, inherited):
                 ended = subprocess.run(
-                    argv, pass_fds=inherited, capture_output=True, check=False, preexec_fn=tree.leave_keyring, **who
+                    argv, pass_fds=inherited, capture_output=True, check=False, preexec_fn=keys.leave_keyring, **who
                 )
             return f"{ended.stdout.decode()}{ended.stderr.decode()}"
 
@@ -141,13 +143,30 @@ def test_it_does_not_see_or_signal_bubblewrap(attack: Attack) -> None:
     assert attack("kill -9 1; ls -A /proc/1; echo alive") == "alive\n"
 
 
-def test_it_has_a_keyring_of_its_own(attack: Attack) -> None:
-    """And the kernel shows it no key of anybody else's."""
-    number = f"__import__('ctypes').CDLL(None).syscall({tree.KEYCTL}, 0, -3, 0)"
-    worker = eval(number)
-    its, *shown = attack(f'python3 -c "print({number})"; cat /proc/keys').splitlines()
-    assert int(its) != worker
-    assert not [line for line in shown if f"{worker & 0xFFFFFFFF:08x}" in line]
+def test_it_has_no_keys(attack: Attack) -> None:
+    """Neither a keyring of the worker's session, nor those of its user, which anybody with its number may link."""
+    calls = ", ".join(
+        f"call({keys.KEYCTL}, {arguments})" for arguments in ("0, -3, 0", "0, -4, 1", "1, 0", "8, -4, -3")
+    )
+    add = f"call({keys.KEYCTL} - 2, b'user', b'name', b'content', 7, -4)"
+    told = attack(
+        f"python3 -c \"call = __import__('ctypes').CDLL(None).syscall; print({calls}, {add})\"; cat /proc/keys"
+    )
+    assert told.splitlines()[0] == "-1 -1 -1 -1 -1"
+    assert "keyring" not in told
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors call the kernel in one way")
+def test_nor_in_another_way_to_call_the_kernel(attack: Attack) -> None:
+    """As a 32-bit program does, in which any program can, and as one with 32-bit addresses does."""
+    code = "53 b8 20 01 00 00 bb 00 00 00 00 b9 fd ff ff ff ba 01 00 00 00 cd 80 5b c3"  # keyctl(0, -3, 1) by int 0x80
+    told = attack(f"""python3 -c '
+import ctypes, mmap
+memory = mmap.mmap(-1, 4096, prot=7)
+memory.write(bytes.fromhex("{code}"))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))())
+print(ctypes.CDLL(None).syscall({keys.KEYCTL} | 0x40000000, 0, -3, 1))'""")
+    assert told == f"-{errno.ENOSYS}\n-1\n"
 
 
 def test_ordinary_use_goes_on(attack: Attack) -> None:

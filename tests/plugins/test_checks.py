@@ -2,13 +2,16 @@ import pytest
 from django.core.checks import Tags, run_checks
 from django.test import override_settings
 
+from agents.plugins.shell import probe
+
 pytestmark = pytest.mark.usefixtures("machine")
 
 
-def test_check_deploy_warns_where_commands_are_not_sandboxed(machine: str) -> None:
+def test_check_deploy_warns_where_commands_are_not_sandboxed(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "why_not", lambda: "because of it")
     found = [m for m in run_checks(tags=[Tags.security], include_deployment_checks=True) if m.id == "agents.W001"]
     assert len(found) == (machine == "unboxed")
-    assert all(message.hint and "bubblewrap" in message.hint for message in found)
+    assert all(message.hint and "bubblewrap" in message.hint and "because of it" in message.hint for message in found)
 
 
 @pytest.mark.parametrize("user", [0, 1000])

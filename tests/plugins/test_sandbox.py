@@ -1,14 +1,18 @@
 """What a boxed command can reach: its folder, and the machine's programs."""
 
 import ctypes
+import errno
 import os
 import signal
 import socket
+import subprocess
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from agents.plugins.shell import probe, sandbox, tree
+from agents.plugins.shell import keys, probe, sandbox
 from agents.plugins.shell.tools import run
 from agents.plugins.shell.user import USER
 from tests.plugins.calls import SECRET, Desk, idle, parent_of, running, soon, start_worker, until
@@ -83,17 +87,6 @@ class TestBoxed:
         result = await desk.call(run, command="cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; env; ls -l /proc/1/cwd")
         assert str(desk.workspace) not in result["stdout"]
 
-    async def test_it_does_not_have_the_keys_of_the_worker(self, desk: Desk) -> None:
-        """The number of its session keyring is not that of the worker's, which this process is here."""
-        number = tree.KEYCTL
-        kept = ctypes.CDLL(None).syscall(number, 1, b"of-the-worker")  # a keyring with this name
-        if kept < 0:
-            pytest.skip("this machine lets nobody have keyrings")
-        own = f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall({number}, 0, -3, 0))'"
-        its = int((await desk.call(run, command=own))["stdout"])
-        assert its > 0
-        assert its != kept
-
     async def test_what_it_writes_belongs_to_the_worker(self, desk: Desk) -> None:
         """To a root worker's user of commands: see tests/attacks/test_root.py."""
         await desk.call(run, command="mkdir made && echo hello > made/file")
@@ -108,19 +101,90 @@ class TestBoxed:
         until(lambda: not running(mark))
 
 
-@pytest.mark.parametrize("program", ["exit 1", "exit 0"])
+@pytest.mark.parametrize(
+    ("program", "why_not"),
+    [("echo broken >&2; exit 1", "broken"), ("exit 0", "a command could not write to its workspace")],
+)
 def test_a_bubblewrap_that_does_nothing_is_no_sandbox(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, why_not: str
 ) -> None:
-    (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
-    (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert not probe.Probe(tmp_path, 65530).sandbox()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as programs:  # not below /tmp, which is covered for bubblewrap
+        Path(programs).chmod(0o755)
+        (Path(programs) / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
+        (Path(programs) / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", programs)
+        tried = probe.Probe(tmp_path, USER)
+        assert (tried.sandbox(), tried.why_not) == (None, why_not)
 
 
 def test_without_bubblewrap_there_is_no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not probe.Probe(tmp_path, 65530).sandbox()
+    tried = probe.Probe(tmp_path, USER)
+    assert tried.sandbox() is None
+    assert "not installed" in tried.why_not
+
+
+def test_nor_where_keys_cannot_be_kept_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "KEYCTL", None)
+    tried = probe.Probe(tmp_path, USER)
+    assert tried.sandbox() is None
+    assert "processor" in tried.why_not
+
+
+def test_it_is_tried_where_the_workspaces_are(tmp_path: Path) -> None:
+    tried = probe.Probe(tmp_path / "missing", USER)
+    assert tried.sandbox() is None
+    assert str(tmp_path / "missing") in tried.why_not
+
+
+@pytest.mark.usefixtures("boxed")
+def test_a_failure_is_tried_again_and_what_works_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is not without a sandbox until the worker is started again."""
+    tries: list[sandbox.Sandbox] = []
+
+    def run_once(kind: sandbox.Sandbox, folder: Path) -> str:
+        tries.append(kind)
+        if len(tries) == 1:
+            raise subprocess.TimeoutExpired("bwrap", 1)
+        (folder / "written").touch()
+        os.chown(folder / "written", kind.user or os.getuid(), -1)
+        return ""
+
+    monkeypatch.setattr(probe, "_run", run_once)
+    tried = probe.Probe(tmp_path, USER)
+    assert tried.sandbox() is None
+    assert "busy" in tried.why_not
+    assert (tried.sandbox(), len(tries)) == (None, 1)  # not at once: others would wait for it
+    monkeypatch.setattr(tried, "_next", 0.0)
+    assert tried.sandbox() == tries[1]
+    assert (tried.why_not, tried.sandbox(), len(tries)) == ("", tries[1], 2)
+
+
+@pytest.mark.usefixtures("boxed")
+def test_where_mounts_cannot_be_hidden_there_still_is_a_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells the path of the workspace then, as docs/operating.md says."""
+    monkeypatch.setattr(sandbox, "_UNMOUNT", "exit 1")
+    found = probe.Probe(tmp_path, USER).sandbox()
+    assert found is not None
+    assert not found.unmounts
+
+
+@pytest.mark.parametrize(("number", "refused"), [(errno.EDQUOT, True), (errno.EPERM, False), (errno.ENOSYS, False)])
+def test_a_command_does_not_start_with_the_keyring_of_the_worker(
+    monkeypatch: pytest.MonkeyPatch, number: int, refused: bool
+) -> None:
+    """But it does where nobody has keyrings."""
+
+    class Kernel:
+        def syscall(self, *_: object) -> int:
+            ctypes.set_errno(number)
+            return -1
+
+    monkeypatch.setattr(keys, "_libc", Kernel())
+    with pytest.raises(OSError, match="no keyring") if refused else nullcontext():
+        keys.leave_keyring()
 
 
 @pytest.mark.parametrize(("path", "shown"), [("/usr/local/agentsite", True), ("/bin", True), ("/srv/usr", False)])

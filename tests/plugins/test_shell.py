@@ -1,6 +1,7 @@
 """What a command's call gives back, and what a person is told of it before."""
 
 import asyncio
+import ctypes
 import os
 
 import pytest
@@ -11,7 +12,7 @@ from agents.engine.interfaces.services import Space
 from agents.engine.ledger import canonical
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall
-from agents.plugins.shell import limits, probe, process, supervise
+from agents.plugins.shell import keys, limits, probe, process, supervise
 from agents.plugins.shell.tools import Command, run
 from tests.engine.support import shown_of
 from tests.plugins.calls import Desk, descriptors, parent_of, running, soon
@@ -45,6 +46,15 @@ async def test_its_parents_hold_no_secret_either(desk: Desk, monkeypatch: pytest
     monkeypatch.setenv("OPENAI_API_KEY", "canary-7d1")
     result = await desk.call(run, command="tr '\\0' '\\n' < /proc/$PPID/environ")
     assert "canary" not in result["stdout"]
+
+
+async def test_it_does_not_have_the_keyring_of_the_worker(desk: Desk) -> None:
+    """The number of its session keyring, if it can have one at all, is not that of the worker's: this process's."""
+    kept = ctypes.CDLL(None).syscall(keys.KEYCTL, 1, b"of-the-worker")  # a keyring with this name
+    if kept < 0:
+        pytest.skip("this machine lets nobody have keyrings")
+    own = f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall({keys.KEYCTL}, 0, -3, 0))'"
+    assert int((await desk.call(run, command=own))["stdout"]) != kept
 
 
 async def test_it_has_no_input_and_no_open_descriptors(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import os
 import resource
 from pathlib import Path
 
-from agents.plugins.shell import tree
+from agents.plugins.shell import keys, tree
 
 SECONDS = 60
 """The time limit of a command, unless its call gives another."""
@@ -35,7 +35,7 @@ def confine(seconds: int, user: int) -> None:
     It allows more than `seconds`.
     """
     tree.die_with_parent()
-    tree.leave_keyring()
+    keys.leave_keyring()
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # if memory runs out, the command is killed, not the site

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.plugins.shell import tree
+from agents.plugins.shell import keys
 from agents.plugins.shell.sandbox import INSIDE, PATH, Sandbox, kinds
 from agents.plugins.shell.supervise import END_SECONDS, ENVIRONMENT, GRACE_SECONDS, HEADER, PROGRAM, Order
 from agents.plugins.shell.user import USER
@@ -64,8 +65,10 @@ class Probe:
 
     def _find(self) -> tuple[Sandbox | None, str]:
         """Return the best kind of sandbox that works; if none does, why the last one tried did not."""
-        if tree.KEYCTL is None:
+        if keys.KEYCTL is None:
             return None, "on this kind of processor, commands cannot be kept from the keys of the worker"
+        if not shutil.which("bwrap"):
+            return None, "bubblewrap is not installed: there is no program bwrap"
         why_not = ""
         for kind in kinds(self._user):
             why_not = self._try(kind)

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.plugins.shell import keys
 from agents.plugins.shell.user import MEETING_POINT
 
 INSIDE = "/workspace"
@@ -32,6 +33,8 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """The folders of the machine's programs, the only ones that a command can see."""
 _ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime")
 """The files of /etc that programs need to be found, to start and to tell the time."""
+_KEYS = "/proc/keys"
+"""The list of a user's keys, which is covered: commands cannot use them (see `keys`), but could read their names."""
 _MEMORY_FOLDER = str(256 * 2**20)
 """The largest size in bytes of /tmp and of /dev/shm, which are kept in memory."""
 _UNMOUNTING = (
@@ -70,6 +73,7 @@ class Sandbox:
             *("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_FOLDER, "--tmpfs", "/dev/shm"),  # noqa: S108 - in the box
             *("--size", _MEMORY_FOLDER, "--tmpfs", "/tmp"),  # noqa: S108 - the box's own
             *("--bind", str(workspace) if self.user is None else MEETING_POINT, INSIDE, "--chdir", INSIDE),
+            *(("--ro-bind", "/dev/null", _KEYS) if Path(_KEYS).exists() else ()),
             *(_UNMOUNTING if self.unmounts else ()),
             *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
         ]
@@ -89,17 +93,22 @@ def kinds(user: int) -> Iterator[Sandbox]:
 def command_line(box: Sequence[str], command: Sequence[str]) -> Iterator[tuple[Sequence[str], tuple[int, ...]]]:
     """Yield the command line that runs `command` in `box`, and the descriptors that it must inherit.
 
-    The options are in a file: a command can read the command line of its sandbox, which must not tell the path of the
-    workspace. Without a box, it is the command itself.
+    The options are in a file: where a command can read the command line of its sandbox, that must not tell the path of
+    the workspace. Without a box, it is the command itself.
     """
     if not box:
         yield command, ()
         return
     program, *options = box
-    with tempfile.TemporaryFile() as file:
-        file.write("\0".join([*options, ""]).encode())
-        file.seek(0)
-        yield [program, "--args", str(file.fileno()), "--", *command], (file.fileno(),)
+    with tempfile.TemporaryFile() as arguments, tempfile.TemporaryFile() as refusal:
+        refusal.write(keys.refusal())
+        refusal.seek(0)
+        arguments.write("\0".join([*options, "--seccomp", str(refusal.fileno()), ""]).encode())
+        arguments.seek(0)
+        yield (
+            [program, "--args", str(arguments.fileno()), "--", *command],
+            (arguments.fileno(), refusal.fileno()),
+        )
 
 
 def exposes(path: Path) -> bool:

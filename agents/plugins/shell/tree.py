@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
-import platform
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,13 +17,7 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From linux/prctl.h."""
-_KEYCTLS = {"x86_64": 250, "s390x": 280, "ppc64le": 271, **dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 219)}
-KEYCTL = _KEYCTLS.get(platform.machine()) if sys.maxsize > 2**32 else None
-"""The number of this system call, for which the C library has no function, by the processor; None if it is not known:
-of a 32-bit program, `machine` tells the wrong one. From each processor's unistd.h, or its table syscall.tbl."""
-_JOIN_SESSION_KEYRING = 1
-"""From linux/keyctl.h."""
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FREEZES = 20
@@ -49,17 +41,6 @@ def adopt_orphans() -> None:
 def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
     """Have this process sent this signal when the thread that started it ends. Does nothing outside Linux."""
     _prctl(_PR_SET_PDEATHSIG, number)
-
-
-def leave_keyring() -> None:
-    """Give this process an empty session keyring: it would inherit the worker's, with keys that the worker may use.
-
-    Raises OSError if the kernel has none to give. Does nothing where nobody may have keyrings, or KEYCTL is not known.
-    """
-    if _libc is None or KEYCTL is None or _libc.syscall(KEYCTL, _JOIN_SESSION_KEYRING, None) >= 0:
-        return
-    if (number := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
-        raise OSError(number, f"no keyring: {os.strerror(number)}")
 
 
 @contextlib.contextmanager
