@@ -148,4 +148,25 @@ MUTATIONS = (
         "time.monotonic() >= renewed",
         (_LEASES,),
     ),
+    Mutation(
+        "the user that a root worker runs commands as",
+        "agents/plugins/shell/sandbox.py",
+        "None if os.geteuid() else user",
+        "None",
+        ("tests/plugins/test_sandbox.py",),
+    ),
+    Mutation(
+        "the system calls for keys, which no command has",
+        "agents/plugins/shell/keys.py",
+        "(_IF_ABOVE, 0, 1, keyctl)",
+        "(_IF_ABOVE, 0, 0, keyctl)",
+        ("tests/attacks/test_sandbox.py",),
+    ),
+    Mutation(
+        "the second kind of sandbox, where the first does not work",
+        "agents/plugins/shell/probe.py",
+        "if why_not == _BUSY:",
+        "if why_not:",
+        ("tests/plugins/test_sandbox.py",),
+    ),
 )

@@ -124,7 +124,15 @@ def test_without_bubblewrap_there_is_no_sandbox(tmp_path: Path, monkeypatch: pyt
     assert "not installed" in tried.why_not
 
 
-def test_nor_where_keys_cannot_be_kept_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_kind_of_sandbox_runs_commands_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = {}
+    for worker in (0, 1000):
+        monkeypatch.setattr("os.geteuid", lambda number=worker: number)
+        users[worker] = {kind.user for kind in sandbox.kinds(USER)}
+    assert users == {0: {USER}, 1000: {None}}
+
+
+def test_there_is_none_where_keys_cannot_be_kept_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "KEYCTL", None)
     tried = probe.Probe(tmp_path, USER)
     assert tried.sandbox() is None
