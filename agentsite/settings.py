@@ -271,7 +271,7 @@ AGENTSITE_BEAT_SECONDS = env.number(
 AGENTSITE_START_SECONDS = env.number("AGENTSITE_START_SECONDS", 120, least=0.5)  # for a cluster's start, likewise
 AGENTSITE_STOP_SECONDS = env.number("AGENTSITE_STOP_SECONDS", 30, least=0.1)  # at a stop, for running effects
 # The user, and group, that sandboxed commands run as if the worker is root. It needs no entry in /etc/passwd.
-AGENTSITE_SANDBOX_UID = env.whole("AGENTSITE_SANDBOX_UID", 65530, least=1, most=2**31)
+AGENTSITE_SANDBOX_UID = env.whole("AGENTSITE_SANDBOX_UID", 65530, least=1, most=999_999)
 if AGENTSITE_RENEW_SECONDS * 2 > AGENTSITE_LEASE_SECONDS:
     raise CannotStart(
         "AGENTSITE_RENEW_SECONDS must be at most half of AGENTSITE_LEASE_SECONDS: one renewal may be late."

@@ -15,7 +15,10 @@ logger = logging.getLogger(__name__)
 
 
 def folder_of(conversation_id: int) -> Path:
-    """Return the conversation's folder (mode 0700), separate from database and key. It is created on first use."""
+    """Return the conversation's folder (mode 0700), separate from database and key. It is created on first use.
+
+    If the worker is root, it gives the folder to the user of commands before each of them (agents.plugins.shell.user).
+    """
     folder = root() / str(conversation_id)
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder

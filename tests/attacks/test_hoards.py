@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.engine.interfaces.services import Space
-from agents.plugins.files.usage import Usage
+from agents.plugins.files.usage import ENTRIES, Usage, measure
 from agents.plugins.shell import limits, usage
 from agents.plugins.shell.tools import run
 from tests.plugins.calls import Desk
@@ -72,6 +72,23 @@ async def test_an_ordinary_project_is_no_hoard(desk: Desk) -> None:
     result = await desk.call(run, command=f"{made}; mkdir many; cd many; touch $(seq {MANY}); sleep 1; ls | wc -l")
     assert result["stdout"] == f"{MANY}\n"
     assert "note" not in result
+
+
+def test_what_lies_outside_is_not_measured(tmp_path: Path) -> None:
+    """A command swaps folders for links after they were seen, and before they are opened. The worker may be root."""
+    inside, outside = tmp_path / "workspace", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(bytes(2**20))
+    folders = [inside / str(number) for number in range(2 * ENTRIES)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    measuring = measure(os.fspath(inside))
+    assert next(measuring) is None
+    for folder in folders:
+        folder.rmdir()
+        folder.symlink_to(outside)
+    (found,) = filter(None, measuring)
+    assert found.bytes < 2**20
 
 
 def test_a_disk_that_a_command_fills_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

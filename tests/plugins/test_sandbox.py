@@ -133,6 +133,7 @@ def test_no_kind_of_sandbox_runs_commands_as_root(monkeypatch: pytest.MonkeyPatc
 
 
 def test_there_is_none_where_keys_cannot_be_kept_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: program)
     monkeypatch.setattr(keys, "KEYCTL", None)
     tried = probe.Probe(tmp_path, USER)
     assert tried.sandbox() is None

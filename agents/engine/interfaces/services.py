@@ -59,7 +59,10 @@ class Services(Protocol):
         return datetime.now(UTC)
 
     def workspace(self) -> Path:
-        """Return the conversation's workspace, created on first use. Raises ToolError if there is none."""
+        """Return the conversation's workspace, created on first use. Raises ToolError if there is none.
+
+        Commands may have put links into it: agents.plugins.files.box reads and writes there without following one.
+        """
         raise ToolError("There is no workspace here.", code="unavailable")
 
     def space(self) -> Space:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,19 +26,23 @@ def usage_of(folder: Path) -> Usage:
 
 
 def measure(path: str) -> Iterator[Usage | None]:
-    """Yield None every few entries, and what the folder holds at the end. Links are not followed."""
+    """Yield None every few entries, and what the folder holds at the end. Links are not followed.
+
+    A command may be changing it meanwhile: a folder that was swapped for a link to another is left out.
+    """
     size, count, linked = 0, 0, set[int]()
-    waiting = [path]
+    waiting: list[tuple[str, os.stat_result | None]] = [(path, None)]
     while waiting:
+        here, seen = waiting.pop()
         try:
-            with os.scandir(waiting.pop()) as entries:
+            with _opened(here, seen) as folder, os.scandir(folder) as entries:
                 for entry in entries:
                     count += 1
                     if count % ENTRIES == 0:
                         yield None
                     found = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(found.st_mode):
-                        waiting.append(entry.path)
+                        waiting.append((f"{here}/{entry.name}", found))
                     elif found.st_nlink > 1:
                         if found.st_ino in linked:
                             continue
@@ -46,6 +51,18 @@ def measure(path: str) -> Iterator[Usage | None]:
         except OSError:
             continue  # it was removed in the meantime, is not ours to read, or is nested too deeply to have a path
     yield Usage(size, count)
+
+
+@contextmanager
+def _opened(path: str, seen: os.stat_result | None) -> Iterator[int]:
+    """Open a folder and yield its descriptor. Raises OSError if it is not the one that was `seen` at this path."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if seen and not os.path.samestat(os.fstat(folder), seen):
+            raise NotADirectoryError(path)
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def readable(size: int) -> str:

@@ -65,10 +65,10 @@ class Probe:
 
     def _find(self) -> tuple[Sandbox | None, str]:
         """Return the best kind of sandbox that works; if none does, why the last one tried did not."""
-        if keys.KEYCTL is None:
-            return None, "on this kind of processor, commands cannot be kept from the keys of the worker"
         if not shutil.which("bwrap"):
             return None, "bubblewrap is not installed: there is no program bwrap"
+        if keys.KEYCTL is None:
+            return None, "on this kind of processor, commands cannot be kept from the keys of the worker"
         why_not = ""
         for kind in kinds(self._user):
             why_not = self._try(kind)
