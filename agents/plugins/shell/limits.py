@@ -8,6 +8,7 @@ import resource
 from pathlib import Path
 
 from agents.plugins.shell import keys, tree
+from agents.plugins.shell.user import become
 
 SECONDS = 60
 """The time limit of a command, unless its call gives another."""
@@ -28,11 +29,11 @@ _NICE = 19
 """The lowest priority, so that the site still answers people while a command computes."""
 
 
-def confine(seconds: int, user: int) -> None:
-    """Apply the limits to this process, which will be one of `user`, and all its descendants. Raises OSError.
+def confine(seconds: int, user: int | None, folder: str) -> None:
+    """Apply the limits to this process and all its descendants, and make it one of this user, if one is given.
 
     Called between fork and exec. The limit of CPU time is a last resort, for a process that nothing watches any more.
-    It allows more than `seconds`.
+    It allows more than `seconds`. Raises OSError.
     """
     tree.die_with_parent()
     keys.leave_keyring()
@@ -44,8 +45,10 @@ def confine(seconds: int, user: int) -> None:
     _limit(resource.RLIMIT_FSIZE, FILE_SIZE)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     _limit(resource.RLIMIT_CPU, (seconds + 10) * (os.cpu_count() or 1))
-    if user:  # the kernel counts per user, includes threads, and never counts root's
-        _limit(resource.RLIMIT_NPROC, tree.threads_of(user) + 4 * PROCESSES)
+    if counted := os.getuid() if user is None else user:  # the kernel includes threads, and never counts root's
+        _limit(resource.RLIMIT_NPROC, tree.threads_of(counted) + 4 * PROCESSES)
+    if user is not None:
+        become(user, folder)
 
 
 def _limit(kind: int, value: int) -> None:

@@ -35,8 +35,6 @@ _HAS_NO_CAPABILITY = """
         { echo "a command would have capabilities" >&2; exit 1; }"""
 _SEES_NO_MOUNT = """
     [ -z "$(cat /proc/[0-9]*/mountinfo)" ] || { echo "a command could read where its workspace is" >&2; exit 1; }"""
-
-
 _BUSY = "the machine was too busy to try it"
 
 
@@ -71,8 +69,10 @@ class Probe:
             return None, "on this kind of processor, commands cannot be kept from the keys of the worker"
         why_not = ""
         for kind in kinds(self._user):
-            why_not = self._try(kind)
+            earlier, why_not = why_not, self._try(kind)
             if not why_not:
+                if earlier:
+                    logger.info("commands are sandboxed, but may read where their workspace is: %s", earlier)
                 return kind, ""
             if why_not == _BUSY:
                 break  # whoever asks cannot wait for another

@@ -27,7 +27,7 @@ from agents.plugins.shell import tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
 from agents.plugins.shell.usage import Folder, unlisted
-from agents.plugins.shell.user import become, hand_over
+from agents.plugins.shell.user import hand_over
 
 PROGRAM = (sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise")
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[3])}
@@ -260,12 +260,9 @@ def _start(order: Order) -> subprocess.Popen[bytes]:
 
 
 def _prepare(order: Order) -> None:
-    """Make this process, a fork of the supervisor, what the command may be. If that fails, end as a shell would."""
-    user = order["user"]
+    """Confine this process, which is to become the command. If that fails, end as a shell would."""
     try:
-        confine(order["seconds"], os.getuid() if user is None else user)
-        if user is not None:
-            become(user, order["folder"])
+        confine(order["seconds"], order["user"], order["folder"])
     except OSError as error:
         os.write(2, f"The command cannot be confined: {error}\n".encode())
         os._exit(127)
