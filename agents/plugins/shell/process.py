@@ -38,7 +38,8 @@ async def run(
 
     Returns its `stdout` and `stderr`, the shell's `exit` status, the `seconds` it took and, if its output was cut or it
     ended early, a `note` that says so. `show` is given its output as it arrives. If this coroutine is cancelled, the
-    command and everything it started are ended before it returns. Raises ToolError if the supervisor was killed, so
+    command and everything it started are ended before it returns. If the worker is root, `workspace` and all that is in
+    it is given to the user of sandboxed commands first (see `user`). Raises ToolError if the supervisor was killed, so
     that the end was not seen.
     """
     sandbox = await asyncio.to_thread(probe.sandbox)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from pydantic import BaseModel, Field, field_validator
 
 from agents.engine.ledger import JSON
@@ -28,18 +30,20 @@ class Command(BaseModel):
 
 def facts(call: ToolCall[Command]) -> list[str]:
     """Return the facts on the card of every call: how far it reaches, where, its limits, and what is not approved."""
-    reach = (
-        "Sandboxed: no network, sees only this conversation's folder."
-        if probe.sandbox()
-        else "Not sandboxed: the command runs with the rights of the worker."
-    )
     space = call.services.space()
     return [
-        reach,
+        _reach(),
         f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds.",
         f"Ends if the folder exceeds {readable(space.bytes)} or {space.files:,} files.",
         "You approve the command only: files that it reads or runs may still change before it starts.",
     ]
+
+
+def _reach() -> str:
+    if probe.sandbox():
+        return "Sandboxed: no network, sees only this conversation's folder."
+    rights = "the rights of the worker" if os.geteuid() else "all rights on the machine: the worker is root"
+    return f"Not sandboxed: the command runs with {rights}."
 
 
 @tool(
