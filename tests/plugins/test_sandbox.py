@@ -14,6 +14,7 @@ import pytest
 
 from agents.plugins.shell import keys, probe, sandbox
 from agents.plugins.shell.tools import run
+from agents.plugins.shell.usage import unlisted
 from agents.plugins.shell.user import USER
 from tests.plugins.calls import SECRET, Desk, idle, parent_of, running, soon, start_worker, until
 
@@ -115,6 +116,15 @@ def test_a_bubblewrap_that_does_nothing_is_no_sandbox(
         monkeypatch.setenv("PATH", programs)
         tried = probe.Probe(tmp_path, USER)
         assert (tried.sandbox(), tried.why_not) == (None, why_not)
+
+
+def test_what_bubblewrap_is_told_is_no_file_of_the_command(tmp_path: Path) -> None:
+    """It is open in bubblewrap when the supervisor looks: a folder that is full already would seem to have grown."""
+    device = tmp_path.stat().st_dev
+    _, before = unlisted([os.getpid()], device)
+    with sandbox.command_line(sandbox.Sandbox(None, unmounts=True).box(tmp_path), ["true"]) as (_, inherited):
+        assert len(inherited) == 2
+        assert unlisted([os.getpid()], device)[1] == before
 
 
 def test_without_bubblewrap_there_is_no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

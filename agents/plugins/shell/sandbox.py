@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,21 +93,29 @@ def command_line(box: Sequence[str], command: Sequence[str]) -> Iterator[tuple[S
     """Yield the command line that runs `command` in `box`, and the descriptors that it must inherit.
 
     The options are in a file: where a command can read the command line of its sandbox, that must not tell the path of
-    the workspace. Without a box, it is the command itself.
+    the workspace. The file is in memory: a deleted one on the disk would count as the command's. Without a box, it is
+    the command itself.
     """
     if not box:
         yield command, ()
         return
     program, *options = box
-    with tempfile.TemporaryFile() as arguments, tempfile.TemporaryFile() as refusal:
-        refusal.write(keys.refusal())
-        refusal.seek(0)
-        arguments.write("\0".join([*options, "--seccomp", str(refusal.fileno()), ""]).encode())
-        arguments.seek(0)
-        yield (
-            [program, "--args", str(arguments.fileno()), "--", *command],
-            (arguments.fileno(), refusal.fileno()),
-        )
+    with _in_memory(keys.refusal()) as refusal:
+        options += ["--seccomp", str(refusal), ""]
+        with _in_memory("\0".join(options).encode()) as arguments:
+            yield [program, "--args", str(arguments), "--", *command], (arguments, refusal)
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[int]:
+    """Yield the descriptor of a file with this content, to be read from its beginning."""
+    descriptor = os.memfd_create("bubblewrap")
+    try:
+        os.write(descriptor, content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def exposes(path: Path) -> bool:
