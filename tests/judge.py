@@ -6,14 +6,13 @@ deferrals, pauses, decisions, outputs, results.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
-from agents.engine.decisions import Decision
+from agents.engine.decisions import Ask, Decision
 from agents.engine.ledger import JSON, Step
-from agents.engine.paths import parent
+from agents.engine.paths import is_gate, parent
 from agents.engine.view import opens_gate
 
 Line = tuple[str, str, str, JSON]
@@ -21,12 +20,17 @@ Line = tuple[str, str, str, JSON]
 
 MAY_DIFFER = {"action_start", "action_retry", "note"}
 """The types of the steps that a crash may add."""
-_CARD = re.compile(r"/card[1-9]\d*$")
 
 
 def comparable(ledger: Iterable[Step]) -> list[Line]:
     """A ledger without ids, times and what a crash may add."""
-    return [(s.path, s.actor, s.type, _unnumbered(s.payload)) for s in ledger if s.type not in MAY_DIFFER]
+    return [(s.path, s.actor, s.type, _unnumbered(_untimed(s))) for s in ledger if s.type not in MAY_DIFFER]
+
+
+def _untimed(step: Step) -> JSON:
+    """The payload, of a call that only read without the time at which it began."""
+    timed = step.type == "action_result" and step.actor.startswith("tool:")
+    return {key: value for key, value in step.payload.items() if not (timed and key == "began")}
 
 
 def _unnumbered(value: JSON) -> JSON:
@@ -44,7 +48,9 @@ def differences(ledger: Iterable[Step], undisturbed: Iterable[Step], *, side_by_
     time, so that only the order at each path is the same.
     """
     steps, wanted = list(ledger), list(undisturbed)
-    cards = {_CARD.sub("", s.path): s.payload.get("decision") for s in steps if _is_card(s) and s.type != "action_call"}
+    asked = {s.path for s in steps if _asks_what_became(s)}
+    decided = [s for s in steps if s.path in asked and s.type != "action_call"]
+    cards = {parent(s.path): s.payload.get("decision") for s in decided}
     lost = {path for path, decision in cards.items() if decision != Decision.RUN_AGAIN}
     batches = {parent(path) for path in cards}
     usual = {s.path for s in wanted if s.type == "action_deferred"}
@@ -54,32 +60,31 @@ def differences(ledger: Iterable[Step], undisturbed: Iterable[Step], *, side_by_
             return step.path not in usual and parent(step.path) in batches
         return step.path in lost and step.type != "action_call"
 
-    lines, expected = (
-        comparable(s for s in each if not is_excused(s)) for each in (_without_cards(steps), _without_cards(wanted))
-    )
+    lines, expected = (comparable(s for s in _without(asked, each) if not is_excused(s)) for each in (steps, wanted))
     if cards or side_by_side:
         lines, expected = (sorted(each, key=lambda line: line[0]) for each in (lines, expected))
     differing = [(a, b) for a, b in zip_longest(lines, expected) if a != b]
     return [f"{line} instead of {expected}" for line, expected in differing]
 
 
-def _is_card(step: Step) -> bool:
-    return _CARD.search(step.path) is not None
+def _asks_what_became(step: Step) -> bool:
+    """Whether this card asks about an interrupted call. Others ask whether a call may run as somebody edited it."""
+    return opens_gate(step) and is_gate(step.path) and step.payload["payload"].get("ask") == Ask.INTERRUPTED
 
 
-def _without_cards(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps without the cards, and the pauses as they would be without them."""
+def _without(interrupted: set[str], steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps without the cards at these paths, and the pauses as they would be without them."""
     gates, cards = set[str](), set[str]()
     paused = True
     for step in steps:
-        asked = cards if _is_card(step) else gates
+        asked = cards if step.path in interrupted else gates
         if opens_gate(step):
             asked.add(step.path)
         elif step.type == "action_result":
             asked.discard(step.path)
         if step.type == "pause":
             paused = bool(gates)
-        if _is_card(step) or (step.type in ("pause", "resume") and not paused):
+        if step.path in interrupted or (step.type in ("pause", "resume") and not paused):
             continue
         if step.type == "pause":
             count = step.payload["pending_action_count"] - len(cards)

@@ -9,7 +9,7 @@ from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Ask, Decision, answers_to
 from agents.engine.execution.gates import ANOTHER, approved_details, ask_about_edit, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
-from agents.engine.paths import parent
+from agents.engine.paths import is_gate, parent
 from agents.engine.view import View
 
 VIA = "program"
@@ -29,7 +29,7 @@ def approve(ledger: Ledger, path: str, *, by: str, input: dict[str, JSON] | None
     said: dict[str, JSON] = {"digest": asked.get("digest", "")}
     if asked.get("who") == ANOTHER and by in (ledger[0].actor, asked.get("edited_by")):
         raise ValueError(f"the call at {path!r} needs four eyes: somebody other than {by!r} must approve it")
-    if input is not None and "tool" not in asked:
+    if input is not None and not is_gate(gate.path):
         raise ValueError(f"the question at {gate.path!r} has no input that could be edited")
     if input is not None:
         shown = approved_details(View(ledger), gate.path)
@@ -87,7 +87,7 @@ def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
 
 def _call_of(gate: Step) -> str:
     """Return the path of the call that waits at a gate: of a policy's own question, its own path."""
-    return parent(gate.path) if "tool" in gate.payload["payload"] else gate.path
+    return parent(gate.path) if is_gate(gate.path) else gate.path
 
 
 def _decided(ledger: Ledger, gate: Step, by: str, decision: Decision, said: dict[str, JSON]) -> Ledger:

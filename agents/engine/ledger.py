@@ -27,13 +27,21 @@ DEEPEST = 100
 """The deepest nesting of lists and objects accepted from a model or a tool, because walks over it are recursive."""
 
 
+LARGEST_BITS = 14_000
+"""The bits of the largest whole number. Python reads no numbers of more than 4,300 digits (`sys.int_info`)."""
+
+
 def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10) -> JSON:
     """Return a deep copy. Raises TypeError, naming the place, for anything JSON cannot represent exactly.
 
     Also raises TypeError if lists and dicts are nested more than `levels` deep; the default leaves room for the few
     levels that a step adds around a value.
     """
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > LARGEST_BITS:
+            raise TypeError(f"{where}: a number of some {value.bit_length() * 3 // 10:,} digits is not JSON here")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -106,7 +114,8 @@ class Step:
         """The value of a result: its `output`, or if it has none, its payload without what the engine adds (S115)."""
         if "output" in self.payload:
             return self.payload["output"]
-        return {key: value for key, value in self.payload.items() if key not in ADDED} or None
+        added = ADDED | {"began"} if self.failed else ADDED
+        return {key: value for key, value in self.payload.items() if key not in added} or None
 
 
 @dataclass(frozen=True)

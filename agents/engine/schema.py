@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, LiteralString, Never, NoReturn, get_origin
 
 from jsonschema import Draft202012Validator, SchemaError
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
@@ -43,8 +43,14 @@ def _valid_text(value: JSON) -> JSON:
     return value
 
 
+WRITABLE = (NoReturn, Never, LiteralString, bytearray, Iterator)
+"""Annotations whose values, if there are any, can be written as JSON, though pydantic has no schema for them."""
+
+
 def check_annotation(annotation: Any) -> None:
     """Raise TypeError if a value with this annotation cannot be written as JSON."""
+    if annotation in WRITABLE or get_origin(annotation) in WRITABLE:
+        return
     try:
         TypeAdapter(annotation).json_schema(mode="serialization")
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
@@ -92,7 +98,7 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
         return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     found = [(place, "not known") for place in sorted(dropped) if place not in payload]
     if unknown := sorted(place for place in dropped if place in payload):
-        names = {str(_input_names(name, field)[0]) for name, field in model.model_fields.items()}
+        names = {str(input_names(name, field)[0]) for name, field in model.model_fields.items()}
         found.append((", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}"))
     return found
 
@@ -177,7 +183,7 @@ def _children(value: Any, part: int | str) -> Iterator[Any]:
         yield from _children(value.root, part)
     elif isinstance(value, BaseModel):
         named = type(value).model_fields.items()
-        yield from (getattr(value, name) for name, field in named if part in _input_names(name, field))
+        yield from (getattr(value, name) for name, field in named if part in input_names(name, field))
         yield from _children(value.model_extra, part)
     elif isinstance(value, Mapping):
         yield from (each for key, each in value.items() if str(key) == str(part))
@@ -196,7 +202,7 @@ def _extra(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _input_names(name: str, field: FieldInfo) -> list[str | int]:
+def input_names(name: str, field: FieldInfo) -> list[str | int]:
     """Return the names under which an input may give a field; the first is the one in the schema."""
     alias = field.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []

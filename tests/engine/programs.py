@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, ToolError, invoke_action, loop_wrapper
@@ -277,8 +277,14 @@ class Doing:
                 calls.append(self.called(call))
             except ValueError as error:
                 self.refused(error)
-        for answer in await self.ctx.gather(*calls):
+        for answer, ledger in await self.ctx.gather(*map(self.in_branch, calls)):
             self.hears(answer)
+            self.heard.append(ledger)
+
+    async def in_branch(self, call: Coroutine[Any, Any, list[Step]]) -> tuple[list[Step], str]:
+        """What the call answers, and the policy's own ledger as it is then read beside it."""
+        answer = await call
+        return answer, digest(comparable(self.ctx.get_ledger()))
 
     async def invoke(self, act: Invoke) -> None:
         for call in calls_in(self.steps):
@@ -305,7 +311,9 @@ class Doing:
     def hears(self, answer: Iterable[Step]) -> None:
         answer = list(answer)
         self.heard.append(digest(comparable(answer)))
-        self.steps += answer
+        self.steps += map(replace, answer)
+        for step in answer:  # what a policy does to what it is given changes no record
+            step.payload["spoiled"] = True
 
     def words(self) -> str:
         """A word for all it has heard so far."""

@@ -197,13 +197,14 @@ async def carry_on(
     payload: dict[str, Any] | None = None,
     journal: Journal | None = None,
     start: bool = False,
+    actions: Iterable[str] = (),
     **options: Any,
 ) -> Ledger:
     """Run a turn from its ledger until it ends or waits; the ledger after it."""
     journal = journal or CrashingJournal(ledger)
     services = options.pop("services", None) or Site()
     said = {"text": "go"} if payload is None else payload
-    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said, start=start)
+    await Run(registry, journal, services, steps=ledger, **options).run_turn(policy, said, start=start, actions=actions)
     return journal.ledger  # type: ignore[attr-defined,no-any-return]
 
 

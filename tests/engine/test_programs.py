@@ -15,6 +15,7 @@ from agents.engine import Ledger, text
 from agents.engine.deciding import answer, approve, reject
 from agents.engine.ledger import EMPTY
 from agents.engine.view import View
+from conversations.verification.rules import problems_of
 from tests.budget import examples
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.programs import (
@@ -166,7 +167,7 @@ class Played:
             self.stage.finished = {step.path for step in ledger if step.type == "action_result"}
             journal = CrashingJournal(ledger, crashes[0] if crashes else None)
             with suppress(Crash):
-                await carry_on(registry, ledger, policy="part0", payload=PAYLOAD, journal=journal)
+                await carry_on(registry, ledger, policy="part0", payload=PAYLOAD, journal=journal, actions=OFFERED)
             self.records += len(journal.records)
             crashes = crashes[1:] if journal.dead else crashes
             ledger = journal.ledger
@@ -197,6 +198,8 @@ class Played:
         return ledger
 
 
+OFFERED = frozenset({"part1", "errand", "look", "once", "gated"})
+"""What a root that is decorated runs of what it asks for."""
 PAYLOAD = {"name": "root", "list": [0], "ledger": Ledger((text("user", "Go on, then."),))}
 
 
@@ -232,6 +235,7 @@ def ends_the_same(crashed: Played, undisturbed: Played) -> None:
     """The same ledger; no call with a result ran again, and no tool more often than it may."""
     side_by_side = "Gather" in undisturbed.stage.did
     assert differences(crashed.ledger, undisturbed.ledger, side_by_side=side_by_side) == []
+    assert problems_of(crashed.ledger) == []
     assert crashed.stage.repeated == []
     assert [step for step in crashed.ledger if step.payload.get("code") == "payload_changed"] == []
     view = View(crashed.ledger)

@@ -26,6 +26,7 @@ from agents.engine.execution.gates import (
     edited_input,
     gate_call,
     gate_of,
+    is_being_cancelled,
     question,
     shown_digest,
 )
@@ -327,8 +328,7 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
     except (TimeoutError, SystemExit) as error:
         raise ToolError(f"{type(error).__name__}: {error}", code="exception") from error
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if is_being_cancelled():
             raise  # cancelled by the time limit, or because the turn was stopped
         raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -24,6 +25,16 @@ NO_REASON = "Proposed by planning model."
 
 ANOTHER = "another"
 """The `who` of a gate with four eyes: somebody other than whoever asked for the turn."""
+
+
+BROKEN = (Exception, SystemExit)
+"""What a tool's own rules and words may raise. Whatever it is, the gate closes and a person is asked."""
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels the running task; else a CancelledError comes from the tool's own code."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
         change: object = tool.change(call) if tool.change else None
     except ToolError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever else a tool raises, the person is asked
+    except BROKEN as error:
         return None, [hide(f"Not shown as a diff: {error}")]
     if not isinstance(change, Change | None):
         return None, [hide(f"Not shown as a diff: a {type(change).__name__} is not a Change")]
@@ -152,8 +163,13 @@ async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
             if inspect.isawaitable(declared):
                 declared = await declared
         required = required_approval(declared)
-    except Exception as error:  # noqa: BLE001 - whatever a tool's own rule does, the gate closes
-        return f"{justification(tool, call)} (its approval rule failed: {error})"
+    except BROKEN as error:
+        failed = f"{type(error).__name__}: {error}" if isinstance(error, SystemExit) else error
+        return f"{justification(tool, call)} (its approval rule failed: {failed})"
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        return f"{justification(tool, call)} (its approval rule gave itself up)"
     return justification(tool, call) if required is True else required or None
 
 
@@ -165,7 +181,7 @@ def justification(tool: Tool, call: ToolCall[Any]) -> str:
     if tool.justify:
         try:
             words: object = tool.justify(call.input)
-        except Exception:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
+        except BROKEN:
             words = None
         return words if isinstance(words, str) and words.strip() else f"Run {tool.title}"
     said = {name: value for name, value in call.input if isinstance(value, str) and value}
@@ -201,7 +217,7 @@ def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
     """Return what the tool says is true of a call, such as "Not sandboxed", without the site's secrets."""
     try:
         return [hide(str(fact)) for fact in tool.facts(call)] if tool.facts else []
-    except Exception as error:  # noqa: BLE001 - whatever a tool's own words raise, the person is asked
+    except BROKEN as error:
         return [hide(f"What else is true of this call is unknown: {error}")]
 
 

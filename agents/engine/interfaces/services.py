@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -126,6 +127,11 @@ class PlainServices(Services):
     user: int = 0
     prompt: int = 0
     unattended: bool = False
+    began: float = field(default_factory=time.monotonic, compare=False, repr=False)
+
+    def running_seconds(self) -> float:
+        """Return the seconds since these services were made: a run without a site keeps no time across pauses."""
+        return time.monotonic() - self.began
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
         """Do nothing: nobody is watching."""

@@ -9,12 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.engine.decisions import Ask
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
+from agents.engine.schema import input_names
 
 
 class Frozen(BaseModel):
     """The base class of models that are replaced, never changed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
 
 class Success(Frozen):
@@ -99,7 +100,8 @@ class Output(Frozen):
 
         Keys of the payload that are not fields of this model are ignored. Raises pydantic's ValidationError.
         """
-        said = {k: value for k, value in step.payload.items() if k in cls.model_fields and k not in Output.model_fields}
+        known = {key for name, field in cls.model_fields.items() for key in input_names(name, field)}
+        said = {k: value for k, value in step.payload.items() if k in known and k not in Output.model_fields}
         return cls.model_validate({**defaults, **said, **place_of(step), "type": step.type})
 
 

@@ -133,14 +133,24 @@ def kind_of(output: Output) -> Kind | None:
 
 
 def check_kind(name: str, data: dict[str, JSON]) -> None:
-    """Raise NotKept for an unregistered kind, and if its model rejects these fields."""
+    """Raise NotKept for a kind that tools do not emit, and if its model rejects these fields, or stored ones."""
     kind = _KINDS.get(name)
     if kind is None:
         raise NotKept(f"No output kind {name!r} is registered.")
+    if name in _NOT_EMITTED:
+        raise NotKept(f"Outputs of the kind {name!r} are not emitted{_NOT_EMITTED[name]}.")
     try:
-        kind.model.model_validate({**data, "type": name, "path": "", "position": 0})
+        stored = _stored(kind, {**data, "type": name, "path": "", "position": 0})
+        again = _stored(kind, stored)
     except Exception as error:
         raise NotKept(f"The output {name!r} does not take these fields: {error}") from error
+    if again != stored:
+        raise NotKept(f"The output {name!r} would have other fields when it is read again.")
+
+
+def _stored(kind: Kind, fields: dict[str, JSON]) -> dict[str, JSON]:
+    """Return an output of this kind with these fields as it is stored. Raises whatever its model's validators raise."""
+    return kind.model.model_validate(fields).model_dump(mode="json")
 
 
 def load_output(data: dict[str, JSON]) -> Output:
@@ -175,6 +185,9 @@ register_output("file", FileOutput, told=_file_told, template="conversations/tim
 register_output("widget", WidgetOutput, template="conversations/timeline/widget.html", stays=["widget"])
 register_output("reasoning", ReasoningOutput)
 register_output("retry", RetryOutput, fold=rules.retry)
+
+_NOT_EMITTED = {"tool": "", "retry": "", "reasoning": "", "file": ", but given with call.file(...)"}
+"""The kinds that tools do not emit, and what they do instead."""
 
 BUILT_IN = frozenset(_KINDS)
 """The kinds that every site has, whatever its apps."""

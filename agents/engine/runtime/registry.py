@@ -46,6 +46,9 @@ class PolicyRegistry:
         kind = Actor.parse(name).kind
         if kind in list(Kind) and name != Kind.MODEL:  # its calls would be taken for the engine's own
             raise RegistryError(f"{name!r} reads as an actor of the kind {kind!r}: choose another name")
+        limit: object = seconds
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
+            raise RegistryError(f"{name!r}: its seconds must be a number from 0 on, not {seconds!r}")
         if name == HUMAN:
             raise RegistryError(f"{HUMAN!r} is the policy by which people decide: choose another name")
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agents.engine import actors
 from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, is_round, notice
+from agents.engine.decisions import Ask
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
@@ -350,6 +351,8 @@ async def human(action: Action, ctx: Context) -> list[Step]:
     call = ctx.run.view.call(ctx.path)
     if call and asked_for(call):
         raise ToolError("Only policies can ask a person, not a model.", code="not_offered")
+    if (ask := action.payload.get("ask", Ask.QUESTION)) not in (Ask.QUESTION, Ask.APPROVE):
+        raise ToolError(f"A policy asks people to 'approve' or a 'question', not {ask!r}.", code="invalid_input")
     raise Suspended
 
 

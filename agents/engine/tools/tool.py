@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import JSON, Step
+from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
@@ -71,7 +71,8 @@ def state_steps(
     Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
     """
     value = plain_json(state, f"the state of {plugin.name!r}")
-    plugin.State.model_validate(value)
+    if plain_json(plugin.State.model_validate(value)) != value:
+        raise ValueError(f"the state of {plugin.name!r} would be another one when it is read again")
     recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
     try:
         plugin.State.model_validate(view.state(plugin.name, before))
@@ -116,7 +117,7 @@ class ToolCall(Generic[Input]):
         if [type(each) for each in given] != [bytes, str, str, str]:
             raise NotKept(f"The content of the file {name!r} must be bytes, and what is said about it text.")
         self.saving.append((name, content, media_type, summary))
-        self.emit("file", {"file": 0, "name": name, "summary": summary})
+        self._emit("file", {"file": 0, "name": valid_text(name), "summary": valid_text(summary)})
 
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
         """Add an output of a registered kind below the call's entry (S24). Raises NotKept if it cannot be kept."""
@@ -127,6 +128,9 @@ class ToolCall(Generic[Input]):
         if not isinstance(fields, dict):
             raise NotKept(f"The output {kind!r} must be a dict of its fields, not a {type(data).__name__}.")
         check_kind(kind, fields)
+        self._emit(kind, fields)
+
+    def _emit(self, kind: str, fields: dict[str, JSON]) -> None:
         self.emitted.append(Step(actors.tool(self.tool), kind, fields))
 
     def draft(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """Gates: who decides, what is asked, and that only what was approved runs."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -153,6 +154,14 @@ def _raises(call: ToolCall[Amount]) -> str:
     raise ValueError("no idea")
 
 
+def _exits(call: ToolCall[Amount]) -> str:
+    raise SystemExit(3)
+
+
+async def _gives_up(call: ToolCall[Amount]) -> str:
+    raise asyncio.CancelledError
+
+
 async def _reason(call: ToolCall[Amount]) -> str:
     return f"{call.input.amount} is much"
 
@@ -166,6 +175,11 @@ async def _reason(call: ToolCall[Amount]) -> str:
         ("Because.", {}, "Because."),
         (_reason, {}, "5 is much"),
         (_raises, {}, "Proposed by planning model. (its approval rule failed: no idea)"),
+        (_exits, {}, "Proposed by planning model. (its approval rule failed: SystemExit: 3)"),
+        (_gives_up, {}, "Proposed by planning model. (its approval rule gave itself up)"),
+        (True, {"justify": _exits}, "Run act"),
+        (True, {"facts": _exits}, "Proposed by planning model."),
+        (True, {"change": _exits}, "Proposed by planning model."),
         (True, {"justify": _raises}, "Run act"),
         (True, {"justify": lambda asked: None}, "Run act"),
         (True, {"justify": lambda asked: " "}, "Run act"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, LiteralString, Never, NoReturn
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import Ledger
 from agents.engine.outputs.kinds import Output
-from agents.engine.outputs.registry import register_output, unregister_output
+from agents.engine.outputs.registry import load_output, register_output, unregister_output
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from agents.engine.view import View
@@ -206,3 +206,78 @@ async def test_what_may_run_twice_is_done_again_when_the_database_is_back() -> N
     registry, provider = site(SCRIPT, [shop.tool(idempotent=True)])
     await carry_on(registry, await broken_off(shop, idempotent=True))
     assert (shop.orders, results_in(provider.asked[-1])) == (2, ["ordered\n\n[file receipt.txt] Paid."])
+
+
+class Labelled(Output):
+    """An output whose field has another name in what tools give."""
+
+    label: str = Field(validation_alias="name")
+
+
+class Doubled(Output):
+    """An output that is another one each time it is read."""
+
+    words: str
+
+    @field_validator("words")
+    @classmethod
+    def twice(cls, words: str) -> str:
+        return words * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "fields", "why"),
+    [
+        ("labelled", Labelled, {"name": "Oslo"}, None),
+        ("doubled", Doubled, {"words": "ab"}, "The output 'doubled' would have other fields when it is read again."),
+        ("file", None, {"file": 7, "name": "a", "summary": ""}, "are not emitted, but given with call.file(...)."),
+        ("tool", None, {"tool": "pay"}, "Outputs of the kind 'tool' are not emitted."),
+    ],
+)
+async def test_an_output_is_read_as_it_was_emitted_or_refused(kind: str, model: Any, fields: Any, why: str) -> None:
+    """By the names that tools give; one that its model reads as another, and those that the engine makes, are not."""
+    if model:
+        register_output(kind, model)
+
+    @tool("order", risk=Risk.WRITE, approval=False)
+    def order(call: ToolCall[Name]) -> str:
+        call.emit(kind, fields)
+        return "ordered"
+
+    try:
+        registry, provider = site(SCRIPT, [order])
+        ledger = await carry_on(registry)
+        if why:
+            assert why in results_in(provider.asked[1])[0]
+        else:
+            shown = next(output for output in Outputs(ledger).in_order() if isinstance(output, Labelled))
+            assert load_output(shown.model_dump(mode="json")) == shown
+            assert shown.label == "Oslo"
+    finally:
+        if model:
+            unregister_output(kind)
+
+
+async def test_a_number_that_nobody_could_read_is_not_kept() -> None:
+    """Python reads no number of more than 4,300 digits: it would have broken every page with this turn."""
+
+    @tool("order", risk=Risk.WRITE, approval=False)
+    def order(call: ToolCall[Name]) -> int:
+        return 10**5000
+
+    registry, provider = site(SCRIPT, [order])
+    await carry_on(registry)
+    assert "a number of some 4,983 digits is not JSON here" in results_in(provider.asked[1])[0]
+
+
+def _returns(annotation: Any) -> Callable[..., Any]:
+    def function(call: ToolCall[Name]) -> Any:
+        raise ToolError("No.")
+
+    function.__annotations__["return"] = annotation
+    return function
+
+
+@pytest.mark.parametrize("annotation", [NoReturn, Never, LiteralString, Iterator[int], bytearray, dict[str, date]])
+def test_whatever_can_be_written_may_be_said_to_be_returned(annotation: Any) -> None:
+    tool("order")(_returns(annotation))

@@ -305,6 +305,52 @@ async def test_a_question_without_input_has_none_to_edit() -> None:
         approve(waiting, "q", by="user:7", input={"a": 1})
 
 
+async def test_a_question_that_names_a_tool_is_no_gate_of_it() -> None:
+    """It is answered at its own path, and has no input."""
+
+    async def asks(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("human", {"ask": "approve", "tool": "pay", "input": {}}), key="q")
+
+    waiting = await run("p", {}, {"p": asks})
+    with pytest.raises(ValueError, match="no input that could be edited"):
+        approve(waiting, "q", by="user:7", input={"a": 1})
+    assert await run("p", {}, {"p": asks}, approve(waiting, "q", by="user:7"))
+
+
+async def test_people_are_asked_only_what_they_can_answer() -> None:
+    """It would have waited for ever."""
+
+    async def asks(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("human", {"ask": "bogus"}))
+
+    ledger = await run("p", {}, {"p": asks})
+    assert ledger[-1].payload["message"] == "A policy asks people to 'approve' or a 'question', not 'bogus'."
+
+
+@pytest.mark.parametrize("seconds", ["x", -1, True, None])
+def test_a_limit_is_a_number(seconds: Any) -> None:
+    with pytest.raises(RegistryError, match="'p': its seconds must be a number from 0 on"):
+        PolicyRegistry().register("p", seconds=seconds)
+
+
+async def test_the_seconds_of_a_program_count_without_a_site() -> None:
+    """A tool that would run for longer is ended (S54)."""
+
+    class Nothing(BaseModel):
+        pass
+
+    @tool("wait", risk=Risk.READ)
+    async def wait(call: ToolCall[Nothing]) -> None:
+        await asyncio.Event().wait()
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("wait"))
+
+    registry = PolicyRegistry({"wait": as_policy(wait)})
+    registry.register("root", seconds=0.05)(root)
+    assert (await run("root", {}, registry))[-1].payload["code"] == "timeout"
+
+
 async def test_an_edit_that_the_tool_does_not_take_says_so(world: World) -> None:
     registry, _ = site([says("I pay.", call("pay", amount=500)), says("Done.")], world.tools())
     waiting = await run("agent", {"text": "Pay."}, registry)
