@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from django.db import connection, transaction
 from django.db.models import Exists, F, Min, QuerySet
 
+from agents.engine.actors import worker
 from conversations.database.sql import Clock, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -32,19 +33,25 @@ class Claim:
 
 SUSPECT = 2
 """Workers lost at one step without progress before the turn is a suspect, which is tried apart from other suspects."""
-STRIKES = 5
-"""Workers lost at one step without progress before the turn fails for good: three of them while it was tried."""
+TOGETHER = (8, 4)
+"""How many suspects are tried at the same time after two losses, and after three; after more, one at a time."""
+STRIKES = 7
+"""Workers lost at one step without progress before the turn fails for good: three of them while it was tried alone."""
 STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
 """SQL for the strikes of the prompt `p` once it is claimed: a lease that was never released is a lost worker."""
-APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR NOT EXISTS (
-    SELECT 1 FROM conversations_prompt q
-    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {SUSPECT}))"""
+_HELD = f"""FROM conversations_prompt q
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {SUSPECT}"""
+_ROOM = f"CASE {STRUCK} WHEN {SUSPECT} THEN {TOGETHER[0]} WHEN {SUSPECT + 1} THEN {TOGETHER[1]} ELSE 1 END"
+APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR (
+    NOT EXISTS (SELECT 1 {_HELD} AND q.strikes <> {STRUCK}) AND (SELECT count(*) {_HELD}) < {_ROOM}))"""
 """SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that are held.
 
 Whoever kills a worker strikes all turns that it held, and a busy machine loses workers for reasons of its own. So the
-loss of a worker only makes suspects, and of these one at a time is tried: the next loss strikes it alone. Once it makes
-progress, is released or is lost, the suspect with the fewest strikes is next. A turn that takes its worker down fails
-after three such tries; one that was there by chance would have to be hit in each of its own.
+loss of a worker only makes suspects. Those that were lost as often are tried together, in groups that become smaller
+with each loss: most of a group make progress, and then are suspects no more. In the end a turn is tried alone, and the
+next loss strikes no other. Once the group has made progress, is released or is lost, the suspects with the fewest
+strikes are next. A turn that takes its worker down fails after three tries alone; one that was there by chance would
+have to be hit in each of its own.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all, that is, whether the kill switch is off."""
@@ -60,7 +67,7 @@ _OLDEST = f"""
 def claimable(most: int) -> list[int]:
     """Return at most `most` prompts that could be claimed now, oldest first, but suspects before the others.
 
-    Of these the first claim keeps the others back, so that they take one place at most.
+    Of the suspects, those that are claimed first keep others back.
     """
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST.format(now=now()), [most])
@@ -143,6 +150,19 @@ def release(claim: Claim) -> None:
     """Release a prompt, so that any worker can claim it at once."""
     ran = Clock() - F("claimed_at")
     _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
+
+
+def lapse(worker: str) -> None:
+    """End the leases of a worker that is dead, so that others claim its turns now. They ran until now."""
+    held = Prompt.objects.filter(state__in=CLAIMABLE, worker=worker, lease_until__gt=Clock())
+    ran = Clock() - F("claimed_at")
+    held.update(running_seconds=F("running_seconds") + ran, claimed_at=Clock(), lease_until=Clock())
+
+
+def holders(host: str) -> set[str]:
+    """Return the workers of this host that hold a turn."""
+    held = Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock(), worker__startswith=f"{worker(host)}/")
+    return set(held.order_by().values_list("worker", flat=True))
 
 
 def _held(claim: Claim) -> PromptQuerySet:

@@ -51,7 +51,7 @@ class DrainLoop:
     """The event loop that claims and runs this process's prompts."""
 
     def __init__(self, host: str) -> None:
-        self.host, self.token = host, uuid.uuid4().hex
+        self.host, self.token = host, f"{os.getpid()}/{uuid.uuid4().hex}"
         self.worker = actors.worker(f"{host}/{os.getpid()}")
         self.stopping = False
         self._ran = 0

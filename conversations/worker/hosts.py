@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from conversations.database.sql import Clock, database_time
-from conversations.ledger.claims import Claim
+from conversations.ledger.claims import Claim, holders, lapse
 from conversations.models import KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
 
@@ -63,6 +63,31 @@ def _may_go_on(host: str, token: str) -> bool:
     if parent := os.environ.get(PARENT):
         mine = mine.filter(pid=int(parent))
     return mine.exists()
+
+
+def let_go(host: str) -> None:
+    """End the leases of this host's processes that are dead, instead of waiting until they run out.
+
+    A number that another process has by now is taken for alive: then they run out.
+    """
+    drain = Worker.objects.filter(host=host, drain_until__gt=Clock()).values_list("drain", flat=True).first()
+    if drain and not _is_alive(drain.partition("/")[0]):
+        give_up_drain(host, drain)
+    for holder in holders(host):
+        if not _is_alive(holder.rpartition("/")[2]):
+            lapse(holder)
+
+
+def _is_alive(pid: str) -> bool:
+    if not pid.isdigit():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def drain_is_free(host: str) -> bool:

@@ -10,6 +10,7 @@ drain reads, because django-q2 tells its workers nothing.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import time
@@ -33,6 +34,8 @@ STOP_MARGIN_SECONDS = 15.0
 """A tool that ignores being stopped delays the drain for up to 10 s; then q2 takes up to 4.5 s to end (measured)."""
 LOOK_SECONDS = 0.2
 """Time between checks whether the drain of a cluster that is being replaced has ended."""
+WATCH_SECONDS = 3.0
+"""Time between looks while turns run: how soon it is noticed that their process died."""
 LAPSED_SECONDS = 0.1
 """A lease is looked at so long after it ran out, and its drain's, which was renewed slightly before it."""
 
@@ -73,6 +76,7 @@ class Parent:
         """
         try:
             self._tend_cluster()
+            hosts.let_go(self.host)
             wakeup.ask_for_beat(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.ask_for_drain(self.host)
@@ -88,9 +92,10 @@ class Parent:
 
     @staticmethod
     def _until_next_look() -> float:
-        """The seconds until the next round: at the latest when a lease runs out whose worker may be dead."""
+        """The seconds until the next round: soon while turns run, and when a lease runs out: its worker may be dead."""
         usual = min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3)
-        return min(usual, next_lapse() + LAPSED_SECONDS)
+        lapses = next_lapse()
+        return usual if math.isinf(lapses) else min(usual, WATCH_SECONDS, lapses + LAPSED_SECONDS)
 
     def _tend_cluster(self) -> None:
         if self.cluster.running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversations.ledger.claims import STRIKES
 from tests.crash.acting import MARKS, Start, ended
 from tests.crash.site import Site
 
@@ -17,4 +18,4 @@ def test_a_turn_that_kills_its_worker_fails_none_beside_it(site: Site, start: St
     for prompt in others:
         assert ended(site, prompt).state == "completed"
     assert (ended(site, poison).state, poison.stop_reason) == ("failed", "crash_loop")
-    assert site.effects() == {"1/0": 5}
+    assert site.effects() == {"1/0": STRIKES}

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
 from conversations.database.sql import database_time
-from conversations.ledger.claims import any_held, claim, claimable, release, renew
+from conversations.ledger.claims import STRIKES, any_held, claim, claimable, release, renew
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.models import Step as Row
@@ -115,15 +115,15 @@ def test_strikes_add_up_until_there_is_progress(prompt: Prompt) -> None:
 
 
 def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> None:
-    """After five lost workers without progress the turn is given up, visibly."""
+    """After seven lost workers without progress the turn is given up, visibly."""
     prompt = site.starts(ann, *ONE_GATE)
-    for _ in range(5):
+    for _ in range(STRIKES):
         taken(prompt)
         pass_by(prompt, LEASE + 1)
     site.works()
     prompt.refresh_from_db()
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert "5 workers in a row were lost" in Row.objects.get(type="text").content["text"]
+    assert "7 workers in a row were lost" in Row.objects.get(type="text").content["text"]
 
 
 def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:

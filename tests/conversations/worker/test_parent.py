@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import OperationalError
+from django.db.models import F
 from django_q.signals import pre_enqueue
 from pytest_django.fixtures import Settings
 
 from conversations.database.sql import database_time
-from conversations.models import Worker
+from conversations.ledger.claims import claim, claimable
+from conversations.models import Prompt, Worker
 from conversations.notifications import mail
+from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker import hosts
 from conversations.worker import parent as parents
 from conversations.worker.parent import Parent
@@ -56,6 +62,14 @@ def parent(
     made._prepare_cluster()
     with made.family.watching():
         yield made
+
+
+@pytest.fixture
+def dead() -> int:
+    """The number of a process that has ended."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    return ended.pid
 
 
 def looks(parent: Parent, until: Callable[[], object]) -> None:
@@ -167,3 +181,29 @@ def test_a_parent_that_is_told_to_stop_cuts_no_drain_off(parent: Parent, cluster
     parent.family.signals += 1
     looks(parent, long_after())
     assert cluster.ended == []
+
+
+def test_the_turns_of_a_process_that_died_are_free_at_once(parent: Parent, ann: User, dead: int) -> None:
+    """Not only when their leases run out, 30 s later (I2). Its death is a strike, and its time counts until now."""
+    host = hosts.this_host()
+    prompts = [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(3)]
+    workers = [f"worker:{host}/{dead}", f"worker:{host}/{os.getpid()}", f"worker:{host}.other/{dead}"]
+    for prompt, worker in zip(prompts, workers, strict=True):
+        assert claim(prompt.pk, worker, 30.0)
+    Prompt.objects.update(claimed_at=F("claimed_at") - 20)
+    looks(parent, lambda: claimable(9))
+    assert claimable(9) == [prompts[0].pk]
+    again = claim(prompts[0].pk, "worker:next", 30.0)
+    assert again
+    assert (again.fence, again.strikes) == (2, 1)
+    assert Prompt.objects.get(pk=again.prompt).running_seconds == pytest.approx(20, abs=2)
+
+
+def test_another_drain_may_begin_when_the_last_one_died(parent: Parent, dead: int) -> None:
+    """Not only when its lease has run out; one that lives keeps it."""
+    host = hosts.this_host()
+    for pid, free in ((os.getpid(), False), (dead, True)):
+        hosts.begin(host, os.getpid())
+        assert hosts.take_drain(host, f"{pid}/token", 30.0)
+        parent.tend()
+        assert hosts.drain_is_free(host) is free
