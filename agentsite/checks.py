@@ -14,7 +14,6 @@ from django.core.checks import register as register_check
 logger = logging.getLogger(__name__)
 REACH = "reach"
 """The tag of these checks."""
-EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - named here to warn of it
 
 
 def register() -> None:
@@ -38,7 +37,7 @@ def names_are_named(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 
 def network_is_encrypted(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Check that a site that listens on all addresses is behind a proxy for HTTPS."""
-    if settings.HOST not in EVERYWHERE or settings.HTTPS:
+    if not settings.EVERYWHERE or settings.HTTPS:
         return []
     return [
         Warning(

@@ -57,7 +57,7 @@ def _start_children(family: Family, say: Say) -> None:
         variables = variables | _start_demo(family, variables)
         say("No model is set up, so a small demo model answers. For a real one, set OPENAI_API_KEY or OPENAI_BASE_URL.")
     web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - the address from this machine
+    host = settings.HOST_HERE
     _wait_until(family, web, lambda: _answers(host, settings.PORT))
     family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
     if not family.stopping:

@@ -12,6 +12,7 @@ from agentsite.data import prepare, secret_key
 from agentsite.databases import direct_from_url, from_url
 from agentsite.env import ROOT, environment
 from agentsite.errors import CannotStart
+from agentsite.hosts import from_here, is_everywhere
 
 env = environment()
 
@@ -34,6 +35,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 DEBUG = env.flag("DEBUG")
 HOST = env.text("HOST", "127.0.0.1")
+EVERYWHERE = is_everywhere(HOST)  # whether the web server listens on all addresses
+HOST_HERE = from_here(HOST)  # where this machine itself reaches it
+_url_host = f"[{HOST_HERE}]" if ":" in HOST_HERE else HOST_HERE
 PORT = env.whole("PORT", 8000, least=1, most=65535)
 SECRET_KEY = env.text("SECRET_KEY") or secret_key(_folder.private)
 if len(SECRET_KEY) < 32:
@@ -44,11 +48,11 @@ if len(SECRET_KEY) < 32:
     )
 ALLOWED_HOSTS = env.items("ALLOWED_HOSTS")
 if not ALLOWED_HOSTS:
-    if HOST in {"0.0.0.0", "::"}:  # noqa: S104 - named here to be refused
+    if EVERYWHERE:
         raise CannotStart(
             f"HOST={HOST} opens the site to the network: set ALLOWED_HOSTS to the hosts that people type."
         )
-    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", HOST]
+    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", _url_host]
 CSRF_TRUSTED_ORIGINS = env.items("CSRF_TRUSTED_ORIGINS")
 
 # A proxy in front of the site handles HTTPS. Without it cookies are not Secure: a browser would not send them back over
@@ -198,9 +202,9 @@ EMAIL_TIMEOUT = 10  # seconds for each answer of the mail server
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mailbox("DEFAULT_FROM_EMAIL") or "agentsite@localhost"
 if EMAIL_HOST and not env.text("DEFAULT_FROM_EMAIL"):
     raise CannotStart("EMAIL_HOST is set: set DEFAULT_FROM_EMAIL to the address that e-mails come from, too.")
-if EMAIL_HOST and not AGENTSITE_URL and (HTTPS or HOST in {"0.0.0.0", "::"}):  # noqa: S104 - named here to be refused
+if EMAIL_HOST and not AGENTSITE_URL and (HTTPS or EVERYWHERE):
     raise CannotStart("EMAIL_HOST is set: set AGENTSITE_URL to the address that links in e-mails lead to, too.")
-AGENTSITE_URL = AGENTSITE_URL or f"http://{f'[{HOST}]' if ':' in HOST else HOST}:{PORT}"
+AGENTSITE_URL = AGENTSITE_URL or f"http://{_url_host}:{PORT}"
 AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # how long a turn waits before the e-mail
 
 # --- The API -------------------------------------------------------------------------------------------------------
