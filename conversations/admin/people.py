@@ -1,7 +1,8 @@
 """Users and groups. Users are deactivated or erased, never deleted, because their decisions stay on record.
 
-What a person may do is for superusers alone to change. Otherwise whoever may change people could make themselves
-superuser, or sign in as one with a password of their own choice.
+What a person may do is for superusers alone to change; otherwise whoever may change people could make themselves
+superuser. Whoever may change a person can sign in as them, with a password or an e-mail address of their own choice:
+see `may_act_as`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from conversations.accounts.groups import MEMBERS
 from conversations.admin.base import ListPages, person
 from conversations.admin.confirm import Question, confirm
+from conversations.approvals.permissions import DECIDE_OTHERS
 from conversations.erasure.conversations import TurnRuns
 from conversations.erasure.people import LastAdministrator, erase_user
 from conversations.models import Quota
@@ -72,12 +75,16 @@ class UserAdmin(UserPages, ListPages):
         return tuple(fixed) if request.user.is_superuser else (*fixed, *RIGHTS)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Whether the person may change people, and this one: nobody changes who may do what they may not.
+        """Whether the person may change people, and this one: themselves, or somebody they may act as.
 
         The page that sets a password asks this too.
         """
-        allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or request.user.is_superuser or not may_more(obj, person(request)))
+        allowed, staff = super().has_change_permission(request, obj), person(request)
+        return allowed and (obj is None or obj == staff or may_act_as(staff, obj))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whether the person may add people, whose first password they know."""
+        return super().has_add_permission(request) and may_act_as(person(request), None)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Return False: people are never deleted."""
@@ -136,10 +143,16 @@ class GroupAdmin(DjangoGroupAdmin, ListPages):
     has_add_permission = has_change_permission = has_delete_permission = _superusers
 
 
-def may_more(user: User, than: User) -> bool:
-    """Whether `user` may do anything that the person `than` may not, now or once they are activated again."""
-    if user.pk == than.pk:
+def may_act_as(staff: User, user: User | None) -> bool:
+    """Whether a member of staff may choose how another person, or a new one (None), signs in.
+
+    Superusers may. Others may not for staff, nor for anybody who may do what they may not, now or once activated. Who
+    approves others' calls may for nobody: they could ask as one person and approve as the other, past the four eyes.
+    """
+    if staff.is_superuser:
+        return True
+    if staff.has_perm(DECIDE_OTHERS) or (user and (user.is_staff or user.is_superuser)):
         return False
-    rights = Permission.objects.filter(Q(user=user) | Q(group__user=user))
-    names = {f"{app}.{name}" for app, name in rights.values_list("content_type__app_label", "codename")}
-    return user.is_superuser or not names <= than.get_all_permissions()
+    whose = Q(user=user) | Q(group__user=user) if user else Q(group__name=MEMBERS)
+    rights = Permission.objects.filter(whose).values_list("content_type__app_label", "codename")
+    return {f"{app}.{name}" for app, name in rights} <= staff.get_all_permissions()
