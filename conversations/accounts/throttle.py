@@ -1,5 +1,5 @@
 """Throttling of sign-ins: within 15 minutes, five wrong passwords per name and address, fifty per address, and a
-hundred per network.
+hundred or two per network.
 
 A lock applies to one address or its network only, so nobody can lock another person out from elsewhere. An address that
 everybody may share, that of a proxy which no setting declares, has a limit of a thousand: a stranger behind it cannot
@@ -10,6 +10,8 @@ and keeps the failures in the database for as long as they count.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -20,7 +22,7 @@ from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import Max, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -29,7 +31,9 @@ Address = IPv4Address | IPv6Address
 ADDRESS_LIMIT = 50
 """Failures allowed from one address, whatever the names. A whole office may share it."""
 NETWORK_LIMIT = 100
-"""Failures allowed from one network of IPv4, the 256 addresses that begin alike: one customer may have all of them."""
+"""Failures allowed from a /24 of IPv4 or a /56 of IPv6: 256 addresses or /64 networks, which one customer may have."""
+SITE_LIMIT = 200
+"""Failures allowed from a /48 of IPv6. A company may have all of it (RFC 6177), or a provider 256 customers in it."""
 SHARED_LIMIT = 1000
 """Failures allowed from an address that everybody may share."""
 NETWORK_BITS = 64
@@ -42,6 +46,8 @@ INSIDE = [
     )
 ]
 """Where proxies can be: this machine, and networks that cannot be reached from outside."""
+_HOP = re.compile(r"\[(?P<six>[^]]*)\](:\d+)?|(?P<four>[\d.]+):\d+|(?P<bare>.*)")
+"""An address in X-Forwarded-For. Some proxies write the port, too, as in `192.0.2.1:52344` or `[2001:db8::1]:443`."""
 
 
 class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
@@ -80,11 +86,9 @@ class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
         if may_be_shared(request):
             return [*limits, _Limit.of(by_address, SHARED_LIMIT)]
         limits.append(_Limit.of(by_address, ADDRESS_LIMIT))
-        if beginning := _network(client_address(request)):
-            since = get_cool_off_threshold(request)
-            alike = AccessAttempt.objects.filter(ip_address__startswith=beginning, attempt_time__gte=since)
-            limits.append(_Limit.of(alike, NETWORK_LIMIT))
-        return limits
+        recent = AccessAttempt.objects.filter(attempt_time__gte=get_cool_off_threshold(request))
+        networks = _networks(client_address(request))
+        return [*limits, *(_Limit.of(recent.filter(inside), most) for inside, most in networks)]
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,17 @@ class _Limit:
         return self.failures >= self.most
 
 
-def _network(address: str | None) -> str:
-    """Return how the addresses of the same network of IPv4 begin; "" for IPv6, where the network is the address."""
-    return f"{address.rpartition('.')[0]}." if address and ":" not in address else ""
+def _networks(address: str | None) -> Iterator[tuple[Q, int]]:
+    """Yield which stored addresses are of the same network as this one, with its limit. They are stored as texts."""
+    if address and ":" in address:
+        households = IPv6Network((address, 56), strict=False).subnets(new_prefix=NETWORK_BITS)
+        yield Q(ip_address__in=[str(each.network_address) for each in households]), NETWORK_LIMIT
+        # Each is one of `a:b:c:d::`, and `a:b:c::`, or shorter, where d is zero.
+        site = IPv6Network((address, 48), strict=False).network_address
+        groups = (f"{int(group, 16):x}:" for group in site.exploded.split(":")[:3])
+        yield Q(ip_address__startswith="".join(groups)) | Q(ip_address=str(site)), SITE_LIMIT
+    elif address:
+        yield Q(ip_address__startswith=f"{address.rpartition('.')[0]}."), NETWORK_LIMIT
 
 
 def client_address(request: HttpRequest) -> str | None:
@@ -142,8 +154,9 @@ def _peer(request: HttpRequest) -> Address | None:
 
 
 def _address(text: str) -> Address | None:
+    hop = _HOP.fullmatch(text.strip())
     try:
-        address = ip_address(text.strip())
+        address = ip_address((hop and (hop["six"] or hop["four"] or hop["bare"])) or "")
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
