@@ -25,10 +25,37 @@ LONGEST_MESSAGE = 4096
 """Bytes of one WebSocket message from a client: pages send next to nothing. A longer message is refused unread."""
 
 
-class Socket(WebSocketProtocol):  # type: ignore[misc]
-    """A WebSocket whose size limit holds for the client's messages only: autobahn would apply it to the site's, too."""
+EARLY_MOST = 64 * 1024
+"""Bytes that a client may send before its socket is accepted, with the headers. Browsers send nothing until then."""
+WAITING_MOST = 64
+"""Messages of one client that wait for the application. One that sends more is cut off: a page sends one in seconds."""
 
-    def sendMessage(self, payload: bytes, isBinary: bool = False) -> None:  # noqa: N802, N803 - autobahn's names
+
+class Socket(WebSocketProtocol):  # type: ignore[misc]
+    """A WebSocket for which a client can make the server keep only so much.
+
+    Its size limit holds for the client's messages only: autobahn would apply it to the site's, too.
+    """
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - autobahn's names, here and below
+        """Handle what has arrived."""
+        super().dataReceived(data)
+        if self.state == self.STATE_CONNECTING and len(self.data) > EARLY_MOST:
+            self.dropConnection(abort=True)
+
+    def onPing(self, payload: bytes) -> None:  # noqa: N802
+        """Answer, unless the client does not read what waits for it: pongs would pile up, too."""
+        if not self.transport.producerPaused:
+            super().onPing(payload)
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
+        """Hand a message to the application, or end the connection if too many wait."""
+        if self.application_queue.qsize() < WAITING_MOST:
+            super().onMessage(payload, isBinary)
+        else:
+            self.dropConnection(abort=True)
+
+    def sendMessage(self, payload: bytes, isBinary: bool = False) -> None:  # noqa: N802, N803
         """Send a message of any length, if the socket is open."""
         if self.state == self.STATE_OPEN:
             self.sendPreparedMessage(self.factory.prepareMessage(payload, isBinary, doNotCompress=True))
