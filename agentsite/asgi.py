@@ -5,17 +5,29 @@ are served from the apps' own folders, without `collectstatic`, whether DEBUG is
 """
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 
+import django
 from channels.routing import ProtocolTypeRouter
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
-from django.core.asgi import get_asgi_application
 from django.core.exceptions import SuspiciousFileOperation
+from django.core.handlers.asgi import ASGIHandler
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 
+from agentsite.bodies import Reader
 
-class StaticFiles(ASGIStaticFilesHandler):
+
+class Site(ASGIHandler):
+    """Django, which reads the server's own file of a body: by itself it would copy it into a second one."""
+
+    async def read_body(self, receive: Any) -> Any:
+        """Return the body."""
+        return await (receive.whole() if isinstance(receive, Reader) else super().read_body(receive))
+
+
+class StaticFiles(Site, ASGIStaticFilesHandler):  # type: ignore[misc]  # so does Django's own class to its mixin
     """Static files that a browser revalidates each time, and downloads only if they have changed."""
 
     def serve(self, request: HttpRequest) -> HttpResponse | FileResponse:
@@ -29,7 +41,8 @@ class StaticFiles(ASGIStaticFilesHandler):
         return response
 
 
-pages = StaticFiles(get_asgi_application())
+django.setup(set_prefix=False)
+pages = StaticFiles(Site())
 
 from conversations.push.routing import sockets  # noqa: E402 - Django's apps are ready only now
 

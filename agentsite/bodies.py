@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -41,7 +42,7 @@ BODY_SECONDS, BODY_RATE = 30.0, 16 * 1024
 DROP_SECONDS = 10.0
 """How long a refused body is read and dropped. A client that is cut off while it sends never reads the answer."""
 BODY = "agentsite.body"
-"""The key of a scope under which the body's file is handed to `reading`."""
+"""The key of a scope under which the body is handed to `reading`."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -134,37 +135,53 @@ TOO_SLOW = Refusal(
 
 
 class Room:
-    """What all connections of a server hold together."""
+    """What all connections of a server hold together. Room is given back in any thread."""
 
     def __init__(self) -> None:
         self._bytes = 0
         self._larger: Counter[int] = Counter()
+        self._lock = threading.Lock()
 
     def take_bytes(self, count: int) -> bool:
         """Take room for more of an ordinary body, if there is any."""
-        if self._bytes + count > ORDINARY_TOGETHER:
-            return False
-        self._bytes += count
-        return True
-
-    def give_bytes(self, count: int) -> None:
-        """Give room back."""
-        self._bytes -= count
+        with self._lock:
+            if self._bytes + count > ORDINARY_TOGETHER:
+                return False
+            self._bytes += count
+            return True
 
     def take_place(self, person: int) -> Refusal | None:
         """Take one of the places for larger bodies; return why not, if there is none."""
-        if self._larger[person] >= PERSON_AT_ONCE:
-            return OWN_AT_ONCE
-        if self._larger.total() >= SITE_AT_ONCE:
-            return BUSY
-        self._larger[person] += 1
-        return None
+        with self._lock:
+            if self._larger[person] >= PERSON_AT_ONCE:
+                return OWN_AT_ONCE
+            if self._larger.total() >= SITE_AT_ONCE:
+                return BUSY
+            self._larger[person] += 1
+            return None
 
-    def give_place(self, person: int) -> None:
-        """Give a place back."""
-        self._larger[person] -= 1
-        if not self._larger[person]:
-            del self._larger[person]
+    def give_back(self, count: int, person: int | None) -> None:
+        """Give back room for this many bytes, and the place of a person who has one."""
+        with self._lock:
+            self._bytes -= count
+            if person is not None:
+                self._larger[person] -= 1
+                self._larger += Counter()  # without those who have none
+
+
+class Body:
+    """A body that has arrived: its file, and what that takes of the room until it is closed, by whoever reads it."""
+
+    def __init__(self, file: IO[bytes], give_back: Callable[[], None]) -> None:
+        self._file, self._give_back = file, give_back
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def close(self) -> None:
+        """Close the file, which is nowhere else on the disk."""
+        self._file.close()
+        self._give_back()
 
 
 class Channel(HTTPChannel):
@@ -222,7 +239,7 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         self._most = ORDINARY_MOST
         self._got = self._taken = 0
         self._place: int | None = None  # the person who has a place for a larger body
-        self._body: IO[bytes] | None = None
+        self._handed_over = False
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Handle the end of the headers, with the length that the client gives for the body; None if it gives none."""
@@ -320,10 +337,10 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         self.requestHeaders.removeHeader("Daphne-Root-Path")
         return super().process()
 
-    def hand_over(self) -> IO[bytes]:
-        """Return the body's file. Daphne, which would put all of it into memory, finds nothing."""
-        self._body = body = self.content
-        self.content = BytesIO()
+    def hand_over(self) -> Body:
+        """Return the body, to be closed by its reader. Daphne, which would put all of it into memory, finds nothing."""
+        body = Body(self.content, self._give_back)
+        self.content, self._handed_over = BytesIO(), True
         return body
 
     def finish(self) -> None:
@@ -337,44 +354,65 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         super().connectionLost(reason)
 
     def _end(self) -> None:
-        """Give back what the request holds."""
+        """Give back what the request holds, unless somebody reads its body."""
         self.unfinished = False
-        if self._body is not None:
-            self._body.close()
-        if self._place is not None:
-            self._room.give_place(self._place)
-            self._place = None
-        self._room.give_bytes(self._taken)
-        self._taken = 0
+        if not self._handed_over:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        taken, self._taken = self._taken, 0
+        place, self._place = self._place, None
+        self._room.give_back(taken, place)
 
 
 def reading(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Return the ASGI application with a `receive` that reads the body's file, piece by piece."""
+    """Return the ASGI application with a `receive` that reads the body's file.
+
+    The body is closed when the answer begins: a stream may go on for hours.
+    """
 
     async def run(scope: Message, receive: Receive, send: Callable[[Message], Awaitable[None]]) -> None:
-        body = scope.pop(BODY, None)
-        await application(scope, receive if body is None else _Pieces(body, receive), send)
+        body: Body | None = scope.pop(BODY, None)
+        if body is None:
+            await application(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            body.close()
+            await send(message)
+
+        try:
+            await application(scope, Reader(body, receive), answer)
+        finally:
+            body.close()
 
     return run
 
 
-class _Pieces:
+class Reader:
     """The `receive` of one request: its body in pieces, then what Daphne reports."""
 
-    def __init__(self, body: IO[bytes], receive: Receive) -> None:
+    def __init__(self, body: Body, receive: Receive) -> None:
         self._body, self._receive = body, receive
         self._begun = self._ended = False
 
     async def __call__(self) -> Message:
+        """Return the next message."""
         if self._ended:
             return await self._receive()
-        if not self._begun:
-            await self._receive()  # the empty body that Daphne found
-            self._begun = True
+        await self._begin()
         await asyncio.sleep(0)  # other connections go on meanwhile
-        if self._body.closed:
-            self._ended = True
-            return {"type": "http.disconnect"}
         piece = self._body.read(SMALL)
         self._ended = len(piece) < SMALL
         return {"type": "http.request", "body": piece, "more_body": not self._ended}
+
+    async def whole(self) -> Body:
+        """Return the body, in place of its pieces."""
+        await self._begin()
+        self._ended = True
+        return self._body
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            await self._receive()  # the empty body that Daphne found
+            self._begun = True
