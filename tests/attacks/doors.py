@@ -14,20 +14,25 @@ MB = 1024 * 1024
 PEOPLE = """
 import json
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 from conversations.accounts.keys import make_key
 from conversations.models import Scope
 from conversations.prompts.start import start_conversation
 
 made = {}
-for name in ("ann", "bob", "cat", "dan"):
-    user = User.objects.create_user(name)
+for name in ("ann", "bob", "cat", "dan", "chief"):
+    user = User.objects.create_user(name, f"{name}@example.com", is_staff=name == "chief", is_superuser=name == "chief")
     client = Client()
     client.force_login(user)
     made[name] = {
         "key": make_key(user, "attack", Scope.values)[1],
         "session": client.cookies["sessionid"].value,
         "conversation": start_conversation(user).pk,
+        "id": user.pk,
+        "reset": f"/password/{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}/",
     }
 print(json.dumps(made))
 """
@@ -35,11 +40,13 @@ print(json.dumps(made))
 
 @dataclass(frozen=True)
 class Person:
-    """Someone who may enter."""
+    """Someone who may enter. `reset` is where their link in an e-mail leads, with which they choose a new password."""
 
     key: str
     session: str
     conversation: int
+    id: int
+    reset: str
 
     @property
     def upload(self) -> str:
@@ -124,7 +131,7 @@ def form(size: int) -> tuple[str, bytes]:
 
 @contextmanager
 def site(folder: Path, *command: str, **more: str) -> Iterator[Door]:
-    """A site with four people, started by a command (agentsite.web if there is none)."""
+    """A site with four people and a superuser, started by a command (agentsite.web if there is none)."""
     environment = variables(folder / "data", PORT=str(port := free_port()), **more)
     made = run("manage.py", "shell", "-v", "0", "-c", PEOPLE, environment=environment)
     assert made.returncode == 0, made.stderr

@@ -87,3 +87,57 @@ def test_pages_are_still_shown(door: Door, database: Path) -> None:
     ann = door.people["ann"]
     with locked(database):
         assert door.ask(f"GET /c/{ann.conversation}/", f"Cookie: sessionid={ann.session}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/admin/login/", {"username": "chief", "password": "secret one"}),
+        ("/admin/auth/user/add/", {"username": "new", "password1": "secret one", "password2": "secret one"}),
+        ("/admin/auth/user/{id}/change/", {"username": "ann", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}),
+        ("/admin/auth/user/{id}/password/", {"password1": "secret one 4", "password2": "secret one 4"}),
+        ("/admin/auth/user/{id}/erase/", {"reason": TEXT}),
+        ("/admin/auth/group/add/", {"name": "Deciders"}),
+        ("/admin/agents/skill/add/", {"name": "a-skill", "description": "Of use.", "body": TEXT}),
+        ("/admin/conversations/killswitch/", {"turn": "on", "reason": TEXT}),
+        ("/admin/logout/", {}),
+    ],
+)
+def test_the_admin_says_when_to_try_again(door: Door, database: Path, path: str, fields: dict[str, str]) -> None:
+    """Every form of it that stores something: 503, and nothing is stored. No password is shown again."""
+    chief = door.people["chief"]
+    inline = {"quota-TOTAL_FORMS": "0", "quota-INITIAL_FORMS": "0", "usable_password": "true"}
+    address = path.format(id=door.people["ann"].id)
+    with locked(database):
+        session = "" if path == "/admin/login/" else chief.session
+        refused = post(door, address, session, **inline, **fields)
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "10"), refused.text
+    assert "secret one" not in refused.text
+
+
+def test_the_admin_is_still_shown(door: Door, database: Path) -> None:
+    """Its lists and forms only read."""
+    chief = door.people["chief"]
+    with locked(database):
+        for page in ("", "auth/user/", "auth/user/add/", "conversations/step/", "conversations/killswitch/"):
+            assert door.ask(f"GET /admin/{page}", f"Cookie: sessionid={chief.session}").status == 200, page
+
+
+def test_whoever_forgot_their_password_is_told_too(door: Door, database: Path) -> None:
+    """When they follow their link, and when they choose another password. To ask for a link writes nothing."""
+    bob = door.people["bob"]
+    followed = door.ask(f"GET {bob.reset}")
+    assert followed.status == 302
+    session = re.search(r"sessionid=(\w+)", followed.headers["Set-Cookie"])
+    assert session
+    new = {"new_password1": "secret horse 7", "new_password2": "secret horse 7"}
+    with locked(database):
+        answers = (
+            door.ask(f"GET {bob.reset}"),
+            post(door, followed.headers["Location"], session[1], **new),
+        )
+    for refused in answers:
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "10"), refused.text
+        assert "secret horse" not in refused.text
+    assert post(door, followed.headers["Location"], session[1], **new).status == 302
+    assert post(door, "/login/", username="bob", password="secret horse 7").status == 302
