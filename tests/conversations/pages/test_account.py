@@ -227,6 +227,13 @@ def test_a_weak_password_is_refused(mara: User, weak: str) -> None:
     assert mara.check_password(PASSWORD)
 
 
+def test_the_form_for_a_new_password_says_what_it_does_not_end(mara: User) -> None:
+    """Programs go on; whoever fears that somebody has a key is led to where it is revoked."""
+    page = signed_in(mara).get(reverse("password_change")).content.decode()
+    assert "Your API keys keep working" in page
+    assert f'href="{reverse("account")}#keys"' in page
+
+
 def test_a_password_is_reset_by_mail(mara: User) -> None:
     there = signed_in(mara)
     for _ in range(5):
@@ -240,6 +247,7 @@ def test_a_password_is_reset_by_mail(mara: User) -> None:
     client = Client()
     form = client.get(link[1], follow=True)
     assert "For mara." in form.content.decode()
+    assert "Your API keys keep working" in form.content.decode()
     done = client.post(form.redirect_chain[-1][0], {"new_password1": NEW, "new_password2": NEW})
     assert done.status_code == 302
     assert not is_in(there)
