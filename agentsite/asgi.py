@@ -16,7 +16,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.handlers.asgi import ASGIHandler
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 
-from agentsite.bodies import Reader
+from agentsite.reading import Reader
 
 
 class Site(ASGIHandler):

@@ -23,7 +23,8 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,20 +38,53 @@ TIMES = {
     "AGENTSITE_BEAT_SECONDS": "30",
     "AGENTSITE_PROMPTS_AT_ONCE": "1000",
 }
+CUTS = ("drain", "drain", "worker", "stop the worker", "web", "model", "database")
+"""What is cut off: the process that runs turns most often."""
+BUSY_SECONDS = 3600
+"""The longest that other work keeps the machine busy."""
 KINDS = ("count", "talk", "take long", "write")
 """What is asked for: effects that wait for a person, that come after a long text, that take long, and a file."""
+WRITTEN_LINES = 2_000
+"""16 KB in 2,000 events: with megabytes, two cores do nothing but read them, and no turn ends between two kills."""
 OUTAGE_SECONDS = 3.0
 RESUMED_SECONDS = 45.0
 """The longest that a turn may take from the loss of its worker until another has it (I2)."""
 
 
+@dataclass(frozen=True)
+class Wait:
+    """How long a turn that lost its worker waited for another, and what happened meanwhile."""
+
+    prompt: int
+    seconds: float
+    meanwhile: Counter[str]
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{what} {times}" for what, times in sorted(self.meanwhile.items()))
+        return f"turn {self.prompt} waited {self.seconds:.0f} s for a worker; meanwhile: {counts or 'nothing'}"
+
+
 @dataclass
 class Told:
-    """What happened so far."""
+    """What happened so far, and when, by the monotonic clock."""
 
     cut: Counter[str] = field(default_factory=Counter)
-    waits: list[float] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
     lost: dict[int, tuple[int, float]] = field(default_factory=dict)  # turn -> its fence, and when it lost its worker
+    fences: dict[int, int] = field(default_factory=dict)  # turn -> its fence when it was last looked at
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    def note(self, what: str) -> None:
+        """Note that this happened."""
+        self.events.append((time.monotonic(), what))
+
+    def claimed(self, prompt: int, strikes: int) -> None:
+        """Note that a worker has this turn now; if it had lost another, that is the end of its wait."""
+        if prompt in self.lost:
+            since = self.lost.pop(prompt)[1]
+            meanwhile = Counter(what for at, what in self.events if at > since)
+            self.waits.append(Wait(prompt, time.monotonic() - since, meanwhile))
+        self.note(f"claims with {strikes} strikes")
 
 
 class Service:
@@ -80,8 +114,9 @@ class Service:
 class Chaos:
     """A site under attack."""
 
-    def __init__(self, site: Any, model: Service, database: str, seed: int) -> None:
+    def __init__(self, site: Any, model: Service, database: str, cuts: Sequence[str], seed: int) -> None:
         self.site, self.model, self.database, self.random = site, model, database, random.Random(seed)
+        self.cuts = cuts
         self.port, self.told = free_port(), Told()
         environment = site.environment(**TIMES, PORT=str(self.port), CRASH_KEYS=str(site.folder / "keys"))
         self.worker = Service(site, [sys.executable, "manage.py", "worker"], environment)
@@ -129,17 +164,20 @@ class Chaos:
 
         for output in Output.objects.filter(prompt__in=self.running).pending():
             self.site.decide(output, "it_did_not" if output.ask == "interrupted" else "approve")
-        for pk, fence, ended in Prompt.objects.filter(pk__in=self.running).values_list("pk", "fence", "ended_at"):
-            if pk in self.told.lost and (ended or fence > self.told.lost[pk][0]):
-                self.told.waits.append(time.monotonic() - self.told.lost.pop(pk)[1])
+        rows = Prompt.objects.filter(pk__in=self.running).order_by("claimed_at")
+        for pk, fence, strikes, ended in rows.values_list("pk", "fence", "strikes", "ended_at"):
+            if fence > self.told.fences.get(pk, 0):
+                self.told.claimed(pk, strikes)
+            self.told.fences[pk] = fence
             if ended:
+                self.told.lost.pop(pk, None)
                 self.running.discard(pk)
 
     # Attacks
 
     def cut(self) -> None:
         """Cut something off."""
-        what = self.random.choice(["drain", "drain", "worker", "stop the worker", "web", "model", "database"])
+        what = self.random.choice(self.cuts)
         if what in ("drain", "worker"):
             self._note_lost()
         if what == "drain":
@@ -155,6 +193,7 @@ class Chaos:
         else:
             threading.Thread(target=self._outage, daemon=True).start()
         self.told.cut[what] += 1
+        self.told.note(f"cuts of {what}")
 
     def _note_lost(self) -> None:
         from conversations.database.sql import database_time
@@ -253,9 +292,7 @@ class Chaos:
             if (prompt.state, prompt.stop_reason) != ("completed", "text"):
                 found.append(f"turn {prompt.pk} ended as {prompt.state} ({prompt.stop_reason})")
             found += map(str, verify(prompt.conversation_id).problems)
-        return found + [
-            f"a turn waited {wait:.0f} s for a worker" for wait in self.told.waits if wait > RESUMED_SECONDS
-        ]
+        return found + [str(wait) for wait in self.told.waits if wait.seconds > RESUMED_SECONDS]
 
     def report(self, took: float) -> str:
         """Return the figures."""
@@ -263,7 +300,7 @@ class Chaos:
 
         ends = Counter(Prompt.objects.values_list("stop_reason", flat=True))
         cards = Output.objects.filter(ask="interrupted").count()
-        waits = self.told.waits or [0.0]
+        waits = [wait.seconds for wait in self.told.waits] or [0.0]
         middle, longest = statistics.median(waits), max(waits)
         effects = sum(self.site.effects().values())
         return "\n".join([
@@ -275,6 +312,19 @@ class Chaos:
         ])  # fmt: skip
 
 
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """Keep the machine busy with so many processes until the end of the block."""
+    code = f"import time\nover = time.monotonic() + {BUSY_SECONDS}\nwhile time.monotonic() < over: pass"
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
 def main() -> int:
     """Run it and print the figures and the violations."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__.partition("\n")[0])
@@ -282,8 +332,11 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=1000)
     parser.add_argument("--at-once", type=int, default=20)
     parser.add_argument("--pause", type=float, default=20, metavar="SECONDS", help="between two attacks, on average")
+    parser.add_argument("--cut", nargs="+", choices=sorted(set(CUTS)), default=CUTS, help="what is cut off")
+    parser.add_argument("--busy", type=int, default=0, metavar="PROCESSES", help="so many others use the processors")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # end what was started, too
     import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
     from tests.crash.settings import SETTINGS
 
@@ -294,18 +347,22 @@ def main() -> int:
     django.setup()
     from tests.crash import databases
     from tests.crash.model import Model
+    from tests.crash.scenarios import says
     from tests.crash.site import fresh
     from tests.crash.turns import TURNS
 
     with tempfile.TemporaryDirectory(prefix="agentsite-chaos-") as folder:
         home, port = Path(folder), free_port()
         script = home / "script"
-        script.write_text(json.dumps(TURNS))
+        write = says("I write.", ("files_write", {"path": "notes.txt", "content": "A line.\n" * WRITTEN_LINES}))
+        script.write_text(json.dumps(TURNS | {"write": [write, says("Done.")]}))
         command = [sys.executable, "-m", "tests.wire", f"--port={port}", f"--script={script}"]
         source = databases.databases(options.database, home, f"chaos_{os.getpid()}")
         try:
-            with fresh(f"chaos{os.getpid()}", home, source, Model(f"http://127.0.0.1:{port}/v1", home / "log")) as site:
-                chaos = Chaos(site, Service(site, command, dict(os.environ)), options.database, options.seed)
+            model = Model(f"http://127.0.0.1:{port}/v1", home / "log")
+            with busy(options.busy), fresh(f"chaos{os.getpid()}", home, source, model) as site:
+                service = Service(site, command, dict(os.environ))
+                chaos = Chaos(site, service, options.database, options.cut, options.seed)
                 began = time.monotonic()
                 try:
                     chaos.run(options.turns, options.at_once, options.pause)

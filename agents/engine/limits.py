@@ -10,7 +10,7 @@ class Limits:
     """Defaults from R3 (rounds, seconds, parse failures), S77 (result size) and C13 (a day to decide).
 
     rounds: model calls in a turn, across all its pauses. seconds: running time, without the time spent waiting for
-    people. parse_failures: unreadable answers in a row. attempts: how often one round is tried while the provider has
+    people. parse_failures: unreadable answers in a row. attempts: how often one model is tried in a round while it has
     transient errors. wrap_up: with this many rounds left, the model is told to finish. fallback: whether there is a
     model of tier `fallback` to ask when the turn's own does not answer. tool_seconds: the limit of a call whose tool
     declares none. approval_hours: how long a gate stays open. result_characters: how much of one result the model sees.
@@ -20,7 +20,7 @@ class Limits:
     rounds: int = 10
     seconds: float = 300.0
     parse_failures: int = 3
-    attempts: int = 4
+    attempts: int = 7
     wrap_up: int = 2
     fallback: bool = False
     tool_seconds: float = 60.0

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from django.db import connection, transaction
 from django.db.models import Exists, F, Min, QuerySet
 
-from agents.engine.actors import worker
 from conversations.database.sql import Clock, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -32,26 +31,37 @@ class Claim:
 
 
 SUSPECT = 2
-"""Workers lost at one step without progress before the turn is a suspect, which is tried apart from other suspects."""
-TOGETHER = (8, 4)
-"""How many suspects are tried at the same time after two losses, and after three; after more, one at a time."""
-STRIKES = 7
+"""Workers lost at one step without progress before the turn is a suspect: few of those are tried at once."""
+ALONE = 3
+"""Workers lost at one step without progress before a suspect is tried with no other beside it."""
+STRIKES = 6
 """Workers lost at one step without progress before the turn fails for good: three of them while it was tried alone."""
+PLACES = 8
+"""Suspects that one worker tries at once: of 20 turns, the third loss strikes less than half."""
+PROVEN_SECONDS = 30.0
+"""After so long without a loss, one of several suspects keeps no other back: a step may take minutes, and most crashes
+come sooner."""
+LAPSED = 1.0
+"""A lease that ran out long ago: nobody released it, so it is a lost worker's."""
 STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
 """SQL for the strikes of the prompt `p` once it is claimed: a lease that was never released is a lost worker."""
-_HELD = f"""FROM conversations_prompt q
-    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.strikes >= {SUSPECT}"""
-_ROOM = f"CASE {STRUCK} WHEN {SUSPECT} THEN {TOGETHER[0]} WHEN {SUSPECT + 1} THEN {TOGETHER[1]} ELSE 1 END"
-APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR (
-    NOT EXISTS (SELECT 1 {_HELD} AND q.strikes <> {STRUCK}) AND (SELECT count(*) {_HELD}) < {_ROOM}))"""
-"""SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that are held.
+
+
+def _places(strikes: str) -> str:
+    return f"CASE WHEN {strikes} < {ALONE} THEN 1 ELSE {PLACES} END"
+
+
+APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR {_places(STRUCK)} + (
+    SELECT COALESCE(SUM({_places("q.strikes")}), 0) FROM conversations_prompt q
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.worker = %s AND (q.strikes >= {ALONE}
+        OR q.strikes >= {SUSPECT} AND q.claimed_at > {{now}} - {PROVEN_SECONDS})) <= {PLACES})"""
+"""SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that a worker (a parameter) holds.
 
 Whoever kills a worker strikes all turns that it held, and a busy machine loses workers for reasons of its own. So the
-loss of a worker only makes suspects. Those that were lost as often are tried together, in groups that become smaller
-with each loss: most of a group make progress, and then are suspects no more. In the end a turn is tried alone, and the
-next loss strikes no other. Once the group has made progress, is released or is lost, the suspects with the fewest
-strikes are next. A turn that takes its worker down fails after three tries alone; one that was there by chance would
-have to be hit in each of its own.
+loss of a worker only makes suspects. Each worker tries PLACES of them at once, and the few that were lost even so one
+at a time, however long that takes: then the next loss strikes one alone. Once a suspect makes progress, is released or
+is lost, the one with the fewest strikes is next. A turn that takes its worker down fails after three tries alone; one
+that was there by chance would have to be hit in each of its own.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all, that is, whether the kill switch is off."""
@@ -64,13 +74,13 @@ _OLDEST = f"""
     ORDER BY CASE WHEN {STRUCK} < {SUSPECT} THEN {STRIKES} ELSE {STRUCK} END, p.id LIMIT %s"""
 
 
-def claimable(most: int) -> list[int]:
-    """Return at most `most` prompts that could be claimed now, oldest first, but suspects before the others.
+def claimable(most: int, worker: str = "") -> list[int]:
+    """Return at most `most` prompts that `worker`, or one that holds none, could claim now: suspects, then the oldest.
 
-    Of the suspects, those that are claimed first keep others back.
+    Suspects that it has claimed keep others back, so that they take PLACES at most.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_OLDEST.format(now=now()), [most])
+        cursor.execute(_OLDEST.format(now=now()), [worker, most])
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -85,8 +95,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
     """Claim a prompt: increment its fence, take a lease, and take the conversation's slot if it is free.
 
     Returns None if another worker was faster, if a suspect has to wait for another one (see `APART`), and while the
-    kill switch is on. On PostgreSQL, two suspects that are claimed at the same moment may not see each other; then
-    both are tried.
+    kill switch is on.
 
     A lost worker is a strike, and its running time counts up to the last renewal of its lease. Its drafts are deleted:
     this claim writes its own.
@@ -110,7 +119,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
             f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
             f" AND {APART.format(now=now())}"
             " RETURNING conversation_id, fence, strikes",
-            [worker, lease_seconds, lease_seconds, lease_seconds, prompt],
+            [worker, lease_seconds, lease_seconds, lease_seconds, prompt, worker],
         )
         row = cursor.fetchone()
         if row is None:
@@ -153,16 +162,10 @@ def release(claim: Claim) -> None:
 
 
 def lapse(worker: str) -> None:
-    """End the leases of a worker that is dead, so that others claim its turns now. They ran until now."""
-    held = Prompt.objects.filter(state__in=CLAIMABLE, worker=worker, lease_until__gt=Clock())
+    """End the leases of a worker that has died: others claim what it held at once, as after a lease that ran out."""
+    held = Prompt.objects.filter(worker=worker, state__in=CLAIMABLE, lease_until__gt=Clock())
     ran = Clock() - F("claimed_at")
-    held.update(running_seconds=F("running_seconds") + ran, claimed_at=Clock(), lease_until=Clock())
-
-
-def holders(host: str) -> set[str]:
-    """Return the workers of this host that hold a turn."""
-    held = Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock(), worker__startswith=f"{worker(host)}/")
-    return set(held.order_by().values_list("worker", flat=True))
+    held.update(running_seconds=F("running_seconds") + ran, claimed_at=Clock(), lease_until=LAPSED)
 
 
 def _held(claim: Claim) -> PromptQuerySet:

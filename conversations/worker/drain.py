@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -51,7 +50,7 @@ class DrainLoop:
     """The event loop that claims and runs this process's prompts."""
 
     def __init__(self, host: str) -> None:
-        self.host, self.token = host, f"{os.getpid()}/{uuid.uuid4().hex}"
+        self.host, self.token = host, hosts.new_token()
         self.worker = actors.worker(f"{host}/{os.getpid()}")
         self.stopping = False
         self._ran = 0
@@ -99,7 +98,7 @@ class DrainLoop:
         try:
             await self._obey_stops()
             room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
-            for prompt in await self.write(claimable, room) if room > 0 else []:
+            for prompt in await self.write(claimable, room, self.worker) if room > 0 else []:
                 if time.monotonic() - self._stops_read_at > LOOK_SECONDS:
                     await self._obey_stops()
                 if self.stopping:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from agents.engine import actors
 from conversations.database.sql import Clock, database_time
-from conversations.ledger.claims import Claim, holders, lapse
+from conversations.ledger.claims import Claim, lapse
 from conversations.models import KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
 
@@ -65,27 +67,30 @@ def _may_go_on(host: str, token: str) -> bool:
     return mine.exists()
 
 
-def let_go(host: str) -> None:
-    """End the leases of this host's processes that are dead, instead of waiting until they run out.
+def new_token() -> str:
+    """Return a token for a drain in this process: its process id, so that its death is noticed, and a random part."""
+    return f"{os.getpid()}/{uuid.uuid4().hex}"
 
-    A number that another process has by now is taken for alive: then they run out.
+
+def bury_drain(host: str) -> None:
+    """If the host's drain was a process that is no longer there, end its leases and free its place.
+
+    Without this, the lease's length would pass before its turns go on.
     """
-    drain = Worker.objects.filter(host=host, drain_until__gt=Clock()).values_list("drain", flat=True).first()
-    if drain and not _is_alive(drain.partition("/")[0]):
-        give_up_drain(host, drain)
-    for holder in holders(host):
-        if not _is_alive(holder.rpartition("/")[2]):
-            lapse(holder)
+    live = Worker.objects.filter(host=host, drain_until__gt=Clock())
+    for token in live.values_list("drain", flat=True):
+        pid = token.partition("/")[0]
+        if pid.isdigit() and not _is_running(int(pid)):
+            lapse(actors.worker(f"{host}/{pid}"))
+            give_up_drain(host, token)
 
 
-def _is_alive(pid: str) -> bool:
-    if not pid.isdigit():
-        return True
+def _is_running(pid: int) -> bool:
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except PermissionError:  # somebody else's
         return True
     return True
 
@@ -100,6 +105,7 @@ def begin(host: str, pid: int) -> float:
 
     A drain of an earlier cluster that is still running notices at its next poll.
     """
+    bury_drain(host)
     at = database_time()
     new = {"pid": pid, "started_at": at, "beat_at": at, "stopping": False, "drain": "", "drain_until": 0}
     Worker.objects.update_or_create(host=host, defaults=new)

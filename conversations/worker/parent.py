@@ -76,8 +76,8 @@ class Parent:
         """
         try:
             self._tend_cluster()
-            hosts.let_go(self.host)
             wakeup.ask_for_beat(self.host)
+            hosts.bury_drain(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.ask_for_drain(self.host)
             self._pause = self._until_next_look()

@@ -21,6 +21,7 @@ from agents.engine.limits import Limits
 from agents.engine.runtime.run import Run
 from agents.plugins.files.usage import usage_of
 from conversations.approvals.gatekeeper import SiteGatekeeper
+from conversations.database.away import is_away
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import retry_while_full
 from conversations.database.threads import Write
@@ -36,6 +37,9 @@ from conversations.worker.services import PromptServices
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+AWAY_SECONDS = 1.0
+"""Time between two attempts to release a turn while the database is away: the outage is no fault of the turn's."""
 
 
 @dataclass
@@ -103,7 +107,10 @@ class Runner:
         self._draining = False
 
     async def __call__(self) -> None:
-        """Run it. Never raises: failures are recorded in the ledger; or logged, and the prompt's lease lapses."""
+        """Run it. Never raises: failures are recorded in the ledger; or logged, and the prompt's lease lapses.
+
+        If the database is away, the prompt is released as soon as it answers: no worker was lost.
+        """
         extra = {"prompt": self.claim.prompt}
         try:
             await self._turn(await self.write(load, self.claim.prompt))
@@ -112,9 +119,11 @@ class Runner:
             return
         except Draining:
             logger.info("left to another worker", extra=extra)
-        except Exception:
-            logger.exception("the prompt's run failed; its lease will lapse", extra=extra)
-            return
+        except Exception as error:
+            if not is_away(error):
+                logger.exception("the prompt's run failed; its lease will lapse", extra=extra)
+                return
+            logger.warning("the database was away; the turn goes on from its ledger", exc_info=True, extra=extra)
         finally:
             self.drafts.forget(self.claim)
         await self._release(extra)
@@ -122,10 +131,18 @@ class Runner:
     async def _release(self, extra: dict[str, int]) -> None:
         crashpoint("before_release")
         await self._measure_workspace(extra)
+        while not await self._released(extra):  # noqa: ASYNC110 - nothing in this process tells when it is back
+            await asyncio.sleep(AWAY_SECONDS)
+
+    async def _released(self, extra: dict[str, int]) -> bool:
+        """Release the prompt. Returns False if that is to be tried again, because the database is away."""
         try:
             await self._patiently(release, self.claim)
-        except Error:
+        except Error as error:
+            if is_away(error) and not self._draining:
+                return False
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
+        return True
 
     async def _measure_workspace(self, extra: dict[str, int]) -> None:
         """Keep what the workspace holds now, for the quota of its owner, if a tool had it."""

@@ -8,7 +8,7 @@ import time
 import pytest
 from django.db import connection
 
-from conversations.ledger.claims import STRIKES, claimable
+from conversations.ledger.claims import claimable
 from conversations.models import Step
 from conversations.models import Worker as WorkerRow
 from conversations.prompts.start import cancel_prompt
@@ -128,6 +128,21 @@ def test_each_process_of_the_cluster_may_be_killed_in_the_middle_of_a_turn(
     kill(site, named.get(victim, found.sentinel))
     assert ended(site, prompt).state == "completed"
     assert site.effects()["1/0 began"] == 1
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_turns_go_on_before_the_lease_of_a_worker_that_died_runs_out(site: Site, start: Start, whole: bool) -> None:
+    """I2: its parent sees it; if the whole worker was killed, the next one does. The lease would take ten minutes."""
+    long = {"AGENTSITE_LEASE_SECONDS": "600"}
+    start(**long)
+    prompt = site.say("take your time")
+    began(site)
+    for pid in list(alive(site)) if whole else [drain_of(prompt)]:
+        kill(site, pid)
+    if whole:
+        start(**long)
+    assert ended(site, prompt).state == "completed"
+    assert prompt.fence == 2
 
 
 def test_a_host_that_went_silent_is_replaced_though_another_works(site: Site, start: Start) -> None:
@@ -301,12 +316,12 @@ def test_a_turn_stopped_while_nobody_works_is_not_gone_on_with(site: Site, start
     assert len(site.asked()) == 1
 
 
-def test_seven_workers_lost_at_one_step_are_enough(site: Site, start: Start) -> None:
+def test_five_workers_lost_at_one_step_are_enough(site: Site, start: Start) -> None:
     """The turn that takes its worker down is given up, and says so; others run."""
     start()
     prompt = ended(site, site.say("die"))
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert site.effects() == {"1/0": STRIKES}
+    assert site.effects() == {"1/0": 5}
     assert ended(site, site.say()).state == "completed"
 
 

@@ -13,6 +13,7 @@ from django.db import Error
 from django.test import override_settings
 
 from agents.engine import Action, Context, PolicyRegistry, loop_wrapper
+from agents.engine.agent.attempts import OWN_ATTEMPTS
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, ToolRequest
 from agents.engine.ledger import Step as Entry
@@ -304,7 +305,7 @@ def four_eyes_edited(site: Site, owner: User) -> Prompt:
 def fell_back(site: Site, owner: User) -> Prompt:
     """The tier's own model fails until another is asked."""
     with override_settings(AGENTSITE_MODEL_FALLBACK="stand-in"):
-        return site.ended(owner, [*[BUSY] * Limits().attempts, says("I stand in.")])  # type: ignore[arg-type]
+        return site.ended(owner, [*[BUSY] * OWN_ATTEMPTS, says("I stand in.")])  # type: ignore[arg-type]
 
 
 def changed_since(site: Site, owner: User) -> Prompt:

@@ -91,9 +91,23 @@ MUTATIONS = (
     Mutation(
         "a suspect, tried apart from others",
         "conversations/ledger/claims.py",
-        'f" AND {APART.format(now=now())}"',
-        '""',
+        "- {PROVEN_SECONDS})) <= {PLACES})",
+        "- {PROVEN_SECONDS})) <= 99)",
         (f"{_RECORD}/worker/test_suspects.py",),
+    ),
+    Mutation(
+        "a database that was away, no strike",
+        "conversations/worker/runner.py",
+        "if not is_away(error):",
+        "if error:",
+        (f"{_RECORD}/worker/test_turn_kept.py",),
+    ),
+    Mutation(
+        "a drain that died, noticed before its lease runs out",
+        "conversations/worker/hosts.py",
+        'lapse(actors.worker(f"{host}/{pid}"))',
+        "pass",
+        (f"{_RECORD}/worker/test_parent.py",),
     ),
     Mutation(
         "the slot, when a person speaks",

@@ -11,8 +11,11 @@ from agents.engine.interfaces.provider import Answer, Provider, Request
 from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.runtime.policy import Context
 
-BACKOFF_SECONDS = (1.0, 4.0, 15.0)
-"""The waits between attempts if the provider names none; they increase, so that a rate limit can pass."""
+BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""The waits between attempts if the provider names none; they increase, so that a rate limit can pass.
+
+One minute together: a model server may be restarted, on a busy machine, without any turn failing.
+"""
 
 WAIT_MOST = 60.0
 """The longest wait between two attempts, in seconds. If a provider asks for more, people are told at once."""
@@ -20,8 +23,8 @@ WAIT_MOST = 60.0
 FALLBACK = "fallback"
 """The tier of the fallback model, and the code of the note that it was asked."""
 
-FALLBACK_ATTEMPTS = 2
-"""How often the fallback model is asked: the turn has waited long enough by then."""
+OWN_ATTEMPTS = 5
+"""How often the turn's own model is tried at most, if there is a fallback model to ask after that: 15 s of waiting."""
 
 EMPTY = "empty_answer"
 """The code of an answer without text or calls: its model is asked once more, but not again and again."""
@@ -116,10 +119,15 @@ def _after_failure(error: ProviderError, tier: str, attempt: int, ctx: Context) 
         step.payload for step in ctx.run.view.at(ctx.path, "action_retry") if step.id > (since.id if since else 0)
     ]
     retry: dict[str, JSON] = {"attempt": attempt, "code": error.code, "message": error.message}
-    left = (FALLBACK_ATTEMPTS if since else limits.attempts) - len(failed) - 1
+    own = limits.fallback and not since
+    left = (min(OWN_ATTEMPTS, limits.attempts) if own else limits.attempts) - len(failed) - 1
     twice_empty = error.code == EMPTY and any(each["code"] == EMPTY for each in failed)
     again = error.retryable and left > 0 and not twice_empty
-    wait = BACKOFF_SECONDS[min(len(failed), 2)] if error.wait_seconds is None else error.wait_seconds
+    wait = (
+        BACKOFF_SECONDS[min(len(failed), len(BACKOFF_SECONDS) - 1)]
+        if error.wait_seconds is None
+        else error.wait_seconds
+    )
     time = ctx.clock.left()
     if again and wait <= WAIT_MOST and wait < time:
         return [Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": wait}, path=ctx.path)]

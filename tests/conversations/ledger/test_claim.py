@@ -115,7 +115,7 @@ def test_strikes_add_up_until_there_is_progress(prompt: Prompt) -> None:
 
 
 def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> None:
-    """After seven lost workers without progress the turn is given up, visibly."""
+    """After six lost workers without progress the turn is given up, visibly."""
     prompt = site.starts(ann, *ONE_GATE)
     for _ in range(STRIKES):
         taken(prompt)
@@ -123,7 +123,7 @@ def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> 
     site.works()
     prompt.refresh_from_db()
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert "7 workers in a row were lost" in Row.objects.get(type="text").content["text"]
+    assert "6 workers in a row were lost" in Row.objects.get(type="text").content["text"]
 
 
 def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,11 +13,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.db.models import F
+from django_q.models import OrmQ
 from django_q.signals import pre_enqueue
 from pytest_django.fixtures import Settings
 
+from agents.engine import actors
 from conversations.database.sql import database_time
-from conversations.ledger.claims import claim, claimable
+from conversations.ledger.claims import claim
 from conversations.models import Prompt, Worker
 from conversations.notifications import mail
 from conversations.prompts.start import start_conversation, start_prompt
@@ -62,14 +65,6 @@ def parent(
     made._prepare_cluster()
     with made.family.watching():
         yield made
-
-
-@pytest.fixture
-def dead() -> int:
-    """The number of a process that has ended."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    return ended.pid
 
 
 def looks(parent: Parent, until: Callable[[], object]) -> None:
@@ -183,27 +178,57 @@ def test_a_parent_that_is_told_to_stop_cuts_no_drain_off(parent: Parent, cluster
     assert cluster.ended == []
 
 
-def test_the_turns_of_a_process_that_died_are_free_at_once(parent: Parent, ann: User, dead: int) -> None:
-    """Not only when their leases run out, 30 s later (I2). Its death is a strike, and its time counts until now."""
-    host = hosts.this_host()
-    prompts = [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(3)]
-    workers = [f"worker:{host}/{dead}", f"worker:{host}/{os.getpid()}", f"worker:{host}.other/{dead}"]
-    for prompt, worker in zip(prompts, workers, strict=True):
-        assert claim(prompt.pk, worker, 30.0)
-    Prompt.objects.update(claimed_at=F("claimed_at") - 20)
-    looks(parent, lambda: claimable(9))
-    assert claimable(9) == [prompts[0].pk]
-    again = claim(prompts[0].pk, "worker:next", 30.0)
-    assert again
-    assert (again.fence, again.strikes) == (2, 1)
-    assert Prompt.objects.get(pk=again.prompt).running_seconds == pytest.approx(20, abs=2)
+@pytest.fixture
+def dead() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
 
 
-def test_another_drain_may_begin_when_the_last_one_died(parent: Parent, dead: int) -> None:
-    """Not only when its lease has run out; one that lives keeps it."""
+def drained(host: str, pid: int, prompt: Prompt) -> None:
+    """The host's drain is this process. It has held this turn for seven seconds, and does for another ten minutes."""
+    assert hosts.take_drain(host, f"{pid}/token", 600)
+    assert claim(prompt.pk, actors.worker(f"{host}/{pid}"), 600)
+    Prompt.objects.filter(pk=prompt.pk).update(claimed_at=F("claimed_at") - 7)
+
+
+def new_turn(ann: User) -> Prompt:
+    return start_prompt(start_conversation(ann), ann, "Go.")
+
+
+def was_lost(prompt: Prompt) -> bool:
+    """Whether it may be claimed at once, with a strike, and its running time was counted."""
+    held = claim(prompt.pk, "worker:test", 600)
+    prompt.refresh_from_db()
+    return held is not None and held.strikes == 1 and 7 <= prompt.running_seconds < 60
+
+
+def test_what_a_drain_held_that_died_goes_on_at_the_next_look(parent: Parent, dead: int, ann: User) -> None:
+    """Nobody waits for leases to run out that nobody renews (I2)."""
+    prompt = new_turn(ann)
+    drained(parent.host, dead, prompt)
+    OrmQ.objects.all().delete()
+    parent.tend()
+    assert hosts.drain_is_free(parent.host)
+    assert OrmQ.objects.filter(key=parent.host).count() == 2  # a beat, and a drain
+    assert was_lost(prompt)
+
+
+def test_what_a_living_drain_holds_is_left_to_it(parent: Parent, ann: User) -> None:
+    """It may be slow, or the one of an earlier cluster: then its leases run out by themselves."""
+    prompt = new_turn(ann)
+    drained(parent.host, os.getpid(), prompt)
+    parent.tend()
+    assert not hosts.drain_is_free(parent.host)
+    assert claim(prompt.pk, "worker:test", 600) is None
+
+
+def test_a_worker_that_starts_again_takes_up_what_was_lost_with_it(dead: int, ann: User) -> None:
+    """All its processes were killed: the new ones do not wait either."""
     host = hosts.this_host()
-    for pid, free in ((os.getpid(), False), (dead, True)):
-        hosts.begin(host, os.getpid())
-        assert hosts.take_drain(host, f"{pid}/token", 30.0)
-        parent.tend()
-        assert hosts.drain_is_free(host) is free
+    hosts.begin(host, 1)
+    prompt = new_turn(ann)
+    drained(host, dead, prompt)
+    hosts.begin(host, 2)
+    assert was_lost(prompt)

@@ -6,8 +6,20 @@ import math
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django.fixtures import Settings
 
-from conversations.ledger.claims import STRIKES, Claim, claim, claimable, next_lapse, release
+from conversations.ledger.claims import (
+    ALONE,
+    PLACES,
+    PROVEN_SECONDS,
+    STRIKES,
+    SUSPECT,
+    Claim,
+    claim,
+    claimable,
+    next_lapse,
+    release,
+)
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.prompts.start import start_conversation, start_prompt
@@ -16,10 +28,21 @@ from tests.conversations.recorded import LEASE, meddle, place, record, said, tak
 pytestmark = pytest.mark.django_db
 
 
+def started(ann: User, turns: int) -> list[Prompt]:
+    return [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(turns)]
+
+
 @pytest.fixture
 def prompts(ann: User) -> list[Prompt]:
     """Four turns that run beside one another."""
-    return [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(4)]
+    return started(ann, 4)
+
+
+@pytest.fixture
+def many(ann: User, settings: Settings) -> list[Prompt]:
+    """Two more than are tried at once."""
+    settings.AGENTSITE_PROMPTS_AT_ONCE = PLACES + 4
+    return started(ann, PLACES + 2)
 
 
 def crash(*prompts: Prompt) -> None:
@@ -29,11 +52,16 @@ def crash(*prompts: Prompt) -> None:
         assert meddle(changed, [prompt.pk]) == 1
 
 
-def suspected(prompts: list[Prompt]) -> None:
-    """Four times a worker was lost with all of them."""
-    for strikes in range(4):
-        assert [taken(prompt).strikes for prompt in prompts] == [strikes] * 4
+def lost(prompts: list[Prompt], times: int) -> None:
+    """So often a worker was lost with all of them."""
+    for strikes in range(times):
+        assert [taken(prompt).strikes for prompt in prompts] == [strikes] * len(prompts)
         crash(*prompts)
+
+
+def offered() -> list[int]:
+    """What `taken` could take."""
+    return claimable(20, "worker:test")
 
 
 def ids(prompts: list[Prompt]) -> list[int]:
@@ -56,94 +84,105 @@ def test_first_tries_after_a_loss_are_made_side_by_side(prompts: list[Prompt]) -
     assert [taken(prompt).strikes for prompt in prompts] == [1] * 4
 
 
-def test_suspects_are_tried_in_groups_that_become_smaller(ann: User) -> None:
-    """A busy machine that loses workers by chance keeps few of them waiting; a group was lost as often (I2)."""
-    prompts = [start_prompt(start_conversation(ann), ann, "Go.") for _ in range(10)]
-    for strikes in range(2):
-        assert [taken(prompt).strikes for prompt in prompts] == [strikes] * 10
-        crash(*prompts)
-
-    def tried() -> list[Claim]:
-        return [held for prompt in claimable(20) if (held := claim(prompt, "worker:test", LEASE))]
-
-    def of(held: list[Claim]) -> list[Prompt]:
-        return list(Prompt.objects.filter(pk__in=[each.prompt for each in held]))
-
-    first = tried()
-    assert [(each.prompt, each.strikes) for each in first] == [(pk, 2) for pk in ids(prompts[:8])]
-    crash(*of(first))
-    second = tried()
-    assert [(each.prompt, each.strikes) for each in second] == [(pk, 2) for pk in ids(prompts[8:])]
-    for each in second:
-        speaks(each)
-    third = tried()
-    assert [(each.prompt, each.strikes) for each in third] == [(pk, 3) for pk in ids(prompts[:4])]
-    speaks(third[0])
-    fourth = tried()  # in the place of the one that is no suspect any more
-    assert [(each.prompt, each.strikes) for each in fourth] == [(prompts[4].pk, 3)]
-    crash(*of([*third[1:], *fourth]))
-    for each in (fifth := tried()):
-        assert each.strikes == 3  # those that were lost less often are first
-        speaks(each)
-    assert {each.prompt for each in fifth} == set(ids(prompts[5:8]))
-    sixth = tried()
-    assert [each.strikes for each in sixth] == [4]
-
-
-def test_in_the_end_one_suspect_at_a_time_is_tried(prompts: list[Prompt], ann: User) -> None:
-    """Also by a worker that found several of them at one look. Others run beside it (I2)."""
-    suspected(prompts)
-    assert claimable(10) == ids(prompts)
-    assert taken(prompts[0]).strikes == 4
-    assert claimable(10) == []
-    assert [claim(prompt.pk, "worker:other", LEASE) for prompt in prompts[1:]] == [None] * 3
-    fresh = start_prompt(start_conversation(ann), ann, "Go.")
-    assert claimable(10) == [fresh.pk]
+def test_few_suspects_at_a_time_are_tried(many: list[Prompt], ann: User) -> None:
+    """Also by a worker that found more of them at one look. Others run beside them (I2)."""
+    lost(many, SUSPECT)
+    assert offered() == ids(many)
+    assert [taken(prompt).strikes for prompt in many[:PLACES]] == [SUSPECT] * PLACES
+    assert offered() == []
+    assert [claim(prompt.pk, "worker:test", LEASE) for prompt in many[PLACES:]] == [None] * 2
+    (fresh,) = started(ann, 1)
+    assert offered() == [fresh.pk]
     assert taken(fresh).strikes == 0
-    refused = Prompt.objects.filter(pk__in=ids(prompts[1:]))
-    assert list(refused.values_list("strikes", "fence")) == [(3, 4)] * 3
+    refused = Prompt.objects.filter(pk__in=ids(many[PLACES:]))
+    assert list(refused.values_list("strikes", "fence")) == [(SUSPECT - 1, SUSPECT)] * 2
+
+
+def test_other_workers_try_the_rest(many: list[Prompt]) -> None:
+    """Whoever takes one worker down strikes nothing that another holds; nor does a lost one keep its places."""
+    lost(many, SUSPECT)
+    for prompt in many[:PLACES]:
+        taken(prompt)
+    assert claimable(20, "worker:other") == claimable(20) == ids(many[PLACES:])
+    assert [claim(prompt.pk, "worker:other", LEASE) is None for prompt in many[PLACES:]] == [False] * 2
+
+
+def test_suspects_that_run_for_long_keep_the_others_back_no_longer(many: list[Prompt]) -> None:
+    """Their steps may take minutes. One that is tried alone stays alone, however long."""
+    lost(many, SUSPECT)
+    for prompt in many[:PLACES]:
+        taken(prompt)
+    earlier = "UPDATE conversations_prompt SET claimed_at = claimed_at - %s WHERE id = %s"
+    meddle(earlier, [PROVEN_SECONDS, many[0].pk])
+    assert offered() == ids(many[PLACES:])
+    assert taken(many[PLACES]).strikes == SUSPECT
+    assert offered() == []
+    meddle("UPDATE conversations_prompt SET strikes = %s WHERE id = %s", [ALONE, many[0].pk])
+    meddle("UPDATE conversations_prompt SET claimed_at = claimed_at - %s", [PROVEN_SECONDS])
+    assert offered() == []
+
+
+def test_who_was_lost_even_so_is_tried_alone(prompts: list[Prompt], ann: User) -> None:
+    """With no other suspect beside it in its worker: the next loss is its own, or chance."""
+    lost(prompts, ALONE)
+    assert offered() == ids(prompts)
+    assert taken(prompts[0]).strikes == ALONE
+    assert offered() == []
+    assert [claim(prompt.pk, "worker:test", LEASE) for prompt in prompts[1:]] == [None] * 3
+    (fresh,) = started(ann, 1)
+    assert offered() == [fresh.pk]
+
+
+def test_no_one_joins_whom_a_worker_tries_alone_and_none_is_joined(prompts: list[Prompt], ann: User) -> None:
+    """Neither a suspect of the first kind the one that is alone, nor that one any of the others."""
+    lost(prompts[:1], ALONE)
+    lost(prompts[1:], SUSPECT)
+    assert offered() == ids([*prompts[1:], prompts[0]])
+    taken(prompts[1])
+    assert offered() == ids(prompts[2:])
+    speaks(Claim(prompts[1].conversation_id, prompts[1].pk, SUSPECT + 1, SUSPECT))
+    taken(prompts[0])
+    assert offered() == []
 
 
 def test_the_suspect_that_was_tried_least_is_next(prompts: list[Prompt], ann: User) -> None:
     """Kills by chance spread over the suspects; work that arrives meanwhile keeps none of them back."""
-    fresh = [start_prompt(start_conversation(ann), ann, "Go.").pk for _ in range(2)]
-    suspected(prompts)
+    fresh = ids(started(ann, 2))
+    lost(prompts, ALONE)
     for losses in range(2):
         for tried in prompts:
-            first = claimable(1)
-            assert first == [tried.pk]
-            assert taken(tried).strikes == 4 + losses
+            assert offered()[0] == tried.pk
+            assert taken(tried).strikes == ALONE + losses
             crash(tried)
-    assert claimable(10)[:4] == ids(prompts)
-    assert claimable(10)[4:] == fresh
+    assert offered() == ids(prompts) + fresh
 
 
 def test_progress_lets_the_next_suspect_be_tried(prompts: list[Prompt]) -> None:
     """And the one that had it may be lost again as often as any."""
-    suspected(prompts)
+    lost(prompts, ALONE)
     speaks(taken(prompts[0]))
-    assert claimable(10) == ids(prompts[1:])
-    assert taken(prompts[1]).strikes == 4
+    assert offered() == ids(prompts[1:])
+    assert taken(prompts[1]).strikes == ALONE
     crash(prompts[0])
-    assert claimable(10) == [prompts[0].pk]
+    assert offered() == [prompts[0].pk]
     assert taken(prompts[0]).strikes == 1
 
 
 def test_a_suspect_that_is_given_back_lets_another_be_tried(prompts: list[Prompt]) -> None:
     """By a worker that was told to stop: it is no strike, and what is given back is still a suspect."""
-    suspected(prompts)
+    lost(prompts, ALONE)
     release(taken(prompts[0]))
-    assert claimable(10) == ids(prompts)
-    assert taken(prompts[1]).strikes == 4
-    assert claim(prompts[0].pk, "worker:other", LEASE) is None
+    assert offered() == ids(prompts)
+    assert taken(prompts[1]).strikes == ALONE
+    assert claim(prompts[0].pk, "worker:test", LEASE) is None
 
 
 def test_giving_up_waits_for_no_suspect(prompts: list[Prompt]) -> None:
     """It only has to be recorded (I2)."""
-    suspected(prompts)
+    lost(prompts, ALONE)
     meddle("UPDATE conversations_prompt SET strikes = %s WHERE id = %s", [STRIKES - 1, prompts[0].pk])
-    assert taken(prompts[1]).strikes == 4
-    assert claimable(10) == [prompts[0].pk]
+    assert taken(prompts[1]).strikes == ALONE
+    assert offered() == [prompts[0].pk]
     assert taken(prompts[0]).strikes == STRIKES
 
 
@@ -152,7 +191,7 @@ def test_one_turn_that_kills_its_worker_costs_the_others_nothing(prompts: list[P
     """The others wait for a slow model: none of them has progress before the next crash (I2)."""
     poison, seen = prompts[nth].pk, list[Claim]()
     while (poison, STRIKES) not in [(each.prompt, each.strikes) for each in seen]:
-        held = [each for prompt in claimable(10) if (each := claim(prompt, "worker:test", LEASE))]
+        held = [each for prompt in offered() if (each := claim(prompt, "worker:test", LEASE))]
         seen += held
         if poison in [each.prompt for each in held]:
             crash(*Prompt.objects.filter(lease_until__gt=1))

@@ -1,24 +1,36 @@
-"""A tool that ran, and whose file the database does not take: nobody may take its call for one that failed."""
+"""A tool that ran, and whose file the database does not take: nobody may take its call for one that failed.
+
+Nor may a database that goes away be taken for a worker that was lost.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
+import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import DataError, Error, OperationalError
 
+from conversations.database.threads import Write
+from conversations.ledger.claims import Claim, release
 from conversations.models import File, Prompt, Step
 from conversations.verification.stored import verify
+from conversations.worker import runner as runners
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import Site, in_this_thread, meddle, pending, taken
+from tests.conversations.recorded import Site, in_this_thread, pending, taken
 from tests.engine.support import call, says
 
 pytestmark = pytest.mark.django_db
 
 SCRIPT = (says("A file.", call("report.write", name="q")), says("Done."))
+
+
+def _raise(error: Error) -> NoReturn:
+    raise error
 
 
 def refuse(site: Site, *errors: Error) -> None:
@@ -33,19 +45,56 @@ def refuse(site: Site, *errors: Error) -> None:
     site.monkeypatch.setattr(File, "save", fails)
 
 
+def gone() -> OperationalError:
+    """The server was restarted."""
+    error = OperationalError("server closed the connection unexpectedly")
+    error.__cause__ = psycopg.OperationalError()
+    return error
+
+
+def run(held: Claim, write: Write = in_this_thread) -> Runner:
+    """Run a claim as a worker does."""
+    runner = Runner(held, "worker:test", write, Drafts(write), lambda: True)
+    async_to_sync(runner)()
+    return runner
+
+
 def test_a_database_that_goes_away_after_the_effect_leaves_it_to_its_owner(ann: User, site: Site) -> None:
     """R15: the run breaks off as it does in a crash, and who takes the turn up asks whether it ran."""
     prompt = site.starts(ann, *SCRIPT)
-    refuse(site, OperationalError("server closed the connection unexpectedly"))
-    async_to_sync(Runner(taken(prompt), "worker:test", in_this_thread, Drafts(in_this_thread), lambda: True))()
+    refuse(site, gone())
+    run(taken(prompt))
     assert site.world.done == [("report.write", "q")]
     assert not Step.objects.filter(path="1/0", type="action_result").exists()
-    assert Prompt.objects.get().lease_until > 0
-    meddle("UPDATE conversations_prompt SET lease_until = 1 WHERE id = %s", [prompt.pk])
     site.works()
     (gate,) = pending(prompt)
     assert (gate.ask, site.world.done) == ("interrupted", [("report.write", "q")])
     assert verify(prompt.conversation_id).problems == []
+
+
+def test_a_database_that_was_away_strikes_no_turn(ann: User, site: Site) -> None:
+    """It is released when the database is back, so it goes on at once, and no worker counts as lost (I2)."""
+    prompt = site.starts(ann, *SCRIPT)
+    refuse(site, gone())
+    site.monkeypatch.setattr(runners, "AWAY_SECONDS", 0)
+    failures = [gone(), gone()]
+
+    async def write(function: Callable[..., Any], *args: Any) -> Any:
+        if function.__name__ == "_after_wait" and args[0] is release and failures:
+            raise failures.pop()
+        return await in_this_thread(function, *args)
+
+    run(taken(prompt), write)
+    assert (failures, Prompt.objects.get().lease_until) == ([], 0)
+    assert taken(prompt).strikes == 0
+
+
+def test_a_turn_that_the_database_refuses_is_struck(ann: User, site: Site) -> None:
+    """Whatever is wrong with it, it would be again, for ever: its lease lapses, as that of a lost worker does."""
+    prompt = site.starts(ann, *SCRIPT)
+    site.monkeypatch.setattr(runners, "load", lambda _prompt: _raise(DataError("invalid byte sequence")))
+    run(taken(prompt))
+    assert Prompt.objects.get().lease_until > 0
 
 
 def test_a_file_that_the_database_refuses_does_not_undo_the_call(ann: User, site: Site) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from agents.engine import Ledger
+from agents.engine.agent import attempts
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, Request
 from agents.engine.limits import Limits
@@ -58,6 +59,14 @@ async def test_where_the_own_model_does_not_answer_another_does() -> None:
     assert sum(1 for step in ledger if step.type == "action_retry") == 3
 
 
+async def test_the_fallback_is_asked_sooner_than_a_turn_would_fail() -> None:
+    """Somebody waits, and there is another who may answer; it is then given all the time that there is."""
+    provider = two(BUSY, BUSY)
+    await carry_on(site(provider)[0], limits=Limits(fallback=True))
+    assert tiers(provider) == ["normal"] * attempts.OWN_ATTEMPTS + ["fallback"] * Limits().attempts
+    assert sum(attempts.BACKOFF_SECONDS[: attempts.OWN_ATTEMPTS - 1]) == 15
+
+
 async def test_the_next_round_asks_the_own_model_again(world: World) -> None:
     """The fallback applies to one question: each question goes to the turn's own tier first."""
     answers = [says("", call("fx.read", a=1)), says("Done.")]
@@ -72,7 +81,7 @@ async def test_the_next_round_asks_the_own_model_again(world: World) -> None:
 
 
 async def test_where_both_fail_the_turn_does() -> None:
-    """After two attempts of the fallback model; without one, after those of the turn's own."""
+    """After as many attempts of the fallback model; without one, after those of the turn's own."""
     for fallback, asked in ((True, ["normal"] * 2 + ["fallback"] * 2), (False, ["normal"] * 2)):
         provider = two(BUSY, BUSY)
         ledger = await carry_on(site(provider)[0], limits=Limits(attempts=2, fallback=fallback))

@@ -128,18 +128,18 @@ async def test_a_model_that_fails_in_passing_is_asked_again(world: World) -> Non
 
 
 async def test_a_model_that_keeps_failing_fails_the_turn(world: World) -> None:
-    """model_error after four attempts, counted over a crash (R2)."""
+    """model_error after seven attempts, counted over a crash (R2)."""
     registry, provider = site([[FLAKY]])
     ledger = await carry_on(registry)
     assert ended(ledger) == ("failed", "model_error")
-    assert len(provider.asked) == 4
+    assert len(provider.asked) == 7
     registry, provider = site([[FLAKY]])
     journal = CrashingJournal(crash=CrashPoint(4))
     try:
         await carry_on(registry, journal=journal)
     except Crash:
         ledger = await carry_on(registry, journal.ledger)
-    assert sum(1 for step in ledger if step.type == "action_retry") == 3
+    assert sum(1 for step in ledger if step.type == "action_retry") == 6
     assert ended(ledger) == ("failed", "model_error")
 
 

@@ -48,6 +48,16 @@ def stopped_by(ledger: Ledger) -> str:
     return str(end["stop_reason"])
 
 
+async def test_a_model_that_is_away_for_a_minute_fails_no_turn(clock: Site) -> None:
+    """Its server is restarted on a busy machine: it is asked again until then, less and less often (I2)."""
+    away = ProviderError("The model server cannot be reached.", code="unreachable", retryable=True)
+    registry, provider = site(ScriptedProvider(lambda _request: away if clock.spent < 60 else says("Done.")))
+    ledger = await carry_on(registry, services=clock)
+    assert stopped_by(ledger) == "text"
+    waits = [step.payload["wait_seconds"] for step in ledger if step.type == "action_retry"]
+    assert (waits, len(provider.asked)) == ([1, 2, 4, 8, 15, 30], Limits().attempts)
+
+
 UP = (
     "Stopped, because the limit of 300 seconds of running ends before the model may be asked again. "
     "Its last error: Slow down."
@@ -61,7 +71,8 @@ NOT_NOW = "Slow down. The model server asks to wait {} seconds, so it was not as
         (60.0, 290.0, 1, ("timeout", UP)),
         (60.0, 200.0, 2, ("timeout", UP)),
         (None, 299.5, 1, ("timeout", UP)),
-        (60.0, 0.0, 4, ("model_error", "Slow down.")),
+        (60.0, 0.0, 5, ("timeout", UP)),
+        (45.0, 0.0, 7, ("model_error", "Slow down.")),
         (61.0, 0.0, 1, ("model_error", NOT_NOW.format(61))),
         (3600.0, 290.0, 1, ("model_error", NOT_NOW.format(3600))),
     ],
