@@ -10,7 +10,7 @@ own script, or as an accent on a Latin, Greek or Cyrillic letter, never twice, a
 other marks are shown as their numbers.
 
 So texts that differ in more than Unicode's canonical equivalence (NFC) differ in what is shown. Letters that only look
-like others are not found here, but by the scripts of a word: see conversations.display.mixed.
+like others, and other look-alikes, are not found here: see conversations.display.mixed and lookalikes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ACCENTS_MOST = 2
 
 _OTHERS = re.compile(r"[^\x20-\x7e\n\t]+")
 # Letters, marks and symbols by category, and yet invisible: Unicode's default ignorables, fillers and joiners, the
-# blanks of Braille, of hieroglyphs and of music, the object replacement character, and the selectors that only choose
-# how another character is drawn.
+# blanks of Braille, of hieroglyphs and of music, the object replacement character, the selectors that only choose how
+# another character is drawn, and the signs that mirror or damage a hieroglyph.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0\ufffc"
-    "\U0001107f\U00011a99\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+    "\U0001107f\U00011a99\U00013440-\U00013442\U00013447-\U00013455\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 # Accents that languages write, also on letters with which they do not compose. Without the dot above: on an i or a
 # dotless i it makes another i. Without lines through and along letters.
@@ -42,7 +42,7 @@ _ACCENT = re.compile(
 )
 _ACCENTED = {"Latin", "Greek", "Cyrillic"}
 # Marks that stack the next letter under the last one; without a next letter they may be invisible.
-_STACKERS = "\u1039\u17d2\u1a60\U00010a3f\U00011133\U0001193e\U00011f42"
+_STACKERS = "\u1039\u17d2\u1a60\U00010a3f\U00011133\U000113d0\U0001193e\U00011a47\U00011f42"
 _OVERLAY, _BELOW_TWO, _ABOVE_TWO = 1, 233, 234  # combining classes: through a letter, and over two of them
 
 

@@ -12,6 +12,7 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import ToolOutput
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
+from conversations.display.lookalikes import lookalikes
 from conversations.display.mixed import mixed_words
 from conversations.display.value import ANY, as_text, kinds_of
 
@@ -53,11 +54,12 @@ class DisplayedCall:
         return diff(self.change) if self.change else None
 
     @property
-    def mixed(self) -> list[str]:
-        """A sentence for each word that mixes scripts, where letters may look like others."""
+    def misleading(self) -> list[str]:
+        """A sentence for each word that mixes scripts, or has characters that look like ASCII and are not."""
         fields = (text for field in (*self.fields, *self.given) for text in (field.name, field.text))
         change = (self.change.path, self.change.after) if self.change else ()
-        return mixed_words((self.title, self.command or "", *change, *fields))
+        texts = (self.title, self.command or "", *change, *fields)
+        return [*mixed_words(texts), *lookalikes(texts)]
 
     @property
     def first_line(self) -> str:
