@@ -16,7 +16,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.handlers.asgi import ASGIHandler
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 
-from agentsite.reading import Reader
+from agentsite.bodies import Reader
 
 
 class Site(ASGIHandler):

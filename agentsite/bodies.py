@@ -8,13 +8,11 @@ sentence while the rest of the body is dropped.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable, MutableMapping
 from io import BytesIO
 from typing import IO, Any, Protocol
 
@@ -22,24 +20,43 @@ from daphne.http_protocol import WebRequest
 from django.utils.http import parse_header_parameters
 from twisted.web.http import HTTPChannel
 
-from agentsite.reading import SMALL, Body
+from agentsite.refusals import (
+    BUSY,
+    CHARSET,
+    NO_LENGTH,
+    ORDINARY_MOST,
+    OWN_AT_ONCE,
+    PERSON_AT_ONCE,
+    STRANGER,
+    TOO_LARGE,
+    TOO_SLOW,
+    UNKNOWN,
+    UPGRADED,
+    Refusal,
+)
 
 logger = logging.getLogger(__name__)
 
-ORDINARY_MOST = 3 * 1024 * 1024
-"""Bytes of a body that anybody may send."""
+SMALL = 64 * 1024
+"""Bytes of a body for which there is always room: a sign-in or a message is shorter."""
 ORDINARY_TOGETHER = 256 * 1024 * 1024
 """Bytes of all ordinary bodies together, beyond SMALL of each: many connections must not fill the disk."""
-PERSON_AT_ONCE, SITE_AT_ONCE = 2, 6
-"""Larger bodies at a time, of one person and of all."""
-RETRY_SECONDS = 10
-"""When to try again, for who is refused because of others."""
+SITE_AT_ONCE = 6
+"""Larger bodies at a time, of all people."""
 HEAD_SECONDS = 60.0
 """From a connection, or the answer before, to the end of a request's headers. No byte that trickles in adds to it."""
 BODY_SECONDS, BODY_RATE = 30.0, 16 * 1024
 """A body has this many seconds, and one more for each BODY_RATE bytes that have arrived."""
 DROP_SECONDS = 10.0
 """How long a refused body is read and dropped. A client that is cut off while it sends never reads the answer."""
+BODY = "agentsite.body"
+"""The key of a scope under which the body is handed to `reading`."""
+
+UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
+"""The charsets of a body that is taken. Decoders of others may be slow: Python's punycode takes minutes for 1 MB."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
 
 
 class Limits(Protocol):
@@ -52,80 +69,6 @@ class Limits(Protocol):
     async def person(self, authorization: str, cookies: str) -> int | None:
         """Return who sends a request with these headers; None for a stranger."""
         ...
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a body is not taken: a status, the code for programs and the sentence for people."""
-
-    status: HTTPStatus
-    code: str
-    message: str
-    retry_after: int = 0  # seconds; 0: not later either
-
-    def response(self, method: bytes, target: bytes) -> bytes:
-        """Return the whole answer; under /api/ in the shape of all API errors."""
-        kind, text = "text/plain; charset=utf-8", self.message
-        if target.startswith(b"/api/"):
-            error = {"code": self.code, "message": self.message}
-            kind = "application/json"
-            text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})
-        head = [
-            f"HTTP/1.1 {self.status.value} {self.status.phrase}",
-            f"Content-Type: {kind}",
-            f"Content-Length: {len(text)}",
-            "X-Content-Type-Options: nosniff",
-            "Connection: close",
-            *([f"Retry-After: {self.retry_after}"] if self.retry_after else []),
-        ]
-        return "\r\n".join([*head, "", "" if method == b"HEAD" else text]).encode("ascii")
-
-
-UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
-"""The charsets of a body that is taken. Decoders of others may be slow: Python's punycode takes minutes for 1 MB."""
-_ORDINARY = f"{ORDINARY_MOST // 1024**2} MB"
-TOO_LARGE = Refusal(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "too_large",
-    "This request is too large for the site. Send less, or send it in parts.",
-)
-STRANGER = Refusal(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "too_large",
-    f"Only who is signed in, or sends a valid API key, may send more than {_ORDINARY}.",
-)
-NO_LENGTH = Refusal(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "too_large",
-    f"A request with more than {_ORDINARY} must say how long it is: send it with a Content-Length.",
-)
-OWN_AT_ONCE = Refusal(
-    HTTPStatus.TOO_MANY_REQUESTS,
-    "throttled",
-    f"You are sending {PERSON_AT_ONCE} large requests already. Send this one again when one of them has arrived.",
-    RETRY_SECONDS,
-)
-BUSY = Refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    "busy",
-    "The site takes in as many large requests as it can at a time. Send this one again in a moment.",
-    RETRY_SECONDS,
-)
-UNKNOWN = Refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    "busy",
-    "The site cannot look up who sends this request, because its database does not answer. Send it again in a moment.",
-    RETRY_SECONDS,
-)
-UPGRADED = Refusal(HTTPStatus.BAD_REQUEST, "no_body", "A request that opens a socket has no body. Send it without one.")
-CHARSET = Refusal(
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    "charset",
-    "The site reads only UTF-8. Send this request in that charset.",
-)
-TOO_SLOW = Refusal(
-    HTTPStatus.REQUEST_TIMEOUT, "too_slow", "This request arrived too slowly, so the site stopped waiting for it."
-)
 
 
 class Room:
@@ -161,6 +104,21 @@ class Room:
             if person is not None:
                 self._larger[person] -= 1
                 self._larger += Counter()  # without those who have none
+
+
+class Body:
+    """A body that has arrived: its file, and what that takes of the room until it is closed, by whoever reads it."""
+
+    def __init__(self, file: IO[bytes], give_back: Callable[[], None]) -> None:
+        self._file, self._give_back = file, give_back
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def close(self) -> None:
+        """Close the file, which is nowhere else on the disk."""
+        self._file.close()
+        self._give_back()
 
 
 class Channel(HTTPChannel):
@@ -342,3 +300,56 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         taken, self._taken = self._taken, 0
         place, self._place = self._place, None
         self._room.give_back(taken, place)
+
+
+def reading(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Return the ASGI application with a `receive` that reads the body's file.
+
+    The body is closed when the answer begins: a stream may go on for hours.
+    """
+
+    async def run(scope: Message, receive: Receive, send: Callable[[Message], Awaitable[None]]) -> None:
+        body: Body | None = scope.pop(BODY, None)
+        if body is None:
+            await application(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            body.close()
+            await send(message)
+
+        try:
+            await application(scope, Reader(body, receive), answer)
+        finally:
+            body.close()
+
+    return run
+
+
+class Reader:
+    """The `receive` of one request: its body in pieces, then what Daphne reports."""
+
+    def __init__(self, body: Body, receive: Receive) -> None:
+        self._body, self._receive = body, receive
+        self._begun = self._ended = False
+
+    async def __call__(self) -> Message:
+        """Return the next message."""
+        if self._ended:
+            return await self._receive()
+        await self._begin()
+        await asyncio.sleep(0)  # other connections go on meanwhile
+        piece = self._body.read(SMALL)
+        self._ended = len(piece) < SMALL
+        return {"type": "http.request", "body": piece, "more_body": not self._ended}
+
+    async def whole(self) -> Body:
+        """Return the body, in place of its pieces."""
+        await self._begin()
+        self._ended = True
+        return self._body
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            await self._receive()  # the empty body that Daphne found
+            self._begun = True

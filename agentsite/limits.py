@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import parse_cookie
 from django.urls import Resolver404, resolve
 
-from agentsite.bodies import ORDINARY_MOST
+from agentsite.refusals import ORDINARY_MOST
 from conversations.database.threads import DatabaseThread
 from conversations.files.uploads import FILES_MOST
 from conversations.push.access import ListeningRefused, carries_key, pass_by_key, pass_by_session

@@ -14,8 +14,7 @@ from typing import Any
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
 
-from agentsite.bodies import HEAD_SECONDS, Channel, LimitedRequest, Limits, Room
-from agentsite.reading import BODY, reading
+from agentsite.bodies import BODY, HEAD_SECONDS, Channel, LimitedRequest, Limits, Room, reading
 
 FULL_SECONDS = 0.05
 """Seconds between two checks whether a client with a full buffer reads again."""

@@ -3,7 +3,7 @@
 import pytest
 
 from agentsite import limits
-from agentsite.bodies import ORDINARY_MOST
+from agentsite.refusals import ORDINARY_MOST
 
 MB = 1024 * 1024
 

@@ -1,0 +1,86 @@
+"""Refusals: what the web server answers to a request whose body it does not take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+
+ORDINARY_MOST = 3 * 1024 * 1024
+"""Bytes of a body that anybody may send."""
+PERSON_AT_ONCE = 2
+"""Larger bodies of one person at a time."""
+RETRY_SECONDS = 10
+"""When to try again, for who is refused because of others."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a body is not taken: a status, the code for programs and the sentence for people."""
+
+    status: HTTPStatus
+    code: str
+    message: str
+    retry_after: int = 0  # seconds; 0: not later either
+
+    def response(self, method: bytes, target: bytes) -> bytes:
+        """Return the whole answer; under /api/ in the shape of all API errors."""
+        kind, text = "text/plain; charset=utf-8", self.message
+        if target.startswith(b"/api/"):
+            error = {"code": self.code, "message": self.message}
+            kind = "application/json"
+            text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})
+        head = [
+            f"HTTP/1.1 {self.status.value} {self.status.phrase}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(text)}",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+            *([f"Retry-After: {self.retry_after}"] if self.retry_after else []),
+        ]
+        return "\r\n".join([*head, "", "" if method == b"HEAD" else text]).encode("ascii")
+
+
+_ORDINARY = f"{ORDINARY_MOST // 1024**2} MB"
+TOO_LARGE = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    "This request is too large for the site. Send less, or send it in parts.",
+)
+STRANGER = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    f"Only who is signed in, or sends a valid API key, may send more than {_ORDINARY}.",
+)
+NO_LENGTH = Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    f"A request with more than {_ORDINARY} must say how long it is: send it with a Content-Length.",
+)
+OWN_AT_ONCE = Refusal(
+    HTTPStatus.TOO_MANY_REQUESTS,
+    "throttled",
+    f"You are sending {PERSON_AT_ONCE} large requests already. Send this one again when one of them has arrived.",
+    RETRY_SECONDS,
+)
+BUSY = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "busy",
+    "The site takes in as many large requests as it can at a time. Send this one again in a moment.",
+    RETRY_SECONDS,
+)
+UNKNOWN = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "busy",
+    "The site cannot look up who sends this request, because its database does not answer. Send it again in a moment.",
+    RETRY_SECONDS,
+)
+UPGRADED = Refusal(HTTPStatus.BAD_REQUEST, "no_body", "A request that opens a socket has no body. Send it without one.")
+CHARSET = Refusal(
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "charset",
+    "The site reads only UTF-8. Send this request in that charset.",
+)
+TOO_SLOW = Refusal(
+    HTTPStatus.REQUEST_TIMEOUT, "too_slow", "This request arrived too slowly, so the site stopped waiting for it."
+)
