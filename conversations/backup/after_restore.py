@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import F, Model
-from django_q.models import OrmQ
 
 from agents.discovery import installed_tool
 from agents.engine.execution.gates import card_of, decision_at, gate_of
@@ -42,7 +41,7 @@ def make_safe(time: str) -> Safe:
     """Record a notice in every turn that has not ended, and release them all. `time`: of the backup, for people."""
     safe = Safe()
     with transaction.atomic():
-        of_the_moment: tuple[type[Model], ...] = (Worker, Draft, OrmQ, Session)
+        of_the_moment: tuple[type[Model], ...] = (Worker, Draft, Session)
         for model in of_the_moment:
             model._default_manager.all().delete()
         open_turns = Prompt.objects.filter(ended_at=None)

@@ -19,7 +19,7 @@ from conversations.backup.manifest import BackupFailed, Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
 IN_MEMORY = 8_000_000
-"""Bytes of a file kept in memory until its size is known: it may grow while it is read."""
+"""Bytes of a file kept in memory until it has been read: it may shrink meanwhile."""
 MANIFEST_MOST = 200_000_000
 
 
@@ -32,12 +32,12 @@ class Writer:
     members: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, info: tarfile.TarInfo, content: BinaryIO | None) -> None:
-        """Add an entry. A file is added as it is once it has been read to its end."""
+        """Add an entry. Of a file, what is there of its `info.size` bytes: it may shrink, or grow without end."""
         if content is None:
             self.tar.addfile(info)
             return
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(self.folder)) as whole:
-            self.members[info.name] = info.size, _ = _copy(content, whole)
+            self.members[info.name] = info.size, _ = _copy(content, whole, info.size)
             whole.seek(0)
             self.tar.addfile(info, whole)
 
@@ -110,7 +110,7 @@ class _Unpacking:
         if member.issym():
             self.links.append((place, member.linkname))
         elif content:
-            self.digests[member.name] = _write(place, content, member.mode)
+            self.digests[member.name] = _write(place, content, member)
 
     def _place(self, member: tarfile.TarInfo) -> Path:
         path = PurePosixPath(member.name)
@@ -152,16 +152,18 @@ class _Unpacking:
         return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(room))
 
 
-def _write(place: Path, content: IO[bytes], mode: int) -> tuple[int, str]:
+def _write(place: Path, content: IO[bytes], member: tarfile.TarInfo) -> tuple[int, str]:
     """Write the content to a new file that only its owner can read; return its size and sha256."""
-    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100), "wb") as file:
-        return _copy(content, file)
+    mode = 0o600 | member.mode & 0o100
+    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        return _copy(content, file, member.size)
 
 
-def _copy(content: IO[bytes], target: IO[bytes]) -> tuple[int, str]:
-    """Copy the content; return its size and sha256."""
-    sha = hashlib.sha256()
-    while chunk := content.read(1 << 20):
+def _copy(content: IO[bytes], target: IO[bytes], most: int) -> tuple[int, str]:
+    """Copy at most so many bytes of the content; return how many, and their sha256."""
+    sha, left = hashlib.sha256(), most
+    while chunk := content.read(min(left, 1 << 20)):
         sha.update(chunk)
         target.write(chunk)
+        left -= len(chunk)
     return target.tell(), sha.hexdigest()

@@ -16,7 +16,12 @@ from conversations.backup.manifest import APPLIED, HEADS, BackupFailed, Database
 
 HELD_UNTIL = 4_102_444_800.0
 """The year 2100. Restored turns are leased until then, to nobody: no worker may claim one before `make_safe`."""
-HOLD = "UPDATE {schema}conversations_prompt SET lease_until = {until} WHERE ended_at IS NULL"
+SETTLE = (
+    "UPDATE {schema}conversations_prompt SET lease_until = {until} WHERE ended_at IS NULL",
+    "DELETE FROM {schema}django_q_schedule",  # tasks name functions to call, whatever the archive says
+    "DELETE FROM {schema}django_q_ormq",
+)
+"""What is done to a restored database before anybody can use it."""
 BUSY_SECONDS = 20
 MIGRATIONS = "django_migrations"
 """The one table of Django that belongs to no installed app."""
@@ -30,7 +35,8 @@ def copy(target: Path) -> DatabaseState:
 def restore(source: Path) -> None:
     """Replace the content of the database with that of the file `source`, completely or not at all.
 
-    Every turn that has not ended is held, so that no worker claims it. Raises BackupFailed.
+    Every turn that has not ended is held, so that no worker claims it, and no task is scheduled or queued. Raises
+    BackupFailed.
     """
     if connection.vendor == "postgresql":
         _restore_postgresql(source)
@@ -66,7 +72,8 @@ def _restore_sqlite(source: Path) -> None:
     connection.close()
     try:
         with closing(_connect(source)) as copied, closing(_connect(database)) as target:
-            copied.execute(HOLD.format(schema="", until=HELD_UNTIL))
+            for statement in SETTLE:
+                copied.execute(statement.format(schema="", until=HELD_UNTIL))
             copied.commit()
             copied.backup(target)  # in one transaction: after a crash the old content is there
     except sqlite3.Error as error:
@@ -99,7 +106,7 @@ def _copy_postgresql(target: Path) -> DatabaseState:
 
 
 def _restore_postgresql(source: Path) -> None:
-    """Run one script in one transaction: it drops the tables, restores the archive's, and holds the turns."""
+    """Run one script in one transaction: it drops the tables, restores the archive's, and settles what is in them."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_schema()")
         schema = cursor.fetchone()[0]
@@ -114,7 +121,8 @@ def _restore_postgresql(source: Path) -> None:
         (f"DROP TABLE {quoted} CASCADE;\n" if tables else "") + f'DROP FUNCTION IF EXISTS "{schema}".ledger_refuses;\n'
     )
     last = source.with_name("last.sql")
-    last.write_text(HOLD.format(schema=f'"{schema}".', until=HELD_UNTIL) + ";\n")
+    settled = (statement.format(schema=f'"{schema}".', until=HELD_UNTIL) for statement in SETTLE)
+    last.write_text("".join(f"{statement};\n" for statement in settled))
     files = [f"--file={part}" for part in (first, script, last)]
     _run("psql", "-X", "-q", "--single-transaction", "--set=ON_ERROR_STOP=1", "--output=/dev/null", *files)
 

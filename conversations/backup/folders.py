@@ -22,6 +22,9 @@ GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 PATH_MOST, LEVELS_MOST = 1_000, 100
 """Bytes of a folder's path, and its depth: an agent can nest folders endlessly, and each level takes a descriptor."""
 
+HOLES_MOST = 2**30
+"""Bytes of all holes of files that an archive has as zeros. A file with more of them is left out, and named."""
+
 Entry = tuple[tarfile.TarInfo, BinaryIO | None]
 """An entry of an archive, named by its path in it. A file has its content, open for reading."""
 
@@ -32,6 +35,7 @@ class Walk:
 
     left_out: int = 0
     unread: list[str] = field(default_factory=list)
+    holes: int = 0  # bytes, of all files so far
 
     def below(self, root: Path, name: str) -> Iterator[Entry]:
         """Yield everything below `root`, which is called `name` in the archive, folders before their content.
@@ -78,18 +82,39 @@ class Walk:
     def _file(self, path: PurePosixPath, above: int) -> Iterator[Entry]:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a file replaced by a pipe must not block the backup
         with os.fdopen(os.open(path.name, flags, dir_fd=above), "rb") as content:
-            mode = os.fstat(content.fileno()).st_mode
-            if stat.S_ISREG(mode):
-                yield archive_entry(str(path), mode), content
-            else:
+            found = os.fstat(content.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 self.left_out += 1
+            elif self.holes + (holes := holes_of(content, found.st_size)) > HOLES_MOST:
+                self.unread.append(f"{path}: {holes / 2**30:,.0f} GB of it are a hole, which would be written as zeros")
+            else:
+                self.holes += holes
+                yield archive_entry(str(path), found.st_mode, size=found.st_size), content
 
 
-def archive_entry(name: str, mode: int = 0o600, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
-    """Return an entry for an archive; `target` is where a link leads."""
+def archive_entry(
+    name: str, mode: int = 0o600, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0
+) -> tarfile.TarInfo:
+    """Return an entry for an archive; `target` is where a link leads, `size` that of a file in bytes."""
     info = tarfile.TarInfo(name)
-    info.mode, info.type, info.linkname = mode & 0o777, kind, target
+    info.mode, info.type, info.linkname, info.size = mode & 0o777, kind, target, size
     return info
+
+
+def holes_of(file: BinaryIO, size: int) -> int:
+    """Return how many of a file's bytes were never written. Compressed ones were, though they take few blocks."""
+    data, end = 0, 0
+    while end < size:
+        try:
+            start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # no data until the end
+                raise
+            break
+        end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+        data += end - start
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    return max(size - data, 0)
 
 
 def stays_inside(link: PurePosixPath, target: str) -> bool:

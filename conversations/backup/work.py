@@ -23,6 +23,7 @@ from conversations.backup.manifest import BackupFailed, Manifest, this_version
 from conversations.backup.standstill import STOP, running_parts
 from conversations.backup.taken_out import TakenOut
 from conversations.models import Conversation, Erasure
+from conversations.verification.all import ensure_schedule
 
 
 def back_up(target: Path, *, force: bool = False) -> Manifest:
@@ -36,7 +37,7 @@ def back_up(target: Path, *, force: bool = False) -> Manifest:
         copied = archive.folder / DATABASE
         state = databases.copy(copied)
         with copied.open("rb") as database:
-            archive.add(archive_entry(DATABASE), database)
+            archive.add(archive_entry(DATABASE, size=copied.stat().st_size), database)
         copied.unlink()
         walk = Walk()
         for name, root in _folders().items():
@@ -91,6 +92,7 @@ def restore(source: Path, *, force: bool = False) -> Restored:
             call_command("migrate", interactive=False, verbosity=0)
             updated = databases.state().migrations != manifest.state.migrations
             safe = make_safe(manifest.time)
+            ensure_schedule()
     return Restored(manifest, safe, updated, list(taken_out.again()), left_out)
 
 

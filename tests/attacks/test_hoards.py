@@ -67,7 +67,7 @@ async def test_so_does_the_number_of_its_files(desk: Desk) -> None:
 
 
 async def test_an_ordinary_project_is_no_hoard(desk: Desk) -> None:
-    """Hard links count once, links to outside not at all, and sparse files as much as they use."""
+    """Hard links count once, links to outside not at all, and sparse files with their holes."""
     made = "fallocate -l 900M big; for n in $(seq 9); do ln big link$n; done; ln -s /usr usr; truncate -s 900M sparse"
     result = await desk.call(run, command=f"{made}; mkdir many; cd many; touch $(seq {MANY}); sleep 1; ls | wc -l")
     assert result["stdout"] == f"{MANY}\n"

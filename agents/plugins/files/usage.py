@@ -47,7 +47,8 @@ def measure(path: str) -> Iterator[Usage | None]:
                         if found.st_ino in linked:
                             continue
                         linked.add(found.st_ino)
-                    size += found.st_blocks * 512
+                    # What is read or copied has holes as zeros, and a backup of it no end.
+                    size += max(found.st_blocks * 512, found.st_size)
         except OSError:
             continue  # it was removed in the meantime, is not ours to read, or is nested too deeply to have a path
     yield Usage(size, count)
