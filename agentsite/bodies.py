@@ -28,6 +28,7 @@ from agentsite.refusals import (
     OWN_AT_ONCE,
     PERSON_AT_ONCE,
     STRANGER,
+    TINY_PIECES,
     TOO_LARGE,
     TOO_SLOW,
     UNKNOWN,
@@ -47,6 +48,8 @@ HEAD_SECONDS = 60.0
 """From a connection, or the answer before, to the end of a request's headers. No byte that trickles in adds to it."""
 BODY_SECONDS, BODY_RATE = 30.0, 16 * 1024
 """A body has this many seconds, and one more for each BODY_RATE bytes that have arrived."""
+PIECES_MOST, PIECE_BYTES = 10_000, 64
+"""Pieces, such as chunks, that a body may have, and one more for each PIECE_BYTES: each takes 8 µs (measured)."""
 DROP_SECONDS = 10.0
 """How long a refused body is read and dropped. A client that is cut off while it sends never reads the answer."""
 BODY = "agentsite.body"
@@ -174,7 +177,7 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         self.content: IO[bytes]
         self.unfinished = False  # its body is being received
         self._most = ORDINARY_MOST
-        self._got = self._taken = 0
+        self._got = self._taken = self._pieces = 0
         self._place: int | None = None  # the person who has a place for a larger body
         self._handed_over = False
 
@@ -234,8 +237,12 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         if not self.unfinished:
             return  # refused
         self._got += len(data)
+        self._pieces += 1
         if self._got > self._most:
             self.refuse(self._too_much)
+        elif self._pieces > PIECES_MOST + self._got // PIECE_BYTES:
+            self.refuse(TINY_PIECES)
+            self.channel.hold()  # to drop the rest would take the time that this saves
         elif not self._has_room():
             self.refuse(BUSY)
         else:

@@ -81,6 +81,9 @@ CHARSET = Refusal(
     "charset",
     "The site reads only UTF-8. Send this request in that charset.",
 )
+TINY_PIECES = Refusal(
+    HTTPStatus.BAD_REQUEST, "tiny_pieces", "This request arrives in too many small pieces. Send it in larger ones."
+)
 TOO_SLOW = Refusal(
     HTTPStatus.REQUEST_TIMEOUT, "too_slow", "This request arrived too slowly, so the site stopped waiting for it."
 )

@@ -76,3 +76,25 @@ def test_bodies_of_clients_that_left_are_not_kept(door: Door) -> None:
             return answer(one).status in (400, 413)
 
     wait_for(arrives)
+
+
+def chunks(count: int, size: int) -> bytes:
+    return (b"%x\r\n%s\r\n" % (size, b"x" * size)) * count
+
+
+def test_a_body_in_tiny_pieces_is_refused_and_no_longer_read(door: Door) -> None:
+    """A byte in each took 8 s of the processor for 1 MB, without signing in. What is sent after that is not taken."""
+    with door.open("POST /login/", "Transfer-Encoding: chunked", body=chunks(12_000, 1)) as client:
+        refused = answer(client)
+        assert refused.status == 400
+        assert "in too many small pieces" in refused.text
+        client.settimeout(1)
+        with pytest.raises(OSError, match="timed out"):
+            client.sendall(chunks(8_000_000, 1))  # more than the buffers of the system hold
+
+
+def test_small_pieces_are_taken(door: Door) -> None:
+    """Those of a program that sends line by line, and a short body in single bytes."""
+    for count, size in ((9_000, 1), (40_000, 70)):
+        sent = "POST /login/", "Transfer-Encoding: chunked"
+        assert door.ask(*sent, body=chunks(count, size) + b"0\r\n\r\n").status == 403
