@@ -3,11 +3,9 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from conversations.admin.completing import Completing
 from conversations.api import errors
 
 urlpatterns = [
-    path("admin/autocomplete/", admin.site.admin_view(Completing.as_view(admin_site=admin.site))),
     path("admin/", admin.site.urls),
     path("api/", include("conversations.api.urls")),
     path("", include("conversations.urls")),

@@ -3,9 +3,11 @@
 from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from conversations.admin import approvals, keys, killswitch, people, prompting, record
+from conversations.admin import approvals, completing, keys, killswitch, people, prompting, record
 
-__all__ = ["approvals", "keys", "killswitch", "people", "prompting", "record"]
+__all__ = ["approvals", "completing", "keys", "killswitch", "people", "prompting", "record"]
+
+admin.site.autocomplete_view = completing.complete  # type: ignore[method-assign]
 
 # django-q2's own pages let people schedule any function. Background tasks are the site's business, not a form's.
 for model in (Failure, OrmQ, Schedule, Success):

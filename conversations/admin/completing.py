@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import admin
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, ManyToManyField
@@ -19,3 +20,8 @@ class Completing(AutocompleteJsonView):
         if "\x00" in term or not isinstance(field, ForeignKey | ManyToManyField):
             raise PermissionDenied
         return term, pages, field, to_field
+
+
+def complete(request: HttpRequest) -> Any:
+    """Answer what a form asks for."""
+    return Completing.as_view(admin_site=admin.site)(request)
