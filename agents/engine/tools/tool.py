@@ -71,7 +71,8 @@ def state_steps(
     Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
     """
     value = plain_json(state, f"the state of {plugin.name!r}")
-    if plain_json(plugin.State.model_validate(value)) != value:
+    again = plugin.State.model_validate(value)
+    if not isinstance(value, dict) or plain_json(again) != value:
         raise ValueError(f"the state of {plugin.name!r} would be another one when it is read again")
     recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
     try:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, RootModel, field_validator
 
 from agents.engine import Action, Context, Ledger, MemoryJournal, PolicyRegistry, Step, answer, approve, reject, run
 from agents.engine.errors import NotKept, RegistryError
@@ -139,6 +139,36 @@ def test_a_state_whose_validator_raises_anything_begins_anew_with_a_note() -> No
     assert read_state(Counting, view) == Counting.State()
     noted = state_steps(Counting, Counting.State(count=1), "plugin:counting", view)
     assert [step.type for step in noted] == ["note", "state"]
+
+
+class Listing(Plugin):
+    """A plugin whose state is no object."""
+
+    name = "listing"
+
+    class State(RootModel[list[int]]):
+        root: list[int] = []
+
+
+class Doubling(Plugin):
+    """A plugin whose state is another one each time it is read."""
+
+    name = "doubling"
+
+    class State(BaseModel):
+        count: int = 0
+
+        @field_validator("count")
+        @classmethod
+        def twice(cls, count: int) -> int:
+            return count * 2
+
+
+@pytest.mark.parametrize("plugin", [Listing, Doubling])
+def test_a_state_that_would_be_read_as_another_is_not_kept(plugin: Any) -> None:
+    state = plugin.State.model_construct([1]) if plugin is Listing else plugin.State(count=1)
+    with pytest.raises(ValueError, match="would be another one when it is read again"):
+        state_steps(plugin, state, f"plugin:{plugin.name}", View())
 
 
 def test_an_output_whose_validator_raises_anything_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
