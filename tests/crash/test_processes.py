@@ -8,7 +8,7 @@ import time
 import pytest
 from django.db import connection
 
-from conversations.ledger.claims import claimable
+from conversations.ledger.claims import STRIKES, claimable
 from conversations.models import Step
 from conversations.models import Worker as WorkerRow
 from conversations.prompts.start import cancel_prompt
@@ -317,12 +317,12 @@ def test_a_turn_stopped_while_nobody_works_is_not_gone_on_with(site: Site, start
     assert len(site.asked()) == 1
 
 
-def test_five_workers_lost_at_one_step_are_enough(site: Site, start: Start) -> None:
+def test_workers_lost_at_one_step_are_enough(site: Site, start: Start) -> None:
     """The turn that takes its worker down is given up, and says so; others run."""
     start()
     prompt = ended(site, site.say("die"))
     assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
-    assert site.effects() == {"1/0": 5}
+    assert site.effects() == {"1/0": STRIKES}
     assert ended(site, site.say()).state == "completed"
 
 
