@@ -123,11 +123,8 @@ def _after_failure(error: ProviderError, tier: str, attempt: int, ctx: Context) 
     left = (min(OWN_ATTEMPTS, limits.attempts) if own else limits.attempts) - len(failed) - 1
     twice_empty = error.code == EMPTY and any(each["code"] == EMPTY for each in failed)
     again = error.retryable and left > 0 and not twice_empty
-    wait = (
-        BACKOFF_SECONDS[min(len(failed), len(BACKOFF_SECONDS) - 1)]
-        if error.wait_seconds is None
-        else error.wait_seconds
-    )
+    backoff = BACKOFF_SECONDS[min(len(failed), len(BACKOFF_SECONDS) - 1)]
+    wait = backoff if error.wait_seconds is None else error.wait_seconds
     time = ctx.clock.left()
     if again and wait <= WAIT_MOST and wait < time:
         return [Step(ctx.run.worker, "action_retry", {**retry, "wait_seconds": wait}, path=ctx.path)]

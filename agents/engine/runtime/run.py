@@ -261,21 +261,18 @@ class Run(Runtime):
         return await self._record_result(path, action, steps, hold)
 
     async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
+        if not path:  # first: what is staged below must be recorded together, whoever records meanwhile
+            await self._wait_for_calls()
         *said, result = placed(steps, path, action, self.view)
         self.stage(*said)
-        if not path:
-            await self._close_calls()
+        if not path:  # most of these were asked for, and nobody ran them
+            self.stage(*close_calls(self.view, *NOT_EXECUTED))
         if not path and result.failed:  # what ends a turn as failed tells people why
             self.stage(notice(result.payload["message"]))
         self.stage(result)
         if not hold:
             await self.flush()
         return self.view.answer(path)
-
-    async def _close_calls(self) -> None:
-        """Give each call a result that has none when the root ends: most were asked for, and nobody ran them."""
-        await self._wait_for_calls()
-        self.stage(*close_calls(self.view, *NOT_EXECUTED))
 
     # Tasks
 

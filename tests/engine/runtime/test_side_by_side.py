@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from agents.engine import Action, Context, Ledger, Step, run, text
 from agents.engine.ledger import EMPTY, action_call, action_result
 from agents.engine.view import View
+from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.support import lines
 
 
@@ -163,3 +165,29 @@ async def test_a_call_that_nobody_awaited_is_recorded_before_the_end() -> None:
     kept: list[Any] = []
     ledger = await run("root", {}, {"root": root, "slow": slow})
     assert lines(ledger) == [". action_call", "s action_call", "s text", "s action_result", ". action_result"]
+
+
+@pytest.mark.parametrize("n", range(1, 5))
+async def test_what_the_root_says_is_recorded_once_though_a_call_goes_on_beside_it(n: int) -> None:
+    """Crashed while that call was recorded, it had said half of its answer, and said it again (S119)."""
+
+    async def slow(action: Action, ctx: Context) -> list[Step]:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return [text("slow", "late")]
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        kept.append(asyncio.create_task(ctx.call(Action("slow"), key="s")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return [action_call("root", "step"), text("root", "Done.")]
+
+    kept: list[Any] = []
+    policies = {"root": root, "slow": slow, "step": step}
+    journal = CrashingJournal(crash=CrashPoint(n, after=True))
+    with suppress(Crash):
+        await run("root", {}, policies, journal=journal)
+    await asyncio.gather(*kept, return_exceptions=True)
+    ledger = await run("root", {}, policies, journal.ledger)
+    said = [step.payload["text"] for step in ledger if step.type == "text"]
+    assert (sorted(said), lines(ledger).count("0 action_call")) == (["Done.", "late"], 1)
