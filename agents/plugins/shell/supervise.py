@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, TypedDict, cast
 
 from agents.plugins.files.usage import Usage
-from agents.plugins.shell import tree
+from agents.plugins.shell import cgroup, tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
 from agents.plugins.shell.usage import Folder, unlisted
@@ -100,17 +100,17 @@ class TruncatedStream:
 
 
 class Supervisor:
-    """The supervisor of one running command."""
+    """The supervisor of one running command. `group`: the control group that it runs in, if there is one."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, group: cgroup.Group | None) -> None:
         tree.adopt_orphans()
-        self.order, self.worker = order, os.getppid()
+        self.order, self.worker, self.group = order, os.getppid(), group
         self.woken = _wake_on(signal.SIGCHLD, signal.SIGTERM)
         if order["user"] is not None:
             hand_over(order["folder"], order["user"])
         self.folder = Folder(order["folder"], Usage(*order["most"]))
         self.began = time.monotonic()
-        self.child = _start(order)
+        self.child = _start(order, group)
         out, err = cast("IO[bytes]", self.child.stdout), cast("IO[bytes]", self.child.stderr)
         self.open = {out.fileno(): TruncatedStream(b"o"), err.fileno(): TruncatedStream(b"e")}
         self.streams = list(self.open.values())
@@ -131,6 +131,8 @@ class Supervisor:
                 kill_at = time.monotonic() + self._ask_to_end()
         seconds = time.monotonic() - self.began
         self._end()
+        if not self.stopped and self.group and self.group.ran_out():
+            self.stopped = "memory"
         code = self.child.returncode
         self._report(-signal.SIGKILL if code is None else code, seconds)
 
@@ -156,7 +158,8 @@ class Supervisor:
             if len(alive) > PROCESSES:
                 return "processes"
             in_memory, on_disk = unlisted((process.pid for process in alive), self.folder.device)
-            if in_memory + sum(process.memory for process in alive) > MEMORY:
+            in_memory += sum(process.memory for process in alive)
+            if self.group.ran_out() if self.group else in_memory > MEMORY:
                 return "memory"
             if self.folder.is_full(on_disk):
                 return "folder"
@@ -244,7 +247,7 @@ class Supervisor:
             self._turn(TICK_SECONDS)
 
 
-def _start(order: Order) -> subprocess.Popen[bytes]:
+def _start(order: Order, group: cgroup.Group | None) -> subprocess.Popen[bytes]:
     with command_line(order["sandbox"], order["argv"]) as (argv, inherited):
         return subprocess.Popen(
             argv,
@@ -255,13 +258,15 @@ def _start(order: Order) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             pass_fds=inherited,
             start_new_session=True,
-            preexec_fn=partial(_prepare, order),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=partial(_prepare, order, group),  # noqa: PLW1509 - this process has one thread
         )
 
 
-def _prepare(order: Order) -> None:
+def _prepare(order: Order, group: cgroup.Group | None) -> None:
     """Confine this process, which is to become the command. If that fails, end as a shell would."""
     try:
+        if group:
+            group.enter()
         confine(order["seconds"], order["user"], order["folder"])
     except OSError as error:
         os.write(2, f"The command cannot be confined: {error}\n".encode())
@@ -283,14 +288,17 @@ def main() -> int:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 1  # the worker died before it had sent the order
-    try:
-        supervisor = Supervisor(json.loads(line))
-    except (OSError, subprocess.SubprocessError) as error:
-        report: ExitReport = {"exit": 127, "seconds": 0.0, "stopped": "", "left_out": 0}
-        for letter, content in ((b"e", str(error).encode()), (b"r", json.dumps(report).encode())):
-            sys.stdout.buffer.write(HEADER.pack(letter, len(content)) + content)
-        return 0
-    supervisor.run()
+    order: Order = json.loads(line)
+    # a command with the rights of the worker could leave its group again
+    with cgroup.group() if order["sandbox"] else contextlib.nullcontext() as group:
+        try:
+            supervisor = Supervisor(order, group)
+        except (OSError, subprocess.SubprocessError) as error:
+            report: ExitReport = {"exit": 127, "seconds": 0.0, "stopped": "", "left_out": 0}
+            for letter, content in ((b"e", str(error).encode()), (b"r", json.dumps(report).encode())):
+                sys.stdout.buffer.write(HEADER.pack(letter, len(content)) + content)
+            return 0
+        supervisor.run()
     return 0
 
 
