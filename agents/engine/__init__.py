@@ -8,8 +8,9 @@ from agents.engine.interfaces.journal import MemoryJournal
 from agents.engine.ledger import Ledger, Step, action_call, action_result, text
 from agents.engine.ledger import action_error as error
 from agents.engine.limits import Limits
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.decorators import invoke_action, loop_wrapper
-from agents.engine.runtime.policy import Action, Context
+from agents.engine.runtime.policy import Context
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.runner import run
 

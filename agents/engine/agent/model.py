@@ -13,7 +13,8 @@ from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, copy_json, text
-from agents.engine.runtime.policy import Action, Context, Policy, records_itself
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Policy, records_itself
 from agents.engine.tools.tool import wire_name
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,10 @@ from agents.engine.interfaces.provider import CUT_BY, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.limits import Limits
 from agents.engine.paths import join
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.decorators import calls_in
-from agents.engine.runtime.policy import Action, Context, Policy, records_itself
+from agents.engine.runtime.policy import Context, Policy, records_itself
 from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Tool
 

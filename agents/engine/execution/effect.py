@@ -41,7 +41,8 @@ from agents.engine.execution.starting import (
 )
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, Ledger, Step, action_error, action_result, digest
-from agents.engine.runtime.policy import Action, Context, Policy, Runtime
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Policy, Runtime
 from agents.engine.schema import parse, plain_json, schema_digest
 from agents.engine.secrets import hide_in
 from agents.engine.tools.tool import Risk, Tool, ToolCall, read_state, state_steps

@@ -10,7 +10,7 @@ from agents.engine import actors
 from agents.engine.closing import answer_usage
 from agents.engine.ledger import ADDED, JSON, Ledger, Step, action_error, action_result
 from agents.engine.paths import join, parent
-from agents.engine.runtime.policy import Action
+from agents.engine.runtime.action import Action
 from agents.engine.view import BOOKKEEPING, View, asked_for
 
 MODELS = ("model", "assistant")

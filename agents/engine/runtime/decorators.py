@@ -10,7 +10,8 @@ from functools import wraps
 from typing import overload
 
 from agents.engine.ledger import Step
-from agents.engine.runtime.policy import Action, Context, Decorator, Policy, in_turns, takes_turns
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Decorator, Policy, in_turns, takes_turns
 
 
 def calls_in(steps: list[Step]) -> list[Step]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
@@ -16,9 +16,10 @@ from pydantic import BaseModel
 
 from agents.engine.errors import Halt, Suspended, ToolError
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import EMPTY, JSON, Ledger, Step, action_error, copy_json
+from agents.engine.ledger import JSON, Ledger, Step, action_error, copy_json
 from agents.engine.limits import Limits
 from agents.engine.paths import check_key, join
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.schema import problem, schema_of
@@ -26,52 +27,6 @@ from agents.engine.tools.gatekeeper import Gatekeeper
 from agents.engine.view import View, asked_for
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Action:
-    """A policy to call, its payload, and the names of the policies that it may offer and call itself.
-
-    The payload is copied: whoever made the action may go on changing its own dict. A value in it may be a Ledger, which
-    is kept as it is and recorded as a reference. Raises TypeError for a payload that is not JSON, and for what is no
-    name.
-    """
-
-    policy: str
-    payload: dict[str, Any] = field(default_factory=dict)
-    actions: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.payload, dict):
-            raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
-        copied = {k: v if isinstance(v, Ledger) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
-        name: object = self.policy
-        if not isinstance(name, str):
-            raise TypeError(f"an action names a policy by a text, not by {name!r}")
-        offered: object = self.actions
-        if isinstance(offered, str):
-            raise TypeError(f"the actions must be a set of names, not a text: {{{offered!r}}}")
-        if not isinstance(offered, Iterable) or not all(isinstance(each, str) for each in offered):
-            raise TypeError(f"the actions must be a set of names, not {offered!r}")
-        object.__setattr__(self, "payload", copied)
-        object.__setattr__(self, "actions", frozenset(self.actions))
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger in the payload, under `ledger`; empty if there is none. Raises TypeError for anything else."""
-        given = self.payload.get("ledger", EMPTY)
-        if not isinstance(given, Ledger):
-            raise TypeError(f"payload.ledger must be a Ledger, not a {type(given).__name__}: wrap steps in Ledger(...)")
-        return given
-
-    def copy(self) -> Action:
-        """Return an action that shares nothing with this one, not even the payloads of the steps in a ledger."""
-        ledgers = {k: Ledger(tuple(map(replace, v))) for k, v in self.payload.items() if isinstance(v, Ledger)}
-        return replace(self, payload=self.payload | ledgers)
-
-    def recorded(self) -> dict[str, JSON]:
-        """Return the payload as it is recorded in the ledger."""
-        return {k: v.reference() if isinstance(v, Ledger) else v for k, v in self.payload.items()}
 
 
 Policy = Callable[[Action, "Context"], Awaitable[list[Step]]]

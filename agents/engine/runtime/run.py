@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 from agents.engine import actors
 from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, is_round, notice
-from agents.engine.decisions import Ask
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.limits import Limits
 from agents.engine.paths import HUMAN, ancestors
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.answers import placed
+from agents.engine.runtime.built_in import BUILT_IN
 from agents.engine.runtime.policy import (
-    Action,
     Context,
     Decorator,
     Policy,
@@ -29,13 +29,11 @@ from agents.engine.runtime.policy import (
     Runtime,
     in_turns,
     is_marked,
-    records_itself,
 )
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.secrets import hide_in
 from agents.engine.tools.gatekeeper import AskEverybody, Gatekeeper
-from agents.engine.view import asked_for
 
 logger = logging.getLogger(__name__)
 
@@ -340,20 +338,6 @@ def _forget_error(done: asyncio.Task[Any]) -> None:
 
 _abandoned: set[asyncio.Task[Any]] = set()
 """Abandoned tasks that are still running: the event loop itself keeps only weak references to tasks."""
-
-
-@records_itself
-async def human(action: Action, ctx: Context) -> list[Step]:
-    """The policy `human`: a person decides. Waiting ends this run; the decision is this call's result (S129)."""
-    call = ctx.run.view.call(ctx.path)
-    if call and asked_for(call):
-        raise ToolError("Only policies can ask a person, not a model.", code="not_offered")
-    if (ask := action.payload.get("ask", Ask.QUESTION)) not in (Ask.QUESTION, Ask.APPROVE):
-        raise ToolError(f"A policy asks people to 'approve' or a 'question', not {ask!r}.", code="invalid_input")
-    raise Suspended
-
-
-BUILT_IN: dict[str, Policy] = {HUMAN: human}
 
 
 def _awaitable(answering: object, policy: str) -> Awaitable[list[Step]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.engine.execution.effect import as_policy
-from agents.engine.runtime.policy import Action
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.tools.tool import Tool, ToolCall, tool
 from agents.engine.view import View

@@ -1,0 +1,25 @@
+"""The policies that every run has, whatever is registered."""
+
+from __future__ import annotations
+
+from agents.engine.decisions import Ask
+from agents.engine.errors import Suspended, ToolError
+from agents.engine.ledger import Step
+from agents.engine.paths import HUMAN
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Policy, records_itself
+from agents.engine.view import asked_for
+
+
+@records_itself
+async def human(action: Action, ctx: Context) -> list[Step]:
+    """The policy `human`: a person decides. Waiting ends this run; the decision is this call's result (S129)."""
+    call = ctx.run.view.call(ctx.path)
+    if call and asked_for(call):
+        raise ToolError("Only policies can ask a person, not a model.", code="not_offered")
+    if (ask := action.payload.get("ask", Ask.QUESTION)) not in (Ask.QUESTION, Ask.APPROVE):
+        raise ToolError(f"A policy asks people to 'approve' or a 'question', not {ask!r}.", code="invalid_input")
+    raise Suspended
+
+
+BUILT_IN: dict[str, Policy] = {HUMAN: human}
