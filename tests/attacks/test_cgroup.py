@@ -84,5 +84,7 @@ def test_a_worker_in_a_subgroup_of_its_unit_makes_groups_beside_it(
     assert list(cgroup._places()) == []  # the unit has no controllers
     (unit / "cgroup.controllers").write_text("cpu memory pids\n")
     (unit / "cgroup.subtree_control").write_text("")
+    assert list(cgroup._places()) == []  # nobody could be moved into a group there
+    (unit / "cgroup.procs").touch()
     assert list(cgroup._places()) == [(unit, cgroup._V2)]
     assert (unit / "cgroup.subtree_control").read_text() == "+memory"

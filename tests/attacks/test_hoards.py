@@ -97,7 +97,77 @@ def test_a_disk_that_a_command_fills_is_full(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(usage, "_free", lambda path: free[0])
     most = Usage(Space().bytes, Space().files)
     folder = usage.Folder(os.fspath(tmp_path), most)
-    assert not folder.is_full(0)
+    assert not folder.is_full(0, lambda: True)
     free[0] = limits.RESERVE - 1
-    assert folder.is_full(0)
-    assert not usage.Folder(os.fspath(tmp_path), most).is_full(0)
+    assert folder.is_full(0, lambda: False)
+    beside = usage.Folder(os.fspath(tmp_path), most)  # on a disk that others have filled
+    assert not beside.is_full(usage.SMALL, lambda: True)
+    assert beside.is_full(usage.SMALL + 1, lambda: False)
+    free[0] -= usage.SMALL + 1
+    assert not beside.is_full(0, lambda: False)
+    assert beside.is_full(0, lambda: True)
+
+
+MAPPED = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for number in range(12):
+    file = os.open("gone", os.O_RDWR | os.O_CREAT)
+    os.unlink("gone")
+    for piece in range(25):
+        os.write(file, bytes(2**20))
+    libc.mmap(None, 4096, 1, 1, file, 0)
+    os.close(file)
+time.sleep(200)
+"""
+SENT = """
+import array, os, socket, time
+pairs = [socket.socketpair() for _ in range(12)]
+for here, there in pairs:
+    file = os.open("gone", os.O_RDWR | os.O_CREAT)
+    os.unlink("gone")
+    for piece in range(25):
+        os.write(file, bytes(2**20))
+    here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))])
+    os.close(file)
+time.sleep(200)
+"""
+
+
+@pytest.mark.parametrize("hide", [MAPPED, SENT], ids=["mapped", "sent"])
+async def test_deleted_files_that_nothing_lists_count(desk: Desk, hide: str) -> None:
+    """Whatever the disk has lost may be theirs."""
+    desk.services.most = Space(bytes=100 * 2**20)
+    result = await desk.call(run, command=f"python3 -c '{hide}'", timeout_seconds=120)
+    assert result["note"].startswith("Ended: its folder grew beyond 100 MB")
+
+
+NEST = 'd=$(printf "%0250d"); for n in $(seq 40); do mkdir $d && cd $d || exit; done; fallocate -l 200M big; sleep 200'
+
+
+async def test_folders_without_a_path_count(desk: Desk) -> None:
+    desk.services.most = Space(bytes=100 * 2**20)
+    result = await desk.call(run, command=NEST, timeout_seconds=120)
+    assert result["note"].startswith("Ended: its folder grew beyond 100 MB")
+
+
+async def test_so_do_folders_that_the_site_may_not_read(desk: Desk) -> None:
+    desk.services.most = Space(bytes=100 * 2**20)
+    result = await desk.call(run, command="mkdir a; fallocate -l 200M a/big; chmod 0 a; sleep 200", timeout_seconds=120)
+    assert result["note"].startswith("Ended: its folder grew beyond 100 MB")
+
+
+def test_a_folder_that_moves_while_it_is_measured_ends_that(tmp_path: Path) -> None:
+    """From within it, its parent would be another one, outside."""
+    inside, outside = tmp_path / "workspace" / "a" / "b", tmp_path / "outside"
+    inside.mkdir(parents=True)
+    for number in range(2 * ENTRIES):
+        (inside / str(number)).touch()
+    outside.mkdir()
+    (outside / "secret").write_bytes(bytes(2**20))
+    measuring = measure(os.fspath(tmp_path / "workspace"))
+    assert next(measuring) is None
+    inside.rename(outside / "b")
+    (found,) = filter(None, measuring)
+    assert found.bytes < 2**20

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agents.engine.interfaces.services import Space
-from agents.plugins.shell import keys, probe, process, sandbox
+from agents.plugins.shell import keys, probe, process, sandbox, seccomp
 
 NOBODY = 65534
 SETTINGS = [
@@ -146,9 +146,9 @@ def test_it_does_not_see_or_signal_bubblewrap(attack: Attack) -> None:
 def test_it_has_no_keys(attack: Attack) -> None:
     """Neither a keyring of the worker's session, nor those of its user, which anybody with its number may link."""
     calls = ", ".join(
-        f"call({keys.KEYCTL}, {arguments})" for arguments in ("0, -3, 0", "0, -4, 1", "1, 0", "8, -4, -3")
+        f"call({seccomp.KEYCTL}, {arguments})" for arguments in ("0, -3, 0", "0, -4, 1", "1, 0", "8, -4, -3")
     )
-    add = f"call({keys.KEYCTL} - 2, b'user', b'name', b'content', 7, -4)"
+    add = f"call({seccomp.KEYCTL} - 2, b'user', b'name', b'content', 7, -4)"
     told = attack(
         f"python3 -c \"call = __import__('ctypes').CDLL(None).syscall; print({calls}, {add})\"; cat /proc/keys"
     )
@@ -165,8 +165,19 @@ import ctypes, mmap
 memory = mmap.mmap(-1, 4096, prot=7)
 memory.write(bytes.fromhex("{code}"))
 print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))())
-print(ctypes.CDLL(None).syscall({keys.KEYCTL} | 0x40000000, 0, -3, 1))'""")
+print(ctypes.CDLL(None).syscall({seccomp.KEYCTL} | 0x40000000, 0, -3, 1))'""")
     assert told == f"-{errno.ENOSYS}\n-1\n"
+
+
+def test_its_sockets_are_those_that_its_own_network_isolates(attack: Attack) -> None:
+    """From a virtual machine, AF_VSOCK reaches its host. io_uring would make a socket past the filter."""
+    families = "[1, 2, 10, 16, 40, 17, 38, 31]"  # UNIX, INET, INET6, NETLINK; VSOCK, PACKET, ALG, BLUETOOTH
+    told = attack(f"""python3 -c '
+import ctypes, errno
+call = ctypes.CDLL(None, use_errno=True)
+print([call.socket(kind, 2 if kind != 40 else 1, 0) >= 0 or ctypes.get_errno() for kind in {families}])
+print(call.syscall(425, 4, 0), errno.errorcode[ctypes.get_errno()])'""")
+    assert told == f"[True, True, True, True, {', '.join([str(errno.EAFNOSUPPORT)] * 4)}]\n-1 ENOSYS\n"
 
 
 def test_ordinary_use_goes_on(attack: Attack) -> None:

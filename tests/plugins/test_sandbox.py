@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.plugins.shell import keys, probe, sandbox
+from agents.plugins.shell import keys, probe, sandbox, seccomp
 from agents.plugins.shell.tools import run
 from agents.plugins.shell.usage import unlisted
 from agents.plugins.shell.user import USER
@@ -144,7 +144,7 @@ def test_no_kind_of_sandbox_runs_commands_as_root(monkeypatch: pytest.MonkeyPatc
 
 def test_there_is_none_where_keys_cannot_be_kept_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: program)
-    monkeypatch.setattr(keys, "KEYCTL", None)
+    monkeypatch.setattr(seccomp, "KEYCTL", None)
     tried = probe.Probe(tmp_path, USER)
     assert tried.sandbox() is None
     assert "processor" in tried.why_not

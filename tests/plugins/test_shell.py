@@ -12,7 +12,7 @@ from agents.engine.interfaces.services import Space
 from agents.engine.ledger import canonical
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall
-from agents.plugins.shell import keys, limits, probe, process, supervise
+from agents.plugins.shell import limits, probe, process, seccomp, supervise
 from agents.plugins.shell.tools import Command, run
 from tests.engine.support import shown_of
 from tests.plugins.calls import Desk, descriptors, parent_of, running, soon
@@ -50,10 +50,10 @@ async def test_its_parents_hold_no_secret_either(desk: Desk, monkeypatch: pytest
 
 async def test_it_does_not_have_the_keyring_of_the_worker(desk: Desk) -> None:
     """The number of its session keyring, if it can have one at all, is not that of the worker's: this process's."""
-    kept = ctypes.CDLL(None).syscall(keys.KEYCTL, 1, b"of-the-worker")  # a keyring with this name
+    kept = ctypes.CDLL(None).syscall(seccomp.KEYCTL, 1, b"of-the-worker")  # a keyring with this name
     if kept < 0:
         pytest.skip("this machine lets nobody have keyrings")
-    own = f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall({keys.KEYCTL}, 0, -3, 0))'"
+    own = f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall({seccomp.KEYCTL}, 0, -3, 0))'"
     assert int((await desk.call(run, command=own))["stdout"]) != kept
 
 

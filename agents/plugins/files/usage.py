@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,42 +28,82 @@ def usage_of(folder: Path) -> Usage:
 def measure(path: str) -> Iterator[Usage | None]:
     """Yield None every few entries, and what the folder holds at the end. Links are not followed.
 
-    A command may be changing it meanwhile: a folder that was swapped for a link to another is left out.
+    A command may be changing it meanwhile: a folder that was swapped for a link to another is left out, and so is what
+    is not read yet when a folder was moved away below this. Raises OSError if the folder itself cannot be opened.
     """
     size, count, linked = 0, 0, set[int]()
-    waiting: list[tuple[str, os.stat_result | None]] = [(path, None)]
-    while waiting:
-        here, seen = waiting.pop()
-        try:
-            with _opened(here, seen) as folder, os.scandir(folder) as entries:
-                for entry in entries:
-                    count += 1
-                    if count % ENTRIES == 0:
-                        yield None
+    waiting: list[list[_Found]] = [[]]  # the folders to be read, in the one that is open and in each one above it
+    above: list[os.stat_result] = []
+    here = os.open(path, _FOLDER)
+    try:
+        entries = _listed(here)
+        while True:
+            for entry in entries:
+                count += 1
+                if count % ENTRIES == 0:
+                    yield None
+                with suppress(OSError):  # it was removed in the meantime
                     found = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(found.st_mode):
-                        waiting.append((f"{here}/{entry.name}", found))
+                        waiting[-1].append((entry.name, found))
                     elif found.st_nlink > 1:
                         if found.st_ino in linked:
                             continue
                         linked.add(found.st_ino)
                     # What is read or copied has holes as zeros, and a backup of it no end.
                     size += max(found.st_blocks * 512, found.st_size)
-        except OSError:
-            continue  # it was removed in the meantime, is not ours to read, or is nested too deeply to have a path
+            if waiting[-1]:
+                name, seen = waiting[-1].pop()
+                with suppress(OSError):
+                    below = _open(name, seen, here)
+                    above.append(os.fstat(here))
+                    waiting.append([])
+                    os.close(here)
+                    here = below
+                    entries = _listed(here)
+            elif above:
+                waiting.pop()
+                up = _open("..", above.pop(), here)
+                os.close(here)
+                here = up
+            else:
+                break
+    except NotADirectoryError:  # it was moved while it was read
+        pass
+    finally:
+        os.close(here)
     yield Usage(size, count)
 
 
-@contextmanager
-def _opened(path: str, seen: os.stat_result | None) -> Iterator[int]:
-    """Open a folder and yield its descriptor. Raises OSError if it is not the one that was `seen` at this path."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _listed(folder: int) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        yield from entries
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_Found = tuple[str, os.stat_result]
+"""The name of a folder, and what was seen there."""
+
+
+def _open(name: str, seen: os.stat_result, above: int) -> int:
+    """Open the folder with this name in the one that is open. What its owner may not read is made readable first.
+
+    Step by step, because a command may nest folders so deeply that they have no path. Raises NotADirectoryError if it
+    is not the one that was `seen`, and OSError if it cannot be opened.
+    """
     try:
-        if seen and not os.path.samestat(os.fstat(folder), seen):
-            raise NotADirectoryError(path)
-        yield folder
-    finally:
+        folder = os.open(name, _FOLDER, dir_fd=above)
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        try:
+            Path(f"/proc/self/fd/{handle}").chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRWXU)
+        finally:
+            os.close(handle)
+        folder = os.open(name, _FOLDER, dir_fd=above)
+    if not os.path.samestat(os.fstat(folder), seen):
         os.close(folder)
+        raise NotADirectoryError(name)
+    return folder
 
 
 def readable(size: int) -> str:

@@ -96,7 +96,8 @@ def _places() -> Iterator[tuple[Path, _Version]]:
             yield mounted, _V1
         elif number == "0" and (mounted := _mounted("cgroup2", "", own)):
             above = mounted.parent
-            if not _has(above / "cgroup.controllers"):
+            # a process may only be moved by whoever may write the list of the group above both
+            if not (_has(above / "cgroup.controllers") and os.access(above / _PROCESSES, os.W_OK)):
                 continue
             if not _has(above / _CHILDREN_HAVE):
                 (above / _CHILDREN_HAVE).write_text("+memory")

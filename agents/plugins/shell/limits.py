@@ -29,13 +29,13 @@ _NICE = 19
 """The lowest priority, so that the site still answers people while a command computes."""
 
 
-def confine(seconds: int, user: int | None, folder: str) -> None:
+def confine(seconds: int, user: int | None, folder: str, parent: int) -> None:
     """Apply the limits to this process and all its descendants, and make it one of this user, if one is given.
 
-    Called between fork and exec. The limit of CPU time is a last resort, for a process that nothing watches any more.
-    It allows more than `seconds`. Raises OSError.
+    Called between fork and exec; `parent` is the process that forked. The limit of CPU time is a last resort, for a
+    process that nothing watches any more. It allows more than `seconds`. Raises OSError.
     """
-    tree.die_with_parent()
+    tree.die_with_parent(parent=parent)
     keys.leave_keyring()
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def confine(seconds: int, user: int | None, folder: str) -> None:
     if counted := os.getuid() if user is None else user:  # the kernel includes threads, and never counts root's
         _limit(resource.RLIMIT_NPROC, tree.threads_of(counted) + 4 * PROCESSES)
     if user is not None:
-        become(user, folder)
+        become(user, folder, parent)
 
 
 def _limit(kind: int, value: int) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.plugins.shell import keys
+from agents.plugins.shell import seccomp
 from agents.plugins.shell.sandbox import INSIDE, PATH, Sandbox, kinds
 from agents.plugins.shell.supervise import END_SECONDS, ENVIRONMENT, GRACE_SECONDS, HEADER, PROGRAM, Order
 from agents.plugins.shell.user import USER
@@ -65,7 +65,7 @@ class Probe:
         """Return the best kind of sandbox that works; if none does, why the last one tried did not."""
         if not shutil.which("bwrap"):
             return None, "bubblewrap is not installed: there is no program bwrap"
-        if keys.KEYCTL is None:
+        if seccomp.KEYCTL is None:
             return None, "on this kind of processor, commands cannot be kept from the keys of the worker"
         why_not = ""
         for kind in kinds(self._user):

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.plugins.shell import keys
+from agents.plugins.shell import seccomp
 from agents.plugins.shell.user import MEETING_POINT
 
 INSIDE = "/workspace"
@@ -100,7 +100,7 @@ def command_line(box: Sequence[str], command: Sequence[str]) -> Iterator[tuple[S
         yield command, ()
         return
     program, *options = box
-    with _in_memory(keys.refusal()) as refusal:
+    with _in_memory(seccomp.program()) as refusal:
         options += ["--seccomp", str(refusal), ""]
         with _in_memory("\0".join(options).encode()) as arguments:
             yield [program, "--args", str(arguments), "--", *command], (arguments, refusal)

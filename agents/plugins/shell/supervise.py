@@ -26,7 +26,7 @@ from agents.plugins.files.usage import Usage
 from agents.plugins.shell import cgroup, tree
 from agents.plugins.shell.limits import MEMORY, OUTPUT, PROCESSES, confine
 from agents.plugins.shell.sandbox import command_line
-from agents.plugins.shell.usage import Folder, unlisted
+from agents.plugins.shell.usage import Folder, hidden, unlisted
 from agents.plugins.shell.user import hand_over
 
 PROGRAM = (sys.executable, "-P", "-S", "-m", "agents.plugins.shell.supervise")
@@ -157,11 +157,12 @@ class Supervisor:
             self.first = next((process.pid for process in alive if process.parent == self.child.pid), 0)
             if len(alive) > PROCESSES:
                 return "processes"
-            in_memory, on_disk = unlisted((process.pid for process in alive), self.folder.device)
+            pids = [process.pid for process in alive]
+            in_memory, on_disk = unlisted(pids, self.folder.device)
             in_memory += sum(process.memory for process in alive)
             if self.group.ran_out() if self.group else in_memory > MEMORY:
                 return "memory"
-            if self.folder.is_full(on_disk):
+            if self.folder.is_full(on_disk, partial(hidden, pids, self.folder.device)):
                 return "folder"
             self.look_at = time.monotonic() + LOOK_SECONDS
         return ""
@@ -258,16 +259,16 @@ def _start(order: Order, group: cgroup.Group | None) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             pass_fds=inherited,
             start_new_session=True,
-            preexec_fn=partial(_prepare, order, group),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=partial(_prepare, order, group, os.getpid()),  # noqa: PLW1509 - this process has one thread
         )
 
 
-def _prepare(order: Order, group: cgroup.Group | None) -> None:
+def _prepare(order: Order, group: cgroup.Group | None, parent: int) -> None:
     """Confine this process, which is to become the command. If that fails, end as a shell would."""
     try:
         if group:
             group.enter()
-        confine(order["seconds"], order["user"], order["folder"])
+        confine(order["seconds"], order["user"], order["folder"], parent)
     except OSError as error:
         os.write(2, f"The command cannot be confined: {error}\n".encode())
         os._exit(127)

@@ -38,9 +38,14 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
-    """Have this process sent this signal when the thread that started it ends. Does nothing outside Linux."""
+def die_with_parent(number: signal.Signals = signal.SIGKILL, *, parent: int | None = None) -> None:
+    """Have this process sent this signal when the thread that started it ends. Does nothing outside Linux.
+
+    `parent`: the process that started it. Raises ProcessLookupError if that has ended by now: no signal would come.
+    """
     _prctl(_PR_SET_PDEATHSIG, number)
+    if parent is not None and os.getppid() != parent:
+        raise ProcessLookupError("the process that started it has ended")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,8 @@ STEP_SECONDS = 0.005
 PAUSE = 10
 """How many times as long as a measurement took nothing is measured after it, and PAUSE_SECONDS at least."""
 PAUSE_SECONDS = 0.25
+SMALL = 2**20
+"""Bytes by which the folder may grow, or the disk lose space, where nothing is left of the disk for commands."""
 
 
 class Folder:
@@ -43,16 +45,21 @@ class Folder:
                 self._measuring, self._found, now = None, found, time.monotonic()
                 self._due = now + max(PAUSE_SECONDS, PAUSE * (now - self._began))
 
-    def is_full(self, more: int) -> bool:
+    def is_full(self, more: int, hides: Callable[[], bool]) -> bool:
         """Return whether the folder, with `more` bytes of deleted files, has grown beyond its limits or fills the disk.
 
+        `hides`: whether the command may hold files that nothing lists. Then all that the disk has lost may be its own.
         What was too large already may shrink, or stay as it is: how else should a command tidy up?
         """
         used, files = self._found.bytes + more, self._found.files
         if used > max(self._most.bytes, self._before.bytes) or files > max(self._most.files, self._before.files):
             return True
         left = _free(self._path)
-        return left < RESERVE and left + RESERVE < self._free
+        lost = self._free - left
+        if left < RESERVE and (used > self._before.bytes + SMALL or lost > RESERVE):
+            return True
+        much = lost > SMALL if left < RESERVE else self._before.bytes + lost > self._most.bytes
+        return much and hides()
 
 
 def unlisted(pids: Iterable[int], device: int) -> tuple[int, int]:
@@ -71,6 +78,33 @@ def unlisted(pids: Iterable[int], device: int) -> tuple[int, int]:
                         found[file.st_dev, file.st_ino] = file.st_blocks * 512
     on_disk = sum(size for (where, _), size in found.items() if where == device)
     return sum(found.values()) - on_disk, on_disk
+
+
+def hidden(pids: Iterable[int], device: int) -> bool:
+    """Return whether any of these processes holds files of this device that `unlisted` cannot find.
+
+    A deleted file keeps its space while it is mapped, or on its way through a socket to another process.
+    """
+    return any(_maps_deleted(pid, device) or _sends_files(pid) for pid in pids)
+
+
+def _maps_deleted(pid: int, device: int) -> bool:
+    on_device = f" {os.major(device):02x}:{os.minor(device):02x} "
+    with suppress(OSError):  # it ended in the meantime
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        return any(on_device in line and line.endswith(" (deleted)") for line in maps.splitlines())
+    return False
+
+
+def _sends_files(pid: int) -> bool:
+    """Whether files wait in a socket of this process. The kernel says so since 5.10; before, nobody knows."""
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fdinfo") as opened:
+        for entry in opened:
+            with suppress(OSError):
+                told = Path(entry.path).read_text().partition("scm_fds:")[2].split()
+                if told and told[0] != "0":
+                    return True
+    return False
 
 
 def _free(path: str) -> int:

@@ -61,10 +61,11 @@ def _has_other_names(status: os.stat_result) -> bool:
     return not stat.S_ISDIR(status.st_mode) and status.st_nlink > 1
 
 
-def become(user: int, folder: str) -> None:
+def become(user: int, folder: str, parent: int) -> None:
     """Turn this process of root into one of this user, that finds the folder at MEETING_POINT. Raises OSError.
 
-    Called between fork and exec. The mount is seen by this process and its descendants only, and ends with them.
+    Called between fork and exec; `parent` is the process that forked. The mount is seen by this process and its
+    descendants only, and ends with them.
     """
     for stream in (1, 2):
         os.fchown(stream, user, user)  # else the command could not open /dev/stdout and /dev/stderr
@@ -77,7 +78,7 @@ def become(user: int, folder: str) -> None:
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    tree.die_with_parent()  # the kernel forgets it when a process changes its user
+    tree.die_with_parent(parent=parent)  # the kernel forgets it when a process changes its user
 
 
 def _check(result: int) -> None:
