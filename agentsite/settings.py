@@ -111,7 +111,7 @@ MIDDLEWARE = [
     "conversations.database.busy.BusyMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it replaces the response to a locked login
 ]
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["conversations.accounts.throttle.PasswordBackend"]
 ROOT_URLCONF = "agentsite.urls"
 ASGI_APPLICATION = "agentsite.asgi.application"
 TEMPLATES = [

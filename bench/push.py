@@ -112,7 +112,7 @@ def _prepared(port: int, count: int) -> tuple[Site, list[int]]:
     from conversations.prompts.start import start_conversation
 
     owner, browser = support.person(), Browser()
-    browser.force_login(owner, "django.contrib.auth.backends.ModelBackend")
+    browser.force_login(owner)
     name = settings.SESSION_COOKIE_NAME
     site = Site(port, (name, browser.cookies[name].value))
     return site, [start_conversation(owner, f"Conversation {n}").pk for n in range(count)]

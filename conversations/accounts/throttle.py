@@ -5,6 +5,9 @@ A lock applies to one address or its network only, so nobody can lock another pe
 everybody may share, that of a proxy which no setting declares, has a limit of a thousand: a stranger behind it cannot
 shut the site with a few wrong passwords, nor go on for ever. The settings name these functions; django-axes calls them,
 and keeps the failures in the database for as long as they count.
+
+A sign-in counts as a failure before its password is looked at, which takes a while, and no longer once it was right:
+whoever guesses many times at once would otherwise have none of them counted while they are looked at.
 """
 
 from __future__ import annotations
@@ -12,17 +15,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from axes.attempts import get_cool_off_threshold
+from axes.backends import AxesStandaloneBackend
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
+from axes.helpers import get_client_username
 from axes.models import AccessAttempt
+from axes.signals import user_locked_out
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet, Sum
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import F, Max, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -50,8 +61,87 @@ _HOP = re.compile(r"\[(?P<six>[^]]*)\](:\d+)?|(?P<four>[\d.]+):\d+|(?P<bare>.*)"
 """An address in X-Forwarded-For. Some proxies write the port, too, as in `192.0.2.1:52344` or `[2001:db8::1]:443`."""
 
 
+class PasswordBackend(AxesStandaloneBackend, ModelBackend):  # type: ignore[misc]
+    """Django's users and passwords, with as many tries as the limits allow."""
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **more: Any
+    ) -> User | None:
+        """Return the user whose password this is. Raises PermissionDenied if too many failed to look at this one."""
+        super().authenticate(request, username, password, **more)  # raises an error without a request
+        if request is None or username is None or password is None:
+            return None
+        handler: Attempts = AxesProxyHandler.get_implementation()
+        with handler.counted(request, {"username": username}) as attempt:
+            user: User | None = ModelBackend.authenticate(self, request, username, password)
+            attempt.succeeded = user is not None
+            return user
+
+
+class TooManyAttempts(PermissionDenied):
+    """The password was not looked at: so many sign-ins are being tried that it would be one too many."""
+
+
 class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
     """The axes handler for failed sign-ins, with separate limits per address and per network."""
+
+    @contextmanager
+    def counted(self, request: HttpRequest, credentials: dict[str, Any]) -> Iterator[Attempt]:
+        """Count this sign-in as a failure in the block and after it, unless it `succeeded`.
+
+        Raises TooManyAttempts if it exceeds a limit together with those that are counted by now. Whatever arrives at
+        the same time, no more passwords are looked at than a limit allows.
+        """
+        self.clean_expired_user_attempts(request, credentials)
+        stored = self._count(request, credentials)
+        attempt = Attempt()
+        try:
+            if any(each.failures > each.most for each in self._limits(request, credentials)):
+                attempt.succeeded = True  # it is not one that failed, and keeps nobody out for longer
+                request.axes_locked_out = True  # type: ignore[attr-defined]
+                raise TooManyAttempts
+            AccessAttempt.objects.filter(pk=stored).update(attempt_time=request.axes_attempt_time)  # type: ignore[attr-defined]
+            yield attempt
+        finally:
+            if attempt.succeeded:
+                of_this = AccessAttempt.objects.filter(pk=stored)
+                of_this.update(failures_since_start=F("failures_since_start") - 1)
+                of_this.filter(failures_since_start__lte=0).delete()
+
+    def _count(self, request: Any, credentials: dict[str, Any]) -> int:
+        """Add one to the failures of this name, from this address with this browser. Returns the row's key."""
+        who = {
+            "username": get_client_username(request, credentials),
+            "ip_address": request.axes_ip_address,
+            "user_agent": request.axes_user_agent,
+        }
+        with transaction.atomic():
+            row, created = AccessAttempt.objects.get_or_create(
+                **who,
+                defaults={
+                    "failures_since_start": 1,
+                    "attempt_time": request.axes_attempt_time,
+                    "http_accept": request.axes_http_accept,
+                    "path_info": request.axes_path_info,
+                },
+            )
+            if not created:
+                counted = AccessAttempt.objects.filter(pk=row.pk)
+                if not counted.update(failures_since_start=F("failures_since_start") + 1):
+                    return self._count(request, credentials)  # it was forgotten just now
+        return int(row.pk)
+
+    def user_login_failed(
+        self, sender: object, credentials: dict[str, Any], request: Any = None, **more: object
+    ) -> None:
+        """Lock the name or the address out if a limit is reached. The failure itself is counted by now."""
+        if request is None:
+            return
+        request.axes_failures_since_start = self.get_failures(request, credentials)
+        if request.axes_locked_out or request.axes_failures_since_start >= settings.AXES_FAILURE_LIMIT:
+            request.axes_locked_out, request.axes_credentials = True, credentials
+            name = get_client_username(request, credentials)
+            user_locked_out.send("axes", request=request, username=name, ip_address=request.axes_ip_address)
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
         """Return the failures of this name from this address; the full limit if its address or network is locked."""
@@ -89,6 +179,13 @@ class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
         recent = AccessAttempt.objects.filter(attempt_time__gte=get_cool_off_threshold(request))
         networks = _networks(client_address(request))
         return [*limits, *(_Limit.of(recent.filter(inside), most) for inside, most in networks)]
+
+
+@dataclass
+class Attempt:
+    """A sign-in that is being tried."""
+
+    succeeded: bool = False
 
 
 @dataclass(frozen=True)

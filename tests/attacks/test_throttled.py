@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import IPv6Address
 
 import pytest
 from axes.models import AccessAttempt
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
+from django.db import connection
+from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
@@ -84,3 +90,38 @@ def test_a_proxy_may_write_the_port(settings: Settings, forwarded: str, address:
     settings.AGENTSITE_PROXIES = 1
     request = RequestFactory().get("/", REMOTE_ADDR=HERE, headers={"X-Forwarded-For": forwarded})
     assert throttle.client_address(request) == address
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guesses_that_arrive_at_once_are_all_counted(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each password takes a while to look at. No more are than the limit says, and the right one among them is not."""
+    looked_at, together = list[str](), threading.Barrier(20)
+    look = ModelBackend.authenticate
+
+    def slowly(backend: ModelBackend, request: HttpRequest | None, username: str, password: str) -> User | None:
+        looked_at.append(password)
+        with suppress(threading.BrokenBarrierError):
+            together.wait(timeout=2)  # for those that should not come this far
+        return look(backend, request, username, password)
+
+    monkeypatch.setattr(ModelBackend, "authenticate", slowly)
+
+    def guess(number: int) -> int:
+        try:
+            sent = {"username": "ann", "password": f"guess {number}"}
+            return Client(REMOTE_ADDR=HERE).post(reverse("login"), sent).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(guess, range(20)))
+    assert len(looked_at) <= 5
+    assert answers.count(429) >= 15
+    (attempt,) = AccessAttempt.objects.all()
+    assert attempt.failures_since_start == len(looked_at)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sign_in_that_succeeds_leaves_nothing(ann: User) -> None:
+    assert signs_in(HERE)
+    assert not AccessAttempt.objects.exists()

@@ -11,6 +11,7 @@ from http.client import HTTPConnection
 from itertools import cycle
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
@@ -36,7 +37,7 @@ Sends = Callable[[], int]
 def session_of(person: User) -> str:
     session = SessionStore()
     session[SESSION_KEY] = str(person.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = person.get_session_auth_hash()
     session.save()
     return str(session.session_key)

@@ -13,6 +13,7 @@ from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
@@ -64,7 +65,7 @@ def signed_in(number: int) -> str:
     person = User.objects.create_superuser(f"person{number}", password="x")
     session = SessionStore()
     session[SESSION_KEY] = str(person.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = person.get_session_auth_hash()
     session.save()
     return str(session.session_key)
