@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
+import secrets
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
@@ -47,32 +47,68 @@ def remove_tree(folder: Path) -> None:
 
     Links are not followed. Whatever cannot be removed is logged; nothing is raised.
     """
-    with suppress(RecursionError, OSError):  # nested too deeply, or removed meanwhile: logged below
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.is_dir() and not folder.is_symlink():
-            _give_owner_access_to_all(folder)
-            shutil.rmtree(folder, onerror=_log_failure)
-    if os.path.lexists(folder):
-        logger.error("%s could not be removed completely", folder)
+    left = list[str]()
+    try:
+        _empty(folder, left)
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        left.append(str(error))
+    if left:
+        logger.error("%s could not be removed completely: %s", folder, "; ".join(left[:3]))
 
 
-def _give_owner_access_to_all(folder: Path) -> None:
-    """Give the owner all rights to a folder and all folders below it, each before it is read."""
-    _give_owner_access(str(folder))
-    for _, names, _, above in os.fwalk(folder, follow_symlinks=False):
-        for name in names:
-            _give_owner_access(name, above)
+def _empty(folder: Path, left: list[str]) -> None:
+    """Remove everything in this folder; add to `left` what cannot be removed, and why.
+
+    Each folder below is moved up into it first, so that none is nested too deeply. Raises OSError if the folder itself
+    cannot be opened.
+    """
+    top, prefix, number = _open(os.fspath(folder)), f".{secrets.token_hex(8)}.", count()
+    try:
+        waiting = _remove_files(top, left)
+        while waiting:
+            name = waiting.pop()
+            try:
+                here = _open(name, top)
+                try:
+                    for below in _remove_files(here, left):
+                        os.close(_open(below, here))  # a folder that its owner may not write cannot be moved
+                        moved = f"{prefix}{next(number)}"
+                        os.rename(below, moved, src_dir_fd=here, dst_dir_fd=top)
+                        waiting.append(moved)
+                finally:
+                    os.close(here)
+                os.rmdir(name, dir_fd=top)
+            except OSError as error:
+                left.append(str(error))
+    finally:
+        os.close(top)
 
 
-def _give_owner_access(name: str, above: int | None = None) -> None:
-    """Give the owner all rights to the folder `name` in the folder `above`, a descriptor."""
-    with suppress(OSError):  # not a folder, or not ours: removing it will fail and be logged
-        folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
-        try:
-            Path(f"/proc/self/fd/{folder}").chmod(0o700)  # fchmod needs a folder that can be read
-        finally:
-            os.close(folder)
+def _remove_files(folder: int, left: list[str]) -> list[str]:
+    """Remove the files and links directly in an open folder; return the names of its folders."""
+    folders = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+                continue
+            try:
+                os.unlink(entry.name, dir_fd=folder)
+            except OSError as error:
+                left.append(str(error))
+    return folders
 
 
-def _log_failure(_function: object, path: str, failed: Any) -> None:
-    logger.error("%s could not be removed: %s", path, failed[1])
+def _open(name: str, above: int | None = None) -> int:
+    """Open the folder `name`, in the open folder `above`, and give its owner all rights to it. Raises OSError."""
+    found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        place = f"/proc/self/fd/{found}"
+        with suppress(OSError):  # somebody else's: what cannot be removed then is told
+            Path(place).chmod(0o700)  # fchmod needs a folder that can be read
+        return os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(found)
