@@ -5,7 +5,8 @@ AgentError
 ├── ProviderError      the attempt failed; it is retried if `retryable`, else the turn fails with `model_error`
 ├── ReplayMismatch     the ledger was written by a different program; the turn fails, the ledger stays
 ├── RegistryError      a name has two owners; the process does not start
-└── Behind             others appended steps that the writer had not seen; it reads them and retries
+├── Behind             others appended steps that the writer had not seen; it reads them and retries
+└── UsedUp             what a decision would use up is used up; the rest is recorded, and people are asked
 TimeoutError
 └── Abandoned          an effect ignored its cancellation and may still be running
 Halt (BaseException: no `except Exception` may swallow it)
@@ -66,6 +67,14 @@ class Behind(AgentError):
     def __init__(self, steps: list[Step], last_id: int) -> None:
         super().__init__(f"{len(steps)} steps were appended by others")
         self.steps, self.last_id = steps, last_id
+
+
+class UsedUp(AgentError):
+    """What a decision in a record would use up is used up, such as `grant:3`. Nothing was written."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is used up")
+        self.name = name
 
 
 class Abandoned(TimeoutError):

@@ -28,6 +28,7 @@ from conversations.database.hints import hint_changed
 from conversations.database.sql import claim_age, drop_drafts, now, placeholders
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import sha256
+from conversations.ledger.uses import use_up
 from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
@@ -67,8 +68,8 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
     whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted.
 
     Raises Behind if others appended since `place`, which is then moved to where they ended; Fenced if the claim has
-    passed to another worker or its lease ran out; ValueError for a gap in the ids of the steps. After any of these, the
-    caller's transaction must be rolled back.
+    passed to another worker or its lease ran out; UsedUp if something that the record uses is used up; ValueError for a
+    gap in the ids of the steps. After any of these, the caller's transaction must be rolled back.
     """
     steps = record.steps
     head, rows = place.head, []
@@ -82,6 +83,7 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
     with connection.cursor() as cursor:
         _advance_conversation(cursor, place, steps[-1], head, standing)
         _write_prompt(cursor, place.prompt, standing, steps, fence=fence)
+        use_up(record.uses)
         cursor.executemany(f"INSERT INTO conversations_step ({STEP_COLUMNS}) VALUES ({placeholders(10)})", rows)
         if usage := [_usage_row(place, step, used) for step in steps if (used := answer_usage(step)) is not None]:
             cursor.executemany(_INSERT_USAGE, usage)
@@ -239,7 +241,7 @@ class PromptJournal:
     before: Callable[[], object] = field(default=lambda: None, repr=False)
 
     async def record(self, record: Record) -> None:
-        """Write a record. Raises Behind and Fenced, as `append` does."""
+        """Write a record. Raises Behind, Fenced and UsedUp, as `append` does."""
         drafted = self.close_drafts([step.path for step in record.steps if step.type == "action_result"])
         crashpoint("before_record", record.steps)
         await self.write(self._record, record, drafted)

@@ -8,7 +8,7 @@ from itertools import groupby
 from agents.engine import paths
 from agents.engine.closing import cancelled_gate
 from agents.engine.errors import Suspended, ToolError
-from agents.engine.execution.effect import as_policy, new_call, open_gate, unrunnable
+from agents.engine.execution.effect import OpenedGate, as_policy, new_call, open_gate, unrunnable
 from agents.engine.execution.gates import approval_reason, card_of, decision_at, gate_of
 from agents.engine.ledger import Step, action_error
 from agents.engine.runtime.policy import Context
@@ -110,6 +110,7 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
     Raises Suspended while any gate or card is undecided. Returns if every one is decided.
     """
     steps, deferred, changing = list[Step](), list[Step](), _changing_paths(ctx, todo)
+    uses: dict[str, tuple[str, ...]] = {}
     for call in todo:
         if _began(ctx, call) and _is_open(ctx, card_of(ctx.run.view, call.path)):
             continue  # only its owner knows what became of it, whatever the tool has become
@@ -122,11 +123,14 @@ async def _open_gates(ctx: Context, todo: list[Step], tools: Mapping[str, Tool])
             try:
                 opened = await open_gate(tool, call.payload["payload"], call.path, ctx, changing)
             except ToolError as error:
-                opened = [action_error("runtime", error.code, error.message, path=call.path)]
-            steps += opened
-            if not opened and not ctx.run.view.at(call.path, "action_deferred"):
+                opened = OpenedGate((action_error("runtime", error.code, error.message, path=call.path),))
+            steps += opened.steps
+            uses |= opened.uses
+            if not opened.steps and not ctx.run.view.at(call.path, "action_deferred"):
                 deferred.append(Step("runtime", "action_deferred", path=call.path))
-    ctx.run.stage(*(step for step in steps if not ctx.run.view.result(step.path)))
+    ctx.run.stage(*(step for step in steps if not ctx.run.view.result(step.path)), uses=uses)
+    if uses:
+        await ctx.run.flush()  # a decision whose means are used up is taken out
     if any(_waits(ctx, call) for call in todo):
         ctx.run.stage(*deferred)
         raise Suspended

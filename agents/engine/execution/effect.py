@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from agents.engine import actors, paths
@@ -86,10 +86,12 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
         raise unrunnable(run.view, ctx.path, ToolError(why, "invalid_input"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
     if decision is None and not began:
-        steps = await open_gate(tool, payload, ctx.path, ctx, set())
-        run.stage(*steps)
+        opened = await open_gate(tool, payload, ctx.path, ctx, set())
+        run.stage(*opened.steps, uses=opened.uses)
+        if opened.uses:
+            await run.flush()  # if it is used up, the decision is taken out, and a person is asked
         decision = decision_at(run.view, asked_at)
-        if steps and decision is None:
+        if opened.steps and decision is None:
             raise Suspended
     if decision and not decision.runs:
         raise refusal(decision)
@@ -112,8 +114,19 @@ def _input(action: Action, ctx: Context) -> dict[str, JSON]:
     return {key: value for key, value in action.recorded().items() if not (added and key == "ledger")}
 
 
-async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> list[Step]:
-    """Return the steps that open the gate of a call, and decide it if a standing rule does; none if it needs no gate.
+@dataclass(frozen=True)
+class OpenedGate:
+    """The steps that open a gate, and decide it if a standing rule does; none for a call that needs no gate.
+
+    `uses`: what the decision uses up, by the path of the gate.
+    """
+
+    steps: tuple[Step, ...] = ()
+    uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Context, changing: set[str]) -> OpenedGate:
+    """Return the opened gate of a call, if it needs one.
 
     `changing`: the paths that earlier calls with gates would change; this call's path is added, unless a rule denies
     it. Raises ToolError for a call that cannot work or may not start, because nobody should be asked about it.
@@ -122,7 +135,7 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
     call = new_call(tool, payload, path, run)
     reason = await approval_reason(tool, call)
     if reason is None:
-        return []
+        return OpenedGate()
     await check_start(tool, path, "", ctx)
     shown = describe_call(tool, payload, call)
     if shown.change and shown.change.path in changing:
@@ -136,14 +149,15 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
     if shown.change and verdict.verdict != "deny":
         changing.add(shown.change.path)
     if verdict.verdict == "ask":
-        return [asked]
+        return OpenedGate((asked,))
     decided = {
         "decision": (Decision.APPROVE if verdict.verdict == "allow" else Decision.REJECT).value,
         "digest": shown.digest,
         "reason": verdict.reason,
         "via": Actor.parse(verdict.by).kind,
     }
-    return [asked, Step(verdict.by, "action_result", decided, path=asked.path)]
+    decision = Step(verdict.by, "action_result", decided, path=asked.path)
+    return OpenedGate((asked, decision), {asked.path: verdict.uses} if verdict.uses else {})
 
 
 def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:

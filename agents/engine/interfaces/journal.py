@@ -11,11 +11,16 @@ from agents.engine.outputs.kinds import Output
 
 @dataclass(frozen=True)
 class Record:
-    """Steps written together, the outputs they changed in their new state, and new snapshots by SHA-256."""
+    """Steps written together, the outputs they changed in their new state, and new snapshots by SHA-256.
+
+    `uses` names what the decisions among the steps use up, once for each time. A record that uses something up holds no
+    start: nothing begins before it is certain that the decision stands.
+    """
 
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...] = ()
     snapshots: dict[str, str] = field(default_factory=dict)
+    uses: tuple[str, ...] = ()
 
 
 class Journal(Protocol):
@@ -24,8 +29,8 @@ class Journal(Protocol):
     async def record(self, record: Record) -> None:
         """Append a record whose first step follows the last stored one.
 
-        Raises Behind if others have appended steps since, and Fenced if another worker owns the turn. Nothing is stored
-        then.
+        Raises Behind if others have appended steps since, Fenced if another worker owns the turn, and UsedUp if
+        something that it uses is used up. Nothing is stored then.
         """
         ...
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
@@ -125,9 +125,14 @@ class Runtime(Protocol):
         """Return the policy with this name, or None."""
         ...
 
-    def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Add steps to the turn; the next flush records them."""
-        self.recorder.stage(*steps, snapshots=snapshots)
+    def stage(
+        self,
+        *steps: Step,
+        snapshots: Mapping[str, str] | None = None,
+        uses: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Add steps to the turn; the next flush records them. See Recorder.stage."""
+        self.recorder.stage(*steps, snapshots=snapshots, uses=uses)
 
     async def flush(self) -> None:
         """Record the staged steps in one transaction. Raises the Halt that stopped the turn, if it was stopped."""

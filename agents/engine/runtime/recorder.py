@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from agents.engine.errors import Behind, Cancelled, Halt
+from agents.engine.closing import cancelled_gate
+from agents.engine.errors import Behind, Cancelled, Halt, UsedUp
 from agents.engine.interfaces.journal import Journal, Record
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
@@ -37,10 +38,20 @@ class Recorder:
         self._staged: list[Step] = []
         self._changed: dict[int, Output] = {}
         self._snapshots: dict[str, str] = {}
+        self._uses: dict[str, tuple[str, ...]] = {}  # what a staged decision uses up, by the path of its gate
         self._lock = asyncio.Lock()
 
-    def stage(self, *steps: Step, snapshots: dict[str, str] | None = None) -> None:
-        """Add steps to the turn, without the site's own secrets; the next flush records them."""
+    def stage(
+        self,
+        *steps: Step,
+        snapshots: Mapping[str, str] | None = None,
+        uses: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Add steps to the turn, without the site's own secrets; the next flush records them.
+
+        `uses`: what decisions among them use up, by the path of the gate. Flush before anything rests on one: a
+        decision whose means are used up by then is taken out.
+        """
         for step in steps:
             self.last_id += 1
             said, now = hide_in(step.payload), self.services.now().isoformat()
@@ -52,9 +63,10 @@ class Recorder:
             if changed := self.outputs.add(placed):
                 self._changed[changed.position] = changed
         self._snapshots |= snapshots or {}
+        self._uses |= uses or {}
 
     async def flush(self, closing: bool = False) -> None:
-        """Record the staged steps in one transaction. Raises the Halt that stopped the turn, unless `closing`."""
+        """Record the staged steps together. Raises the Halt that stopped the turn, unless `closing`."""
         async with self._lock:
             while self._staged:
                 if self.stopped and not closing:
@@ -63,6 +75,8 @@ class Recorder:
                     await self._record()
                 except Behind as behind:
                     self.absorb(behind.steps, behind.last_id, closing=closing)
+                except UsedUp as used:
+                    self._take_out(used.name, closing=closing)
                 except Halt as halt:
                     self.stopped = self.stopped or halt
                     raise
@@ -70,13 +84,57 @@ class Recorder:
                 raise self.stopped
 
     async def _record(self) -> None:
-        count = len(self._staged)
-        record = Record(tuple(self._staged), tuple(self._changed.values()), dict(self._snapshots))
+        record = self._next_record()
         await self.journal.record(record)
-        self._staged = self._staged[count:]
+        self._staged = self._staged[len(record.steps) :]
         kept = {output.position: output for output in record.outputs}
         self._changed = {at: output for at, output in self._changed.items() if kept.get(at) is not output}
         self._snapshots = {k: v for k, v in self._snapshots.items() if k not in record.snapshots}
+
+    def _next_record(self) -> Record:
+        """Return the next record: all staged steps, or those before a start and a decision that uses something up."""
+        steps, changed = tuple(self._staged[: self._before_a_start()]), self._changed
+        if len(steps) < len(self._staged):
+            outputs = Outputs(self._recorded())
+            changed = {output.position: output for step in steps if (output := outputs.add(step))}
+        uses = tuple(name for step in steps for name in self._used_by(step))
+        return Record(steps, tuple(changed.values()), dict(self._snapshots), uses)
+
+    def _before_a_start(self) -> int:
+        """Return how many staged steps may be recorded together: no start stands beside what is used up."""
+        starts = uses = False
+        for count, step in enumerate(self._staged):
+            starts, uses = starts or step.type == "action_start", uses or bool(self._used_by(step))
+            if starts and uses:
+                asks = self._used_by(step) and self._staged[count - 1].path == step.path
+                return count - 1 if asks else count  # a gate that nobody is asked at stands with its decision
+        return len(self._staged)
+
+    def _used_by(self, step: Step) -> tuple[str, ...]:
+        return self._uses.get(step.path, ()) if step.type == "action_result" else ()
+
+    def _recorded(self) -> list[Step]:
+        return self.view.steps[: len(self.view.steps) - len(self._staged)]
+
+    def _take_out(self, name: str, *, closing: bool) -> None:
+        """Take out the last staged decision that uses this up, so that people are asked.
+
+        If `closing`, the turn ends with this: its gate is closed instead.
+        """
+        last = max(at for at, step in enumerate(self._staged) if name in self._used_by(step))
+        gate, first = self._staged[last].path, self._staged[0].id
+        instead = [cancelled_gate(gate)] if closing else []
+        del self._uses[gate]
+        staged = self._unstage(self._recorded(), first - 1)
+        self.stage(*staged[:last], *instead, *staged[last + 1 :])
+
+    def _unstage(self, recorded: list[Step], last_id: int) -> list[Step]:
+        """Begin again after these recorded steps; return what was staged, which is staged no more."""
+        staged, self._staged, self._changed = self._staged, [], {}
+        self.view = View(recorded, self.view.before)
+        self.outputs = Outputs(self.view.steps)
+        self.last_id = last_id
+        return staged
 
     def absorb(self, steps: Iterable[Step], last_id: int, *, closing: bool = False) -> None:
         """Insert the steps that others appended before the staged ones. If they stop the turn, `stopped` is set.
@@ -85,12 +143,9 @@ class Recorder:
         everything, if the turn has ended; and if the turn was stopped, a start, because its effect has not begun, and
         the turn's own result, unless `closing`.
         """
-        staged, self._staged, self._changed = self._staged, [], {}
-        recorded = self.view.steps[: len(self.view.steps) - len(staged)]
+        recorded = self._recorded()
         known = {step.id for step in recorded}
-        self.view = View([*recorded, *(s for s in steps if s.id not in known)], self.view.before)
-        self.outputs = Outputs(self.view.steps)
-        self.last_id = last_id
+        staged = self._unstage([*recorded, *(s for s in steps if s.id not in known)], last_id)
         if self.view.cancelled() or self.view.result(""):
             self.stopped = self.stopped or Cancelled()
         self.stage(*(step for step in staged if not self._gives_way(step, closing)))

@@ -10,18 +10,23 @@ from agents.engine.tools.tool import Tool, ToolCall
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """A gatekeeper's verdict on a call: leave it to a person, or decide it as `by` (`rule:12`, `grant:3`)."""
+    """A gatekeeper's verdict on a call: leave it to a person, or decide it as `by` (`rule:12`, `grant:3`).
+
+    `uses` names what the decision uses up, once each, such as `grant:3`. The journal takes it in the record with the
+    decision; if one of them is used up by then, people are asked after all.
+    """
 
     verdict: Literal["ask", "allow", "deny"] = "ask"
     by: str = ""
     reason: str = ""
+    uses: tuple[str, ...] = ()
 
 
 class Gatekeeper(Protocol):
     """Decides gates without asking a person, by the standing rules and grants that people made."""
 
     async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
-        """Return the verdict on this call. Anything it uses up must be used up in the record with the decision."""
+        """Return the verdict on this call. It changes nothing: what the decision uses up, its `uses` name."""
         return GateVerdict()
 
     async def holds(self, tool: Tool, by: str) -> str | None:
