@@ -6,9 +6,12 @@ of the record that holds the decision. So nothing is used without a decision on 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from agents.engine.errors import RegistryError, UsedUp
+
+logger = logging.getLogger(__name__)
 
 Take = Callable[[int], bool]
 """Takes one of what has this id by a conditional UPDATE, in the open transaction. Returns False if none is left."""
@@ -36,13 +39,14 @@ def unregister_usable(kind: str) -> None:
 def use_up(names: Iterable[str]) -> None:
     """Take each of these once, in the open transaction.
 
-    Raises UsedUp for the first of which nothing is left, and RegistryError for what cannot be used up: then the
-    transaction must be rolled back.
+    Raises UsedUp for the first of which nothing is left: then the transaction must be rolled back. What nothing is
+    registered for counts as used up, so that people are asked, and the log says why.
     """
     for name in sorted(names):  # sorted, so that two records cannot deadlock
         kind, _, id = name.partition(":")
-        if kind not in _KINDS or not (id.isascii() and id.isdigit()):
-            known = ", ".join(f"{each}:<id>" for each in sorted(_KINDS)) or "nothing"
-            raise RegistryError(f"{name!r} cannot be used up; what can be: {known}")
-        if not _KINDS[kind](int(id)):
+        known = kind in _KINDS and id.isascii() and id.isdigit()
+        if not known:
+            there_are = ", ".join(f"{each}:<id>" for each in sorted(_KINDS)) or "none"
+            logger.error("a decision would use up %r, which is not registered; registered: %s", name, there_are)
+        if not (known and _KINDS[kind](int(id))):
             raise UsedUp(name)

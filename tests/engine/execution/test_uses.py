@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,9 @@ TWO = [says("", call("shell.run", command="a"), call("shell.run", command="b")),
 class Meter(CrashingJournal):
     """A journal that holds what is left, and takes what a record uses only with the record."""
 
-    def __init__(self, ledger: Ledger = EMPTY, crash: CrashPoint | None = None, left: Counter[str] | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger = EMPTY, crash: CrashPoint | None = None, left: Counter[str] | None = None
+    ) -> None:
         super().__init__(ledger, crash)
         self.left: Counter[str] = Counter() if left is None else left
         self.used: list[str] = []
@@ -68,7 +71,7 @@ def decided_by(ledger: Ledger) -> Mapping[str, str]:
 
 
 def check(journal: Meter) -> None:
-    """No start stands beside what is used up, a decision stands with its gate, and the outputs are those of the steps."""
+    """No start stands beside what is used up, a decision stands with its gate, and the outputs fit the steps."""
     for record in journal.records:
         said = lines(record.steps)
         assert not (record.uses and any(step.type == "action_start" for step in record.steps)), said
@@ -176,10 +179,8 @@ def test_never_more_is_used_than_there_was_over_any_crash(
                 break
             journal = Meter(ledger, points.pop(0) if points else None, meter)
             policy: dict[str, Any] = {"policy": "root", "payload": {}} if side_by_side else {}
-            try:
+            with suppress(Crash):
                 await carry_on(registry, ledger, journal=journal, gatekeeper=Granting(), start=True, **policy)
-            except Crash:
-                pass
             ledger = journal.ledger
             used.extend(journal.used)
             check(journal)
