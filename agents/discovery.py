@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -31,7 +32,12 @@ class Found:
     """The discovered tools, sorted by name, and plugins, in the order in which they prepare a round."""
 
     tools: tuple[Tool, ...]
-    plugins: tuple[type[Plugin], ...]
+    plugins: tuple[type[Plugin[Any]], ...]
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that every round is offered; the others are pushed by plugins when their time has come."""
+        return tuple(tool for tool in self.tools if tool.offered)
 
 
 @cache
@@ -76,19 +82,19 @@ def discover_tools(modules: Iterable[ModuleType]) -> list[Tool]:
     return list(by_wire_name(value for value in values if isinstance(value, Tool)).values())
 
 
-def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
+def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin[Any]]]:
     """Return the plugins that these modules define, sorted by `order`, then by name.
 
     A class whose name has a leading underscore is a base class and is left out. Raises RegistryError for a plugin
     without a name, for a state without defaults or that is no JSON, and naming both modules if two plugins share one.
     """
-    found: dict[str, type[Plugin]] = {}
+    found: dict[str, type[Plugin[Any]]] = {}
     for plugin in (plugin for module in modules for plugin in _plugins_of(module)):
         if not plugin.name:
             raise RegistryError(f"the plugin {plugin.__module__}.{plugin.__qualname__} has no name")
         try:
-            check_annotation(plugin.State)
-            plugin.State()
+            check_annotation(plugin.state_model)
+            plugin.state_model()
         except (TypeError, ValidationError) as error:
             raise RegistryError(f"the state of the plugin {plugin.name!r} cannot be kept: {error}") from error
         other = found.setdefault(plugin.name, plugin)
@@ -98,7 +104,7 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin]]:
     return sorted(found.values(), key=lambda plugin: (plugin.order, plugin.name))
 
 
-def _plugins_of(module: ModuleType) -> Iterator[type[Plugin]]:
+def _plugins_of(module: ModuleType) -> Iterator[type[Plugin[Any]]]:
     """Yield the public plugins that `module` defines itself. Those that it imports belong to another module."""
     for value in vars(module).values():
         own = isinstance(value, type) and value.__module__ == module.__name__ and not value.__name__.startswith("_")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dis import get_instructions
+from types import CodeType, FunctionType
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from agents import discovery
+from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool
 from agents.models import Skill
 from agents.providers.common.address import OPENAI
@@ -21,7 +25,13 @@ def collect() -> dict[str, Any]:
     return {
         "tools": [_tool(tool, skills) for tool in found.tools],
         "plugins": [
-            {"name": plugin.name, "order": plugin.order, "owner": plugin.__module__} for plugin in found.plugins
+            {
+                "name": plugin.name,
+                "order": plugin.order,
+                "owner": plugin.__module__,
+                "offered_anyway": _offered_anyway(plugin),
+            }
+            for plugin in found.plugins
         ],
         "skills": [
             {
@@ -55,9 +65,28 @@ def _tool(tool: Tool, skills: list[Skill]) -> dict[str, Any]:
         "risk": tool.risk.value,
         "gate": _gate(tool),
         "plugin": tool.plugin.name if tool.plugin else "",
+        "offered": tool.offered,
         "skills": [skill.name for skill in skills if skill.enabled and tool.name in skill.tools],
         "owner": tool.function.__module__,
     }
+
+
+def _offered_anyway(plugin: type[Plugin[Any]]) -> list[str]:
+    """Return the names of the tools that the plugin's own code names, though every round is offered them anyway.
+
+    What a plugin pushes shows only when its time has come, so this looks at its code rather than running it.
+    """
+    functions = [each for each in vars(plugin).values() if isinstance(each, FunctionType)]
+    named = [each.__globals__.get(name) for each in functions for name in _globals_of(each.__code__)]
+    return sorted({tool.name for tool in named if isinstance(tool, Tool) and tool.offered})
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """Yield the names of the globals that a function uses, also in the functions inside it."""
+    yield from (each.argval for each in get_instructions(code) if each.opname == "LOAD_GLOBAL")
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _globals_of(inner)
 
 
 def _gate(tool: Tool) -> str:

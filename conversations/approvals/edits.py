@@ -89,7 +89,7 @@ class EditCheck:
             return [old if a == b else b for old, a, b in zip(stated, before, after, strict=True)]
         return stated if before == after else after
 
-    def _call(self, tool: Tool, payload: dict[str, JSON]) -> ToolCall[Any]:
+    def _call(self, tool: Tool, payload: dict[str, JSON]) -> ToolCall[Any, Any]:
         conversation = self.output.conversation
         return ToolCall(
             tool=tool.name,
@@ -144,7 +144,7 @@ def _state(tool: Tool, conversation: int) -> Any:
         return None
     steps = Step.objects.filter(conversation=conversation, type="state").order_by("-seq")
     left: JSON = next((step.content["value"] for step in steps if step.content["plugin"] == tool.plugin.name), {})
-    return tool.plugin.State.model_validate(left)
+    return tool.plugin.state_model.model_validate(left)
 
 
 def same_json(one: JSON, other: JSON) -> bool:

@@ -34,17 +34,18 @@ class Amount(BaseModel):
     amount: int
 
 
-class Counting(Plugin):
+class Counted(BaseModel):
+    prepared: int = 0
+    added: int = 0
+
+
+class Counting(Plugin[Counted]):
     """Counts its prepares, and what `count.add` adds."""
 
     name = "counting"
 
-    class State(BaseModel):
-        prepared: int = 0
-        added: int = 0
-
     async def prepare(self, round: Round) -> None:
-        state: Any = round.state(self)
+        state = round.state(self)
         state.prepared += 1
         round.context.append(f"prepared {state.prepared}, added {state.added}")
 
@@ -54,13 +55,13 @@ class World:
     """What the tools act on. `done` lists every effect in order; `at` has functions called inside effects, by tool."""
 
     done: list[tuple[str, Any]] = field(default_factory=list)
-    at: dict[str, Callable[[ToolCall[Any]], Any]] = field(default_factory=dict)
+    at: dict[str, Callable[[ToolCall[Any, Any]], Any]] = field(default_factory=dict)
 
     @property
     def times(self) -> Counter[tuple[str, Any]]:
         return Counter(self.done)
 
-    async def _do(self, call: ToolCall[Any], what: Any) -> None:
+    async def _do(self, call: ToolCall[Any, Any], what: Any) -> None:
         hook = self.at.get(call.tool)
         if hook:
             waiting = hook(call)
@@ -104,11 +105,11 @@ class World:
             return f"touched {call.input.name}"
 
         @tool("count.add", risk=Risk.READ, plugin=Counting)
-        async def add(call: ToolCall[Number]) -> int:
+        async def add(call: ToolCall[Number, Counted]) -> int:
             """Add to the count."""
             await world._do(call, call.input.a)
             call.state.added += call.input.a
-            return int(call.state.added)
+            return call.state.added
 
         return [read, shell, report, pay, touch, add]
 
@@ -118,7 +119,7 @@ async def _over_a_hundred(call: ToolCall[Amount]) -> str | None:
 
 
 def site(
-    script: Any, tools: Sequence[Tool] = (), plugins: Sequence[Plugin] = (), **options: Any
+    script: Any, tools: Sequence[Tool] = (), plugins: Sequence[Plugin[Any]] = (), **options: Any
 ) -> tuple[PolicyRegistry, ScriptedProvider]:
     """A registry with the policies `agent` and `model`, and the scripted model behind them."""
     provider = script if isinstance(script, ScriptedProvider) else ScriptedProvider(script)

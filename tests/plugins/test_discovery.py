@@ -1,6 +1,7 @@
 import socket
 import subprocess
 import sys
+import types
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,7 +33,7 @@ def made(name: str, owner: str = "one.tools") -> Tool:
     return tool(name)(function)
 
 
-def plugin(name: str, order: int = 100, base: type[Plugin] = Plugin) -> type[Plugin]:
+def plugin(name: str, order: int = 100, base: type[Plugin[Any]] = Plugin) -> type[Plugin[Any]]:
     return type("Made", (base,), {"name": name, "order": order})
 
 
@@ -93,7 +94,7 @@ class HoldsOne(BaseModel):
 @pytest.mark.parametrize("state", [NeedsOne, HoldsOne])
 def test_a_state_that_could_not_be_kept_is_refused(state: type[BaseModel]) -> None:
     """A field without a default, or one that is no JSON (S40)."""
-    stateful = type("Made", (Plugin,), {"name": "stateful", "State": state})
+    stateful = types.new_class("Made", (Plugin[state],), exec_body=lambda body: body.update(name="stateful"))  # type: ignore[valid-type]
     with pytest.raises(RegistryError, match="the state of the plugin 'stateful' cannot be kept: "):
         discover_plugins([module("one.plugins", x=stateful)])
 

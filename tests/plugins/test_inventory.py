@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents import discovery
+from agents import Plugin, Round, ToolCall, discovery, tool
 from agents.models import Skill
 from tests.agentsite.processes import run, variables
 
@@ -39,13 +40,19 @@ def test_programs_get_every_tool_plugin_and_skill(settings: Any) -> None:
         "risk": "read",
         "gate": "no",
         "plugin": "",
+        "offered": True,
         "skills": ["numbers"],
         "owner": "agents.plugins.tables.tools",
     }
     assert tools["shell.run"]["gate"] == "yes"
     assert tools["skills.activate"]["plugin"] == "skills"
     assert tools["files.read"]["skills"] == []  # only a skill that is enabled holds a tool
-    assert found["plugins"][-1] == {"name": "skills", "order": 1000, "owner": "agents.plugins.skills.plugin"}
+    assert found["plugins"][-1] == {
+        "name": "skills",
+        "order": 1000,
+        "owner": "agents.plugins.skills.plugin",
+        "offered_anyway": [],
+    }
     assert found["skills"][0] == {
         "name": "numbers",
         "enabled": True,
@@ -61,11 +68,55 @@ def test_people_get_lines_that_fit_a_terminal(settings: Any) -> None:
     text = run_agents()
     assert max(map(len, text.splitlines())) <= 100
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "csv.summary Summarize a CSV file read no numbers" in lines
-    assert lines[lines.index("csv.summary Summarize a CSV file read no numbers") - 1] == "agents.plugins.tables.tools"
+    summary = lines.index("csv.summary Summarize a CSV file read no skill numbers")
+    assert lines[summary - 1] == "agents.plugins.tables.tools"
     assert "numbers enabled csv.summary, gone.tool (not installed)" in lines
     assert "old off files.read" in lines
     assert "server the demo model that `manage.py serve` starts" in lines
+
+
+@tool("basket.order", offered=False, title="Order the basket")
+def order(call: ToolCall) -> str:
+    """Order what is in the basket."""
+    return "ordered"
+
+
+@tool("basket.pack", title="Pack the basket")
+def pack(call: ToolCall) -> str:
+    """Pack what is in the basket."""
+    return "packed"
+
+
+@tool("basket.add", title="Add to the basket")
+def add(call: ToolCall) -> str:
+    """Put something into the basket."""
+    return "added"
+
+
+class Basket(Plugin):
+    """Pushes two tools; one of them without having said so."""
+
+    name = "basket"
+
+    async def prepare(self, round: Round) -> None:
+        seen: set[int] = set()
+        seen.add(round.number)  # this is no tool
+        round.tools.extend(each for each in [order, pack] if round.outputs)
+
+
+@pytest.mark.usefixtures("_skills")
+def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one whose time has not come: its code is read, not run."""
+    there_is = discovery.installed()
+    found = replace(there_is, tools=(add, order, pack, *there_is.tools), plugins=(Basket, *there_is.plugins))
+    monkeypatch.setattr(discovery, "installed", lambda: found)
+    listed = json.loads(run_agents("--json"))
+    assert [tool["name"] for tool in listed["tools"] if not tool["offered"]] == ["basket.order"]
+    assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
+    lines = [" ".join(line.split()) for line in run_agents().splitlines()]
+    assert "basket.order Order the basket destructive yes a plugin" in lines
+    at = lines.index("basket 100 tests.plugins.test_inventory")
+    assert lines[at + 1] == "basket.pack is offered anyway: declare it with offered=False"
 
 
 def test_before_the_first_migration_it_says_what_to_do(tmp_path: Path) -> None:

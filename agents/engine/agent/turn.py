@@ -47,7 +47,7 @@ NO_ANSWER = {
 def agent(
     *,
     tools: Callable[[], Iterable[Tool]] = tuple,
-    plugins: Callable[[], Iterable[Plugin]] = tuple,
+    plugins: Callable[[], Iterable[Plugin[Any]]] = tuple,
     prompt: str = PROMPT,
     rounds: int | None = None,
     seconds: float | None = None,
@@ -105,7 +105,7 @@ class AgentTurn:
         self,
         ctx: Context,
         tools: list[Tool],
-        plugins: list[Plugin],
+        plugins: list[Plugin[Any]],
         prompt: str,
         *,
         limits: Limits,
@@ -206,5 +206,5 @@ def failed(ctx: Context, why: Step) -> list[Step]:
     return [notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
 
 
-def _by_order(plugins: Iterable[Plugin]) -> list[Plugin]:
+def _by_order(plugins: Iterable[Plugin[Any]]) -> list[Plugin[Any]]:
     return sorted(plugins, key=lambda plugin: (plugin.order, plugin.name))

@@ -45,7 +45,8 @@ from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Policy, Runtime
 from agents.engine.schema import parse, plain_json, schema_digest
 from agents.engine.secrets import hide_in
-from agents.engine.tools.tool import Risk, Tool, ToolCall, read_state, state_steps
+from agents.engine.tools.state import read_state, state_steps
+from agents.engine.tools.tool import Risk, Tool, ToolCall
 from agents.engine.view import View
 
 
@@ -160,7 +161,7 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
     return OpenedGate((asked, decision), {asked.path: verdict.uses} if verdict.uses else {})
 
 
-def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any]:
+def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, attempt: int = 1) -> ToolCall[Any, Any]:
     """Return the ToolCall that the tool's function is given."""
     return ToolCall(
         tool=tool.name,
@@ -334,7 +335,7 @@ def _out_of_time(tool: Tool, limit: TimeLimit, goes_on: bool) -> Step:
     return action_error(actors.tool(tool.name), "timeout", why)
 
 
-async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
+async def _invoke(tool: Tool, call: ToolCall[Any, Any]) -> object:
     """Call the tool's function. What it raises must not be mistaken for a signal to the runtime."""
     try:
         if inspect.iscoroutinefunction(tool.function):
@@ -348,7 +349,7 @@ async def _invoke(tool: Tool, call: ToolCall[Any]) -> object:
         raise ToolError("CancelledError: the tool gave itself up", code="exception") from error
 
 
-async def _outcome(tool: Tool, returned: object, call: ToolCall[Any], run: Runtime) -> list[Step]:
+async def _outcome(tool: Tool, returned: object, call: ToolCall[Any, Any], run: Runtime) -> list[Step]:
     """Return the outputs, state and result of a call that ran; only the error `not_kept` if they cannot be saved.
 
     An error of the site itself is raised: then, as after a crash, nobody knows what became of the call.
@@ -371,7 +372,7 @@ def _not_kept(by: str, why: str) -> Step:
     return action_error(by, error.code, error.message)
 
 
-async def _emitted_steps(call: ToolCall[Any], run: Runtime) -> list[Step]:
+async def _emitted_steps(call: ToolCall[Any, Any], run: Runtime) -> list[Step]:
     """Return the emitted steps, in order, after storing the content of the files they name."""
     ids = [await run.services.save_file(*file) for file in call.saving]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]

@@ -66,7 +66,7 @@ class ShownCall:
     digest: str
 
 
-def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any]) -> ShownCall:
+def describe_call(tool: Tool, payload: dict[str, JSON], call: ToolCall[Any, Any]) -> ShownCall:
     """Describe this call, with this input, as it is now: what is approved is what runs (I6).
 
     A call approved as sandboxed does not run without the sandbox; one approved as a change to a text does not run if
@@ -91,7 +91,7 @@ def shown_digest(
     return digest(named | {"change": change} if change else named)
 
 
-def _change(tool: Tool, call: ToolCall[Any]) -> tuple[Change | None, list[str]]:
+def _change(tool: Tool, call: ToolCall[Any, Any]) -> tuple[Change | None, list[str]]:
     """Return what the call would change, and remarks if that is not shown. Raises the tool's ToolError."""
     try:
         change: object = tool.change(call) if tool.change else None
@@ -151,7 +151,7 @@ def decision_at(view: View, gate: str) -> GateDecision | None:
     )
 
 
-async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
+async def approval_reason(tool: Tool, call: ToolCall[Any, Any]) -> str | None:
     """Return why a person must approve this call first; None if nobody must (S29, S30).
 
     If the tool's own rule fails, or returns what is neither yes nor no, approval is required: better once too often.
@@ -173,7 +173,7 @@ async def approval_reason(tool: Tool, call: ToolCall[Any]) -> str | None:
     return justification(tool, call) if required is True else required or None
 
 
-def justification(tool: Tool, call: ToolCall[Any]) -> str:
+def justification(tool: Tool, call: ToolCall[Any, Any]) -> str:
     """Return one line that says what a call is about to do: the tool's own, or else one made from its arguments (S93).
 
     That is what it runs or fetches, if it has a `command` or a `url`; else its first text argument.
@@ -213,7 +213,7 @@ def question(
     }
 
 
-def facts(tool: Tool, call: ToolCall[Any]) -> list[str]:
+def facts(tool: Tool, call: ToolCall[Any, Any]) -> list[str]:
     """Return what the tool says is true of a call, such as "Not sandboxed", without the site's secrets."""
     try:
         return [hide(str(fact)) for fact in tool.facts(call)] if tool.facts else []

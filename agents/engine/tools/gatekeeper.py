@@ -25,7 +25,7 @@ class GateVerdict:
 class Gatekeeper(Protocol):
     """Decides gates without asking a person, by the standing rules and grants that people made."""
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any, Any]) -> GateVerdict:
         """Return the verdict on this call. It changes nothing: what the decision uses up, its `uses` name."""
         return GateVerdict()
 

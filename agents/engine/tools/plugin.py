@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+import logging
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel
 
 from agents.engine import actors
+from agents.engine.errors import RegistryError
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, canonical
-from agents.engine.tools.tool import Stateful, Tool, by_wire_name, read_state, state_steps
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.timeline import Outputs
+from agents.engine.tools.state import Kept, Stateful, read_state, state_steps
+from agents.engine.tools.tool import Tool, by_wire_name
 from agents.engine.view import View
 
+logger = logging.getLogger(__name__)
 
-class Plugin(Stateful):
+
+class Plugin(Stateful[Kept]):
     """The base class of plugins: give a subclass a `name`, and add to the round in `prepare()`.
 
-    One instance serves every turn, so keep nothing on it. What it keeps with a conversation is its `State`, a pydantic
-    model in which every field has a default.
+    One instance serves every turn, so keep nothing on it. What `class Basket(Plugin[BasketState])` keeps with a
+    conversation is a `BasketState`, a pydantic model in which every field has a default.
     """
 
     order: ClassVar[int] = 100
@@ -48,24 +56,54 @@ class Round:
     ) -> None:
         self.number, self.path, self.input, self.services = number, path, input, services
         self.tools: list[Tool] = list(tools)
+        self._anyway = tuple(self.tools)
         self.context: list[str] = [base]
         call = view.call(path)
         self._began = call.id if call else None
         self._view = view
-        self._states: dict[type[Plugin], BaseModel] = {}
+        self._states: dict[type[Plugin[Any]], BaseModel] = {}
+        self._plugins: dict[str, type[Plugin[Any]]] = {}
         self._offered: dict[str, Tool] = {}
 
-    def state(self, plugin: Plugin) -> BaseModel:
-        """Return the plugin's state, as its `State`. Change it in place: changes are saved with the round's record."""
+    def state(self, plugin: Plugin[Kept]) -> Kept:
+        """Return the plugin's own state. Change it in place: changes are saved with the round's record."""
         kept = type(plugin)
         if kept not in self._states:
             self._states[kept] = read_state(kept, self._view, self._began)
-        return self._states[kept]
+        return cast(Kept, self._states[kept])
 
-    async def prepare(self, plugins: Iterable[Plugin]) -> None:
+    def state_of(self, name: str) -> Any:
+        """Return a copy of the state of the plugin with this name, to read: changing the copy changes nothing.
+
+        It has what the plugins that prepared before this one have changed. Raises RegistryError if there is no such
+        plugin.
+        """
+        if name not in self._plugins:
+            there_are = ", ".join(sorted(self._plugins)) or "none"
+            raise RegistryError(f"there is no plugin {name!r}; there are: {there_are}")
+        plugin = self._plugins[name]
+        changed = self._states.get(plugin)
+        return changed.model_copy(deep=True) if changed else read_state(plugin, self._view, self._began)
+
+    @cached_property
+    def outputs(self) -> Sequence[Output]:
+        """What has happened in this turn before the round, in reading order: texts, calls with their results, files.
+
+        A round that is prepared again, after a pause or a crash, sees the same as the first time.
+        """
+        before = (step for step in self._view.steps if self._began is None or step.id < self._began)
+        return tuple(Outputs(before).in_order())
+
+    async def prepare(self, plugins: Iterable[Plugin[Any]]) -> None:
         """Let every plugin prepare the round (S16). Raises RegistryError if two of its tools share a name."""
+        plugins = list(plugins)
+        self._plugins = {plugin.name: type(plugin) for plugin in plugins}
         for plugin in plugins:
+            before = list(self.tools)
             await plugin.prepare(self)
+            for tool in self._anyway:
+                if self.tools.count(tool) > before.count(tool) > 0:
+                    _warn_of_push(plugin.name, tool.name)
         self._offered = by_wire_name(self.tools)
 
     def writes(self) -> list[Step]:
@@ -103,3 +141,9 @@ class Round:
     def tool_named(self, wire: str) -> str:
         """Return the name of the tool with this wire name; the wire name itself if there is no such tool."""
         return self._offered[wire].name if wire in self._offered else wire
+
+
+@cache  # once in a process: a round is prepared again and again
+def _warn_of_push(plugin: str, tool: str) -> None:
+    why = "the plugin %r adds the tool %r, which every round is offered anyway: declare it with offered=False"
+    logger.warning(why, plugin, tool)

@@ -10,9 +10,10 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, cast
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
@@ -22,9 +23,10 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.registry import check_kind
 from agents.engine.paths import HUMAN
 from agents.engine.schema import check_annotation, plain_json, problem, schema_of
-from agents.engine.view import View
+from agents.engine.tools.state import Nothing, Stateful
 
-Input = TypeVar("Input", bound=BaseModel)
+Input = TypeVar("Input", bound=BaseModel, default=Nothing)
+State = TypeVar("State", default=None)
 
 RESERVED = ("agent", HUMAN, "model")
 """Names of the engine's own policies, not available to tools."""
@@ -43,53 +45,12 @@ class Risk(StrEnum):
     HIGH = "high"
 
 
-class Stateful:
-    """The part of a plugin that keeps typed state with a conversation. A tool that declares it may change its state."""
-
-    name: ClassVar[str] = ""
-
-    class State(BaseModel):
-        """The state kept with a conversation. Every field needs a default."""
-
-
-def read_state(plugin: type[Stateful], view: View, before: int | None = None) -> BaseModel:
-    """Return the plugin's state now, or as it was before the step with this id.
-
-    The defaults, if this version of the plugin refuses what an earlier one recorded.
-    """
-    try:
-        return plugin.State.model_validate(view.state(plugin.name, before))
-    except Exception:  # noqa: BLE001 - whatever its validators raise: the conversation must go on
-        return plugin.State()
-
-
-def state_steps(
-    plugin: type[Stateful], state: BaseModel, actor: str, view: View, before: int | None = None
-) -> list[Step]:
-    """Return the steps that record this state; none if it is the one that `read_state` returns.
-
-    Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
-    """
-    value = plain_json(state, f"the state of {plugin.name!r}")
-    again = plugin.State.model_validate(value)
-    if not isinstance(value, dict) or plain_json(again) != value:
-        raise ValueError(f"the state of {plugin.name!r} would be another one when it is read again")
-    recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
-    try:
-        plugin.State.model_validate(view.state(plugin.name, before))
-    except Exception:  # noqa: BLE001 - see read_state
-        return [Step("runtime", "note", {"code": STATE_RESET, "message": RESET.format(plugin.name)}), recorded]
-    return [] if value == plain_json(read_state(plugin, view, before)) else [recorded]
-
-
-STATE_RESET = "state_reset"
-"""The code of the note that a plugin's state began anew."""
-RESET = "The recorded state of the plugin {!r} is not one that its present version knows, so it began anew."
-
-
 @dataclass
-class ToolCall(Generic[Input]):
+class ToolCall(Generic[Input, State]):
     """What a tool's function is given: the validated input and everything it may use.
+
+    `ToolCall[Order]` has the input `Order`, `ToolCall[Order, BasketState]` also the state of the declared plugin, and a
+    plain `ToolCall` neither.
 
     `path` names the call and never changes. `key` is the same for every attempt, for services that take an idempotency
     key. `state` is the declared plugin's state, saved if the call changes it. `change` is what the tool said this call
@@ -103,7 +64,7 @@ class ToolCall(Generic[Input]):
     path: str
     key: str = ""
     attempt: int = 1
-    state: Any = None
+    state: State = cast(Any, None)  # noqa: RUF009 - it is None, and a tool with a plugin is given its state
     change: Change | None = None
     emitted: list[Step] = field(default_factory=list)
     saving: list[tuple[str, bytes, str, str]] = field(default_factory=list)
@@ -166,11 +127,14 @@ class Declaration:
     """What the author of a tool declares about it.
 
     risk: what it can do. approval: when a person must approve first; by default always, unless the risk is READ (R18).
-    idempotent: whether it may run again after a crash; by default only READ tools may. time_limit: seconds, at most
-    600. approval_hours: how long a gate stays open; None leaves either to the site's settings. four_eyes: whoever asked
-    for the turn may not approve the call, not even a superuser. plugin: the plugin whose state it reads and changes;
-    such a tool runs alone. title, says, justify, preview: how a call is described to people ("Run a command"; "ran ls";
-    why it needs approval; the form of its input: command, diff, mail, request).
+    idempotent: whether it may run again after a crash; by default only READ tools may. category: a word of the site's
+    own. time_limit: seconds, at most 600. approval_hours: how long a gate stays open; None leaves either to the site's
+    settings. four_eyes: whoever asked for the turn may not approve the call, not even a superuser. plugin: the plugin
+    whose state it reads and changes; such a tool runs alone. offered: whether every round has it, or only those to
+    which a plugin adds it.
+
+    title, says, justify, preview: how a call is described to people ("Run a command"; "ran ls"; why it needs approval;
+    the form of its input: command, diff, mail, request).
 
     facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
     it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
@@ -188,7 +152,8 @@ class Declaration:
     time_limit: float | None = None
     approval_hours: float | None = None
     four_eyes: bool = False
-    plugin: type[Stateful] | None = None
+    plugin: type[Stateful[Any]] | None = None
+    offered: bool = True
     title: str = ""
     says: Callable[[Any], str] | None = None
     justify: Callable[[Any], str] | None = None
@@ -249,15 +214,12 @@ class tool(Declaration):  # noqa: N801 - it is used as a decorator
             "title": title,
         }
         description = inspect.getdoc(function) or title
-        return Tool(function=function, input=_input_of(function, name), description=description, **vars(self) | decided)
+        input = _input_of(function, name, self.plugin)
+        return Tool(function=function, input=input, description=description, **vars(self) | decided)
 
 
-class Nothing(BaseModel):
-    """The input model of a tool without input."""
-
-
-def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
-    """Return the input model M from the function's one parameter, `call: ToolCall[M]`."""
+def _input_of(function: Callable[[Any], Any], name: str, plugin: type[Stateful[Any]] | None) -> type[BaseModel]:
+    """Return the input model M from the function's one parameter, `call: ToolCall[M]` or `ToolCall[M, State]`."""
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) != 1:
         raise RegistryError(f"{name}: a tool must take one ToolCall, not {len(parameters)} parameters")
@@ -271,6 +233,10 @@ def _input_of(function: Callable[[Any], Any], name: str) -> type[BaseModel]:
         return Nothing
     if not (isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel)):
         raise RegistryError(f"{name}: ToolCall[...] needs a pydantic model")
+    state, kept = arguments[1] if len(arguments) > 1 else None, plugin.state_model if plugin else None
+    if state not in (None, type(None), Any, kept):
+        has = f"that of its plugin, {kept.__qualname__}" if kept else "none, as it declares no plugin"
+        raise RegistryError(f"{name}: the state of its call is {has}, not {state!r}")
     return arguments[0]
 
 

@@ -26,8 +26,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found, indent=2))
             return
         self._section("Tools, by the module that defines them", _tools(found["tools"]))
-        plugins = [(plugin["name"], str(plugin["order"]), plugin["owner"]) for plugin in found["plugins"]]
-        self._section("Plugins, in the order in which they prepare a round", [("NAME", "ORDER", "OWNER"), *plugins])
+        self._section("Plugins, in the order in which they prepare a round", _plugins(found["plugins"]))
         self._section("Skills", [("NAME", "STATE", "TOOLS"), *map(_skill, found["skills"])])
         self._section("Model", [(name, found["model"][name]) for name in ("api", "server", "normal", "high")])
 
@@ -44,13 +43,23 @@ class Command(BaseCommand):
 
 def _tools(tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return the tools of each module below its name. A column for the module would make the lines too long."""
-    rows: list[tuple[str, ...]] = [("NAME", "TITLE", "RISK", "GATE", "STATE OF", "ONLY WITH SKILL")]
+    rows: list[tuple[str, ...]] = [("NAME", "TITLE", "RISK", "GATE", "STATE OF", "ONLY WITH")]
     for owner in sorted({tool["owner"] for tool in tools}):
         rows.append((owner,))
         for tool in tools:
             if tool["owner"] == owner:
                 cells = (tool[name] for name in ("title", "risk", "gate", "plugin"))
-                rows.append((f"  {tool['name']}", *cells, ", ".join(tool["skills"])))
+                only_with = [*([] if tool["offered"] else ["a plugin"]), *(f"skill {name}" for name in tool["skills"])]
+                rows.append((f"  {tool['name']}", *cells, ", ".join(only_with)))
+    return rows
+
+
+def _plugins(plugins: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the plugins, and below each a line for every tool that it adds for nothing."""
+    rows: list[tuple[str, ...]] = [("NAME", "ORDER", "OWNER")]
+    for plugin in plugins:
+        rows.append((plugin["name"], str(plugin["order"]), plugin["owner"]))
+        rows += [(f"  {tool} is offered anyway: declare it with offered=False",) for tool in plugin["offered_anyway"]]
     return rows
 
 

@@ -27,7 +27,7 @@ def show_table(call: ToolCall[Table]) -> str:
     return f"The person sees the table {call.input.title!r}: {_count(call.input.rows, 'row')}."
 
 
-def put_table(call: ToolCall[Any], table: Table) -> None:
+def put_table(call: ToolCall[Any, Any], table: Table) -> None:
     """Show people a table, from within any tool."""
     call.widget("table", table.model_dump(mode="json"), describe_table(table))
 

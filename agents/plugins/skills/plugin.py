@@ -5,7 +5,7 @@ The tools of skills that are not active are withheld.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -20,16 +20,17 @@ ACTIVATE, DEACTIVATE = OWN_TOOLS = ("skills.activate", "skills.deactivate")
 """Never withheld while there are skills, even if a skill lists them: without them no skill could be activated."""
 
 
-class Skills(Plugin):
+class ActiveSkills(BaseModel):
+    """The names of the skills that are active in a conversation, in the order in which they were activated."""
+
+    active: list[str] = []
+
+
+class Skills(Plugin[ActiveSkills]):
     """The skills plugin. It prepares after the plugins that add tools, because it takes some of them out again."""
 
     name = "skills"
     order = 1000
-
-    class State(BaseModel):
-        """The names of the skills that are active in the conversation, in the order in which they were activated."""
-
-        active: list[str] = []
 
     async def prepare(self, round: Round) -> None:
         """Add the description of every enabled skill and the text of the active ones to the round.
@@ -37,7 +38,7 @@ class Skills(Plugin):
         An active skill that was deleted or disabled in the meantime is no longer active.
         """
         skills = await enabled_skills(round.services)
-        state: Any = round.state(self)
+        state = round.state(self)
         state.active = [name for name in state.active if name in skills]
         active = [skills[name] for name in state.active]
         withheld = {tool for skill in skills.values() for tool in skill.tools} - {t for s in active for t in s.tools}

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
-from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, Skills, enabled_skills
+from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, ActiveSkills, Skills, enabled_skills
 
 
 class SkillName(BaseModel):
@@ -25,7 +25,7 @@ class SkillName(BaseModel):
     title="Activate a skill",
     says=lambda asked: f"activated the skill {asked.name}",
 )
-async def activate(call: ToolCall[SkillName]) -> str:
+async def activate(call: ToolCall[SkillName, ActiveSkills]) -> str:
     """Activate a skill: from your next answer on you see its full text and have its tools."""
     skills = await enabled_skills(call.services)
     name = call.input.name
@@ -46,7 +46,7 @@ async def activate(call: ToolCall[SkillName]) -> str:
     title="Deactivate a skill",
     says=lambda asked: f"deactivated the skill {asked.name}",
 )
-def deactivate(call: ToolCall[SkillName]) -> str:
+def deactivate(call: ToolCall[SkillName, ActiveSkills]) -> str:
     """Deactivate a skill when its work is done: you no longer see its text or have its tools."""
     active, name = call.state.active, call.input.name
     if name not in active:

@@ -160,7 +160,11 @@ def test_never_more_is_used_than_there_was_over_any_crash(
     left: int, batch: list[str], side_by_side: bool, crashes: list[tuple[int, bool]]
 ) -> None:
     """As many decisions by the grant as were taken, never more than there were; all others ask people."""
-    arguments = {"shell.run": {"command": "c"}, "report.write": {"name": "n"}, "fx.read": {"a": 1}}
+    arguments: dict[str, dict[str, Any]] = {
+        "shell.run": {"command": "c"},
+        "report.write": {"name": "n"},
+        "fx.read": {"a": 1},
+    }
 
     async def root(action: Action, ctx: Context) -> list[Step]:
         await ctx.gather(*(ctx.call(Action(name, arguments[name]), key=f"k{n}") for n, name in enumerate(batch)))

@@ -13,7 +13,8 @@ from agents.engine.errors import NotKept, RegistryError
 from agents.engine.ledger import EMPTY, action_call, text
 from agents.engine.outputs.registry import check_kind
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import read_state, required_approval, state_steps
+from agents.engine.tools.state import read_state, state_steps
+from agents.engine.tools.tool import required_approval
 from agents.engine.view import View
 
 
@@ -120,53 +121,56 @@ def test_a_reason_that_is_no_text_does_not_open_a_gate(reason: object) -> None:
         required_approval({"required": False, "reason": reason})
 
 
-class Counting(Plugin):
+class Count(BaseModel):
+    count: int = 0
+
+    @field_validator("count", mode="before")
+    @classmethod
+    def read(cls, count: Any) -> Any:
+        return count["n"] if isinstance(count, dict) else count
+
+
+class Counting(Plugin[Count]):
     """A plugin whose state reads an older form by hand."""
 
     name = "counting"
 
-    class State(BaseModel):
-        count: int = 0
-
-        @field_validator("count", mode="before")
-        @classmethod
-        def read(cls, count: Any) -> Any:
-            return count["n"] if isinstance(count, dict) else count
-
 
 def test_a_state_whose_validator_raises_anything_begins_anew_with_a_note() -> None:
     view = View([Step("plugin:counting", "state", {"plugin": "counting", "value": {"count": {}}}, id=1)])
-    assert read_state(Counting, view) == Counting.State()
-    noted = state_steps(Counting, Counting.State(count=1), "plugin:counting", view)
+    assert read_state(Counting, view) == Count()
+    noted = state_steps(Counting, Count(count=1), "plugin:counting", view)
     assert [step.type for step in noted] == ["note", "state"]
 
 
-class Listing(Plugin):
+class Numbers(RootModel[list[int]]):
+    root: list[int] = []
+
+
+class Listing(Plugin[Numbers]):
     """A plugin whose state is no object."""
 
     name = "listing"
 
-    class State(RootModel[list[int]]):
-        root: list[int] = []
+
+class Doubled(BaseModel):
+    count: int = 0
+
+    @field_validator("count")
+    @classmethod
+    def twice(cls, count: int) -> int:
+        return count * 2
 
 
-class Doubling(Plugin):
+class Doubling(Plugin[Doubled]):
     """A plugin whose state is another one each time it is read."""
 
     name = "doubling"
 
-    class State(BaseModel):
-        count: int = 0
-
-        @field_validator("count")
-        @classmethod
-        def twice(cls, count: int) -> int:
-            return count * 2
-
 
 @pytest.mark.parametrize("plugin", [Listing, Doubling])
 def test_a_state_that_would_be_read_as_another_is_not_kept(plugin: Any) -> None:
-    state = plugin.State.model_construct([1]) if plugin is Listing else plugin.State(count=1)
+    state = Numbers.model_construct([1]) if plugin is Listing else Doubled(count=1)
     with pytest.raises(ValueError, match="would be another one when it is read again"):
         state_steps(plugin, state, f"plugin:{plugin.name}", View())
 

@@ -1,16 +1,19 @@
 """Plugins: they prepare every round from scratch, keep typed state, and add tools and context."""
 
 import asyncio
-from typing import Any
+import types
+from typing import Any, Generic, TypeVar
 
 import pytest
 from pydantic import BaseModel
 
 from agents.engine.errors import RegistryError
+from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.tools.plugin import Plugin, Round
+from agents.engine.tools.state import Nothing
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.engine.view import View
-from tests.engine.cast import Counting, Number, World, site
+from tests.engine.cast import Counted, Counting, Number, World, site
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
 from tests.engine.support import call, carry_on, decide, lines, results_in, says
 
@@ -102,14 +105,14 @@ async def test_a_tool_with_plugin_state_runs_alone(world: World) -> None:
 async def test_state_with_lists_inside_is_kept_when_changed_in_place() -> None:
     """A plugin may change what its state holds however deep; the ledger's own copy stays."""
 
-    class Notes(Plugin):
+    class ByTopic(BaseModel):
+        by_topic: dict[str, Any] = {}
+
+    class Notes(Plugin[ByTopic]):
         name = "notes"
 
-        class State(BaseModel):
-            by_topic: dict[str, Any] = {}
-
         async def prepare(self, round: Round) -> None:
-            state: Any = round.state(self)
+            state = round.state(self)
             state.by_topic.setdefault("rounds", []).append(round.number)
 
     @tool("nothing", risk=Risk.READ)
@@ -162,6 +165,154 @@ async def test_a_plugin_pushes_tools_for_this_round_only(world: World) -> None:
     assert results_in(provider.asked[2]) == ["read 1", "Error (unknown_tool): No tool 'fx_read'. There are: none."]
 
 
+@tool("basket.order", risk=Risk.WRITE, approval=False, offered=False)
+async def order(call: ToolCall) -> str:
+    """Order what was read."""
+    return "ordered"
+
+
+async def test_a_plugin_unlocks_a_tool_by_what_has_happened(world: World) -> None:
+    """`round.outputs` is this turn so far: a tool's time comes once its plugin has seen a call succeed (S67)."""
+    seen: list[list[str]] = []
+
+    class Unlocking(Plugin):
+        name = "unlocking"
+
+        async def prepare(self, round: Round) -> None:
+            seen.append([output.type for output in round.outputs])
+            calls = [output for output in round.outputs if isinstance(output, ToolOutput)]
+            if any(each.tool == "report.write" and each.result.type == "success" for each in calls):
+                round.tools.append(order)
+
+    asks = [says("I write.", call("report.write", name="r")), says("", call("basket.order")), says("Done.")]
+    registry, provider = site(asks, world.tools(), [Unlocking()])
+    await carry_on(registry)
+    assert ["basket_order" in [tool.name for tool in request.tools] for request in provider.asked] == [
+        False,
+        True,
+        True,
+    ]
+    written = ["text", "tool", "file", "widget"]
+    assert seen == [[], written, [*written, "tool"]]
+    assert results_in(provider.asked[2]) == ["wrote r\n\n[file a.txt] S", "ordered"]
+
+
+async def test_a_round_that_is_prepared_again_sees_what_had_happened_before_it(world: World) -> None:
+    """Its own answer and calls stand in the ledger by then; a plugin that counts outputs counts the same."""
+    counts: list[tuple[int, int]] = []
+
+    class Watching(Plugin):
+        name = "watching"
+
+        async def prepare(self, round: Round) -> None:
+            counts.append((round.number, len(round.outputs)))
+
+    registry, _ = site(THREE, world.tools(), [Watching()])
+    await carry_on(registry, decide(await carry_on(registry), "2/0/human"))
+    assert counts == [(1, 0), (2, 1), (2, 1), (3, 2)]
+
+
+async def test_a_plugin_reads_the_state_of_another_and_cannot_write_it(world: World) -> None:
+    """It sees what those before it changed; what it does to its copy is nothing (S18)."""
+    read: list[int] = []
+
+    class Reading(Plugin):
+        name, order = "reading", 200
+
+        async def prepare(self, round: Round) -> None:
+            other: Counted = round.state_of("counting")
+            read.append(other.prepared)
+            other.prepared += 100
+
+    registry, _ = site(THREE[:1] + THREE[2:], world.tools(), [Reading(), Counting()])
+    ledger = await carry_on(registry, states={"counting": {"prepared": 4, "added": 0}})
+    assert (read, counted(ledger)) == ([5, 6], [5, 6])
+
+    class Early(Reading):
+        name, order = "early", 1
+
+    registry, _ = site(THREE[2:], world.tools(), [Early(), Counting()])
+    read.clear()
+    await carry_on(registry, states={"counting": {"prepared": 4, "added": 0}})
+    assert read == [4]
+
+
+async def test_a_plugin_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
+    class Reading(Plugin):
+        name = "reading"
+
+        async def prepare(self, round: Round) -> None:
+            round.state_of("basket")
+
+    registry, _ = site(THREE, world.tools(), [Reading(), Counting()])
+    with pytest.raises(RegistryError, match="no plugin 'basket'; there are: counting, reading"):
+        await carry_on(registry)
+
+
+async def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once in a process; a tool whose time it is, and one that is put back where it was taken out, are its business."""
+
+    class Pushing(Plugin):
+        name = "pushing.test"
+
+        async def prepare(self, round: Round) -> None:
+            round.tools += [order, *(tool for tool in round.tools if tool.name == "touch")]
+
+    class TakingOut(Plugin):
+        name, order = "taking.out", 300
+
+        async def prepare(self, round: Round) -> None:
+            self_taken = [tool for tool in round.tools if tool.name == "pay"]
+            round.tools = [tool for tool in round.tools if tool.name != "pay"]
+            round.tools += self_taken
+
+    registry, provider = site([*THREE[:1], says("Done.")], world.tools(), [Pushing(), TakingOut()])
+    await carry_on(registry)
+    assert len(provider.asked) == 2
+    assert [record.message for record in caplog.records if "offered anyway" in record.message] == [
+        "the plugin 'pushing.test' adds the tool 'touch', which every round is offered anyway: declare it with"
+        " offered=False"
+    ]
+
+
+def test_a_plugin_says_its_state_once_also_through_a_base_of_its_own() -> None:
+    State = TypeVar("State", bound=BaseModel)
+    Other = TypeVar("Other")
+
+    class Remembering(Plugin[State], Generic[Other, State]): ...
+
+    class First(Remembering[int, Counted]): ...
+
+    class Second(First): ...
+
+    class Plain(Plugin): ...
+
+    assert [each.state_model for each in (First, Second, Plain)] == [Counted, Counted, Nothing]
+    with pytest.raises(RegistryError, match="must be a pydantic model: <class 'dict'>"):
+        types.new_class("Wrong", (Plugin[dict],))  # type: ignore[type-arg, type-var]
+
+
+def test_a_tool_whose_call_has_another_state_than_its_plugin_is_refused() -> None:
+    """Found when the tool is declared, not when it runs."""
+
+    def adds(call: ToolCall[Number, Counted]) -> None: ...
+
+    for wrong, told in (({"plugin": Basket}, "that of its plugin, Lines"), ({}, "none, as it declares no plugin")):
+        with pytest.raises(RegistryError, match=f"basket.add: the state of its call is {told}, not "):
+            tool("basket.add", **wrong)(adds)  # type: ignore[arg-type]
+    assert tool("basket.add", plugin=Counting)(adds).plugin is Counting
+
+
+class Lines(BaseModel):
+    lines: dict[str, int] = {}
+
+
+class Basket(Plugin[Lines]):
+    name = "basket"
+
+
 async def test_plugins_prepare_in_order_and_a_clash_of_tools_is_refused(world: World) -> None:
     """By order, then by name; two tools of one wire name stop the turn before the model is asked (R26)."""
     prepared: list[str] = []
@@ -195,7 +346,7 @@ async def test_a_round_that_is_prepared_again_begins_with_the_state_it_began_wit
     class Fading(Counting):
         async def prepare(self, round: Round) -> None:
             await super().prepare(round)
-            state: Any = round.state(self)
+            state = round.state(self)
             if state.prepared == 1:
                 round.tools.extend(world.tools())
 

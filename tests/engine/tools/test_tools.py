@@ -182,7 +182,7 @@ async def test_changing_emitted_data_later_does_not_change_what_was_emitted() ->
     assert [step.payload["data"]["n"] for step in ledger if step.type == "widget"] == [1, 2]
 
 
-def _no_model(call: ToolCall) -> None:  # type: ignore[type-arg]
+def _no_model(call: ToolCall) -> None:
     """Takes nothing."""
 
 
