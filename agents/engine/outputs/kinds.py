@@ -86,11 +86,14 @@ class Output(Frozen):
 
     `position` is the id of the step that opened it and never changes. `parent` is the path of the entry whose call
     emitted it, "" at the top. The reading order is that of a tree: an entry, then what its call emitted (S24).
+
+    A tool that shows one gives only the fields of its kind, as in `call.show(Receipt(number="12"))`: the rest is known
+    once it stands in the timeline.
     """
 
-    type: str
-    path: str
-    position: int
+    type: str = ""
+    path: str = ""
+    position: int = 0
     parent: str = ""
     created_at: str = ""
 

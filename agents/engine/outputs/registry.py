@@ -84,7 +84,7 @@ def register_output(
     template: str = "",
     stays: Iterable[str] = (),
 ) -> None:
-    """Add a kind of output: steps of type `name` open it, and a tool emits it with `call.emit(name, data)`.
+    """Add a kind of output: steps of type `name` open it, and a tool shows one with `call.show(model(...))`.
 
     model: its fields, a subclass of Output. fold: a function of the output so far and a step that returns the output
     after the step; the output so far is the last one of this kind that the same call opened, or None. Without a fold
@@ -95,7 +95,7 @@ def register_output(
     step is redacted.
 
     Raises RegistryError if the name is taken (naming both models) or is one of the ledger's own step types, for a model
-    that is no Output or cannot be stored as JSON, and for a name in `stays` that is not a field.
+    that is no Output, cannot be stored as JSON or has a kind already, and for a name in `stays` that is not a field.
     """
     given: object = model
     if not (isinstance(given, type) and issubclass(given, Output)):
@@ -110,6 +110,8 @@ def register_output(
         raise RegistryError(
             f"the output kind {name!r} is registered twice: {_dotted_name(other.model)} and {_dotted_name(model)}"
         )
+    if other := _kind_with(model):
+        raise RegistryError(f"{_dotted_name(model)} is the model of two kinds of output: {other.name!r} and {name!r}")
     kept = frozenset(stays)
     if unknown := kept - model.model_fields.keys():
         raise RegistryError(f"the output kind {name!r} has no field {sorted(unknown)[0]!r} that could stay")
@@ -124,6 +126,25 @@ def unregister_output(name: str) -> None:
 def find_kind(name: str) -> Kind | None:
     """Return the kind with this name; None if it is not registered."""
     return _KINDS.get(name)
+
+
+def _kind_with(model: type[Output]) -> Kind | None:
+    return next((kind for kind in _KINDS.values() if kind.model is model), None)
+
+
+def as_emitted(output: Output) -> tuple[str, dict[str, JSON]]:
+    """Return the name of the kind of this output, and its fields, as `call.emit` takes them.
+
+    Raises NotKept for a model that is registered for no kind, and for what cannot be written as JSON.
+    """
+    kind = _kind_with(type(output))
+    if kind is None:
+        named = type(output).__qualname__
+        raise NotKept(f"No output kind is registered for {named}: register_output('a_name', {named}).")
+    try:
+        return kind.name, output.model_dump(mode="json", exclude=set(Output.model_fields))
+    except (TypeError, ValueError) as error:
+        raise NotKept(f"The output {kind.name!r} is not JSON: {error}") from error
 
 
 def kind_of(output: Output) -> Kind | None:

@@ -20,7 +20,8 @@ from agents.engine.errors import NotKept, RegistryError
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.registry import check_kind
+from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.registry import as_emitted, check_kind
 from agents.engine.paths import HUMAN
 from agents.engine.schema import check_annotation, plain_json, problem, schema_of
 from agents.engine.tools.state import Nothing, Stateful
@@ -81,8 +82,15 @@ class ToolCall(Generic[Input, State]):
         self.saving.append((name, content, media_type, summary))
         self._emit("file", {"file": 0, "name": valid_text(name), "summary": valid_text(summary)})
 
+    def show(self, output: Output) -> None:
+        """Show people an output of a registered kind, below the call's entry (S24). Raises NotKept as `emit` does."""
+        self.emit(*as_emitted(output))
+
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
-        """Add an output of a registered kind below the call's entry (S24). Raises NotKept if it cannot be kept."""
+        """Add an output by the name of its kind and its fields, such as a piece that the kind's `fold` adds to another.
+
+        Raises NotKept if it cannot be kept.
+        """
         try:
             fields = plain_json(data, kind)
         except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.ledger import Ledger
-from agents.engine.outputs.kinds import Output
+from agents.engine.outputs.kinds import FileOutput, Output, ToolOutput, WidgetOutput
 from agents.engine.outputs.registry import load_output, register_output, unregister_output
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
@@ -256,6 +256,71 @@ async def test_an_output_is_read_as_it_was_emitted_or_refused(kind: str, model: 
     finally:
         if model:
             unregister_output(kind)
+
+
+class Itinerary(Output):
+    to: str
+    days: list[date]
+    label: str = Field("", validation_alias="name")
+
+
+class Cruise(Itinerary):
+    """A model of its own, which is registered nowhere."""
+
+
+async def test_a_typed_output_is_shown_by_its_class() -> None:
+    """Its kind was said once, when it was registered; what is shown is what `emit` with the same fields would show."""
+    register_output("itinerary", Itinerary)
+    days = [date(2026, 1, 2), date(2026, 1, 3)]
+
+    @tool("order", risk=Risk.WRITE, approval=False)
+    def order(call: ToolCall[Name]) -> None:
+        call.show(Itinerary(to="Oslo", days=days, label="Fjords"))
+        call.emit("itinerary", {"to": "Oslo", "days": days, "name": "Fjords"})
+        call.show(WidgetOutput(widget="map", data={"at": 1}, fallback="a map"))
+
+    try:
+        registry, _ = site(SCRIPT, [order])
+        ledger = await carry_on(registry)
+        first, second, third = [output for output in Outputs(ledger).in_order() if output.path == "1/0"][1:]
+        place = {"path", "position", "created_at"}
+        assert first.model_dump(exclude=place) == second.model_dump(exclude=place)
+        assert (first.type, first.parent, third.type) == ("itinerary", "1/0", "widget")
+        assert isinstance(first, Itinerary)
+        assert (first.to, first.days, first.label) == ("Oslo", days, "Fjords")
+    finally:
+        unregister_output("itinerary")
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (Cruise(to="Oslo", days=[]), "No output kind is registered for Cruise: register_output('a_name', Cruise)."),
+        (FileOutput(file=7, name="a"), "Outputs of the kind 'file' are not emitted, but given with call.file(...)."),
+        (ToolOutput(tool="pay"), "Outputs of the kind 'tool' are not emitted."),
+        (WidgetOutput(widget="w", data={"a": object()}, fallback=""), "The output 'widget' is not JSON: "),
+    ],
+)
+async def test_what_cannot_be_shown_is_told_and_the_call_is_not_repeated(output: Output, why: str) -> None:
+    @tool("order", risk=Risk.WRITE, approval=False)
+    def order(call: ToolCall[Name]) -> None:
+        call.show(output)
+
+    registry, provider = site(SCRIPT, [order])
+    await carry_on(registry)
+    assert results_in(provider.asked[1])[0].startswith(f"{RAN} {why}")
+
+
+def test_a_model_says_one_kind() -> None:
+    """Else nobody knew which of the two `call.show` means."""
+    register_output("itinerary", Itinerary)
+    try:
+        with pytest.raises(
+            RegistryError, match=r"Itinerary is the model of two kinds of output: 'itinerary' and 'trip'"
+        ):
+            register_output("trip", Itinerary)
+    finally:
+        unregister_output("itinerary")
 
 
 async def test_a_number_that_nobody_could_read_is_not_kept() -> None:
