@@ -1,4 +1,4 @@
-"""The extension API: `from agents import tool, ToolCall, ToolError, Risk, Plugin, Round, Output, register_output`.
+"""The extension API: `from agents import tool, ToolCall, ToolError, Risk, Plugin, Round, Output, service`, and so on.
 
 Each name is imported on first use. A process that needs only one module of this package does not load the others, and
 neither does Django while it loads its apps.
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents.engine.errors import ToolError
+    from agents.engine.interfaces.app_services import service
     from agents.engine.outputs.kinds import Output
     from agents.engine.outputs.registry import register_output
     from agents.engine.tools.plugin import Plugin, Round
     from agents.engine.tools.tool import Risk, ToolCall, tool
 
-__all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "tool"]
+__all__ = ["Output", "Plugin", "Risk", "Round", "ToolCall", "ToolError", "register_output", "service", "tool"]
 
 _MODULES = {
     "Output": "agents.engine.outputs.kinds",
@@ -24,6 +25,7 @@ _MODULES = {
     "ToolCall": "agents.engine.tools.tool",
     "ToolError": "agents.engine.errors",
     "register_output": "agents.engine.outputs.registry",
+    "service": "agents.engine.interfaces.app_services",
     "tool": "agents.engine.tools.tool",
 }
 

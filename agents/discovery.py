@@ -1,7 +1,7 @@
-"""Discovery of tools and plugins, the way Django finds `admin.py`: by the name of the module that defines them.
+"""Discovery of tools, plugins and services, the way Django finds `admin.py`: by the name of the module they are in.
 
-An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`. The ones that ship with Agentsite are
-found in the same way.
+An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`, its services in `services.py`. What
+ships with Agentsite is found in the same way.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from pydantic import ValidationError
 
 from agents import plugins as shipped
 from agents.engine.errors import RegistryError
+from agents.engine.interfaces.app_services import Service
 from agents.engine.schema import check_annotation
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, by_wire_name
 
-NAMES = ("tools", "plugins", "plugin")
+NAMES = ("tools", "plugins", "plugin", "services")
 """The modules that are searched, in each package that has them."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The discovered tools, sorted by name, and plugins, in the order in which they prepare a round."""
+    """The discovered tools and services, sorted by name, and plugins, in the order in which they prepare a round."""
 
     tools: tuple[Tool, ...]
     plugins: tuple[type[Plugin[Any]], ...]
+    services: tuple[Service, ...] = ()
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -42,7 +44,7 @@ class Found:
 
 @cache
 def installed() -> Found:
-    """Return the tools and plugins of this site: the shipped ones and those of the installed Django apps.
+    """Return the tools, plugins and services of this site: the shipped ones and those of the installed Django apps.
 
     Raises RegistryError, see the functions below.
     """
@@ -50,7 +52,8 @@ def installed() -> Found:
 
     packages = [config.name for config in apps.get_app_configs()]
     modules = list(modules_of([*shipped_packages(), *packages]))
-    return Found(tuple(discover_tools(modules)), tuple(discover_plugins(modules)))
+    tools, plugins, services = discover_tools(modules), discover_plugins(modules), discover_services(modules)
+    return Found(tuple(tools), tuple(plugins), tuple(services))
 
 
 def installed_tool(name: str) -> Tool | None:
@@ -102,6 +105,19 @@ def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin[Any]]]:
             named = " and ".join(f"{plugin.name!r} in {each.__module__}" for each in (other, plugin))
             raise RegistryError(f"two plugins share a name: {named}")
     return sorted(found.values(), key=lambda plugin: (plugin.order, plugin.name))
+
+
+def discover_services(modules: Iterable[ModuleType]) -> list[Service]:
+    """Return the services at the top level of these modules, sorted by name.
+
+    Raises RegistryError naming both modules if two of them share a name.
+    """
+    found: dict[str, Service] = {}
+    for service in (value for module in modules for value in vars(module).values() if isinstance(value, Service)):
+        if (other := found.setdefault(service.name, service)) is not service:
+            named = " and ".join(f"{service.name!r} in {each.owner}" for each in (other, service))
+            raise RegistryError(f"two services share a name: {named}")
+    return sorted(found.values(), key=lambda service: service.name)
 
 
 def _plugins_of(module: ModuleType) -> Iterator[type[Plugin[Any]]]:

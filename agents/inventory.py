@@ -1,4 +1,4 @@
-"""The inventory of a site, as `manage.py agents` prints it: tools, plugins, skills and the model."""
+"""The inventory of a site, as `manage.py agents` prints it: tools, plugins, services, skills and the model."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def collect() -> dict[str, Any]:
             }
             for plugin in found.plugins
         ],
+        "services": [{"name": service.name, "owner": service.owner} for service in found.services],
         "skills": [
             {
                 "name": skill.name,

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import Error, connection, transaction
 
-from agents import registry
+from agents import discovery, registry
 from agents.engine import actors
 from agents.engine.errors import Cancelled, Draining
+from agents.engine.interfaces.app_services import AppServices
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
 from conversations.ledger.claims import Claim, claim, claimable
@@ -58,6 +59,7 @@ class DrainLoop:
         self._tasks: set[asyncio.Task[None]] = set()
         self._database = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
         self._drafts = Drafts(self.write)
+        self._of_apps = AppServices(discovery.installed().services)
         self._leases = LeaseKeeper(self._on_lost, partial(hosts.keep_drain, host, self.token))
 
     async def __call__(self) -> int:
@@ -71,6 +73,7 @@ class DrainLoop:
         finally:
             for task in beside:
                 task.cancel()
+            await self._of_apps.aclose()
             await self.write(self._release)
             self._database.shutdown()
         return self._ran
@@ -146,6 +149,7 @@ class DrainLoop:
             self._drafts,
             partial(self._leases.may_begin, new),
             hold=self._leases.hold,
+            of_apps=self._of_apps,
         )
         self._leases.hold(new)
         task = asyncio.create_task(runner())

@@ -6,9 +6,10 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import Error
@@ -84,7 +85,7 @@ class Runner:
     """Runs one claim. `write` runs a function in the thread that owns the worker's connection.
 
     `may_begin`: whether its lease has enough time left to start an effect. `hold` is called with a lease that was taken
-    again.
+    again. `of_apps`: the services of apps, by name.
     """
 
     def __init__(
@@ -96,9 +97,10 @@ class Runner:
         may_begin: Callable[[], bool],
         *,
         hold: Callable[[Claim], object] = lambda claim: None,
+        of_apps: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.claim, self.worker, self.write, self.drafts, self.may_begin = claim, worker, write, drafts, may_begin
-        self._hold = hold
+        self._hold, self._of_apps = hold, of_apps
         self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
         self._services: PromptServices | None = None
@@ -220,7 +222,9 @@ class Runner:
 
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
-        services = self._services = PromptServices(loaded.prompt, loaded.space, self.write, drafts, self.may_begin)
+        services = self._services = PromptServices(
+            loaded.prompt, loaded.space, self.write, drafts, self.may_begin, of_apps=self._of_apps
+        )
         run = self._run = Run(
             registry.policies(),
             PromptJournal(loaded.place, self.claim.fence, self._patiently, drafts.close, before=self._record_kill),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.core.files.base import ContentFile
@@ -36,9 +37,17 @@ class PromptServices(PlainServices):
     """
 
     def __init__(
-        self, prompt: Prompt, space: Space, write: Write, drafts: PromptDrafts, lease_lasts: Callable[[], bool]
+        self,
+        prompt: Prompt,
+        space: Space,
+        write: Write,
+        drafts: PromptDrafts,
+        lease_lasts: Callable[[], bool],
+        *,
+        of_apps: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=prompt.origin == Origin.TRIGGER)
+        unattended = prompt.origin == Origin.TRIGGER
+        super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=unattended, services=of_apps)
         self.conversation, self.drafts = prompt.conversation_id, drafts
         self._space, self.opened = space, False
         self.write, self.lease_lasts = write, lease_lasts

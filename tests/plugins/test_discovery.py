@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from agents import discovery
-from agents.discovery import discover_plugins, discover_tools, modules_of, shipped_packages
+from agents import discovery, registry
+from agents.discovery import discover_plugins, discover_services, discover_tools, modules_of, shipped_packages
+from agents.engine import run
 from agents.engine.errors import RegistryError
+from agents.engine.interfaces.app_services import Service, service
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, tool
+from tests.engine.support import ScriptedProvider, says
 
 
 def module(name: str, **content: Any) -> ModuleType:
@@ -97,6 +100,34 @@ def test_a_state_that_could_not_be_kept_is_refused(state: type[BaseModel]) -> No
     stateful = types.new_class("Made", (Plugin[state],), exec_body=lambda body: body.update(name="stateful"))  # type: ignore[valid-type]
     with pytest.raises(RegistryError, match="the state of the plugin 'stateful' cannot be kept: "):
         discover_plugins([module("one.plugins", x=stateful)])
+
+
+def test_services_come_by_name_and_two_of_one_name_are_refused_naming_both_owners() -> None:
+    def made_in(owner: str, name: str) -> Service:
+        def factory() -> object:
+            return owner
+
+        factory.__module__ = owner
+        return service(name)(factory)
+
+    mail, clock = made_in("one.services", "mail"), made_in("one.services", "clock")
+    modules = [module("one.services", mail=mail, clock=clock), module("two.services", again=mail, other=5)]
+    assert discover_services(modules) == [clock, mail]
+    modules.append(module("three.services", mine=made_in("three.services", "mail")))
+    with pytest.raises(RegistryError, match=r"'mail' in one\.services and 'mail' in three\.services"):
+        discover_services(modules)
+
+
+async def test_what_a_plugin_pushes_is_never_offered_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is registered and listed like any other, and its names are checked; the site's agent does not offer it."""
+    pushed = tool("basket.order", offered=False)(made("basket.order").function)
+    monkeypatch.setattr(discovery, "installed", lambda: discovery.Found((made("mail.send"), pushed), ()))
+    provider = ScriptedProvider([says("Done.")])
+    monkeypatch.setattr(registry, "provider", lambda: provider)
+    policies = registry.policies.__wrapped__()
+    await run("agent", {"text": "go"}, policies)
+    assert [each.name for each in provider.asked[0].tools] == ["mail_send"]
+    assert policies.get("basket.order")
 
 
 def test_only_the_modules_a_package_has_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

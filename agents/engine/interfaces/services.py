@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +54,10 @@ class Services(Protocol):
     """The id of the running prompt."""
     unattended: bool
     """Nobody is there to answer a card, because the system started the turn."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the service of an app by its name, see `agents.service`. Raises ToolError with the names there are."""
+        raise _no_service(name, ())
 
     def now(self) -> datetime:
         """Return the time, with its zone. What depends on it is recorded, so a replay never asks again."""
@@ -120,14 +124,25 @@ class Services(Protocol):
         return function(*args)
 
 
+def _no_service(name: str, known: Iterable[str]) -> ToolError:
+    return ToolError(f"There is no service {name!r}. There are: {', '.join(sorted(known)) or 'none'}.", "unavailable")
+
+
 @dataclass
 class PlainServices(Services):
-    """Services without a site: one user, no workspace, no history."""
+    """Services without a site: one user, no workspace, no history, and of apps those that it is given."""
 
     user: int = 0
     prompt: int = 0
     unattended: bool = False
     began: float = field(default_factory=time.monotonic, compare=False, repr=False)
+    services: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return one of the given services. Raises ToolError with their names if there is no such one."""
+        if name not in self.services:
+            raise _no_service(name, self.services)
+        return self.services[name]
 
     def running_seconds(self) -> float:
         """Return the seconds since these services were made: a run without a site keeps no time across pauses."""

@@ -11,7 +11,7 @@ from agents import inventory
 
 
 class Command(BaseCommand):
-    help = "List what agents can use on this site: tools, plugins, skills and the model."
+    help = "List what agents can use on this site: tools, plugins, services, skills and the model."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print the list as JSON, for programs.")
@@ -27,6 +27,8 @@ class Command(BaseCommand):
             return
         self._section("Tools, by the module that defines them", _tools(found["tools"]))
         self._section("Plugins, in the order in which they prepare a round", _plugins(found["plugins"]))
+        if services := [(service["name"], service["owner"]) for service in found["services"]]:
+            self._section("Services", [("NAME", "OWNER"), *services])
         self._section("Skills", [("NAME", "STATE", "TOOLS"), *map(_skill, found["skills"])])
         self._section("Model", [(name, found["model"][name]) for name in ("api", "server", "normal", "high")])
 

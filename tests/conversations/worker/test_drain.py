@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
+from agents import discovery, service
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from conversations.models import Conversation, Prompt, State, Worker
@@ -65,6 +67,42 @@ def test_a_tool_that_does_not_end_holds_up_no_drain(ann: User, site: Site) -> No
     assert drains.drain() == 1
     following.refresh_from_db()
     assert (following.state, over) == (State.COMPLETED, [])
+
+
+def test_a_worker_makes_a_service_of_an_app_once_and_closes_it_when_it_stops(ann: User, site: Site) -> None:
+    """Two turns and four calls, in threads and on the loop, use the same; the next worker makes its own."""
+    done: list[str] = []
+
+    class Mail:
+        async def aclose(self) -> None:
+            done.append("closed")
+
+    @service("mail")
+    def mail() -> object:
+        done.append("made")
+        return Mail()
+
+    @tool("send", risk=Risk.WRITE, approval=False)
+    async def send(call: ToolCall[Name]) -> None:
+        assert isinstance(call.services["mail"], Mail)
+        done.append("sent")
+
+    @tool("look", risk=Risk.READ)
+    def look(call: ToolCall[Name]) -> None:
+        assert isinstance(call.services["mail"], Mail)
+        done.append("sent")
+
+    found = replace(discovery.installed(), services=(mail,))
+    site.monkeypatch.setattr(discovery, "installed", lambda: found)
+    site.monkeypatch.setattr(site.world, "tools", lambda: [send, look])
+    script = (says("", call("send", name="x"), call("look", name="x")), says("Done."))
+    for _ in range(2):
+        site.starts(ann, *script)
+    assert drains.drain() == 2
+    assert done == ["made", *["sent"] * 4, "closed"]
+    site.starts(ann, *script)
+    assert drains.drain() == 1
+    assert done[6:] == ["made", "sent", "sent", "closed"]
 
 
 def test_what_a_tool_left_on_the_loop_is_told_to_end(ann: User, site: Site) -> None:
