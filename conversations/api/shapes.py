@@ -77,6 +77,8 @@ class Gate(Shape):
     ask: Annotated[
         str, Field(description="`approve`, `question` or `interrupted`: determines which decisions are possible.")
     ]
+    title: Annotated[str, Field(description="What the tool does, in words.")]
+    preview: Annotated[str, Field(description="How its input is shown: `command`, `diff`, or empty.")]
     reason: str
     risk: str
     digest: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,11 @@ from agents.engine.decisions import Ask
 from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices, Space
 from agents.engine.ledger import JSON, canonical, copy_json, digest
-from agents.engine.paths import parent
 from agents.engine.schema import parse, problems, schema_digest, schema_problems
-from agents.engine.tools.tool import Tool, ToolCall, wire_name
+from agents.engine.tools.tool import Tool, ToolCall
 from conversations.files.workspaces import folder_of
-from conversations.models import Output, Snapshot, Step
+from conversations.ledger.offered import offered_tool
+from conversations.models import Output, Step
 from conversations.usage.storage import workspace_space
 
 WHOLE = "input"
@@ -129,7 +128,7 @@ def edit_check(output: Output) -> EditCheck | None:
     if tool is None and asked.get("change"):
         return None  # without the tool, nobody here knows what the edited call would change
     # Both schemas are the same, but the tool's own has its fields in order.
-    schema = tool.schema if tool else _recorded_schema(output, asked)
+    schema = tool.schema if tool else _offered_schema(output, asked)
     return EditCheck(output, schema, asked, tool) if schema else None
 
 
@@ -166,11 +165,7 @@ def as_json_object(payload: object) -> dict[str, JSON]:
     return copied
 
 
-def _recorded_schema(output: Output, asked: dict[str, JSON]) -> dict[str, JSON] | None:
+def _offered_schema(output: Output, asked: dict[str, JSON]) -> dict[str, JSON] | None:
     """Return the schema that the model saw in the round that asked for the call, if it is the one the gate names."""
-    steps = Step.objects.filter(conversation=output.conversation_id, prompt=output.prompt_id)
-    start = steps.filter(path=parent(output.path), type="action_start").order_by("-seq").first()
-    stored = Snapshot.objects.filter(pk=start.content.get("snapshot", "")).first() if start else None
-    offered = json.loads(stored.text).get("tools", []) if stored else []
-    wanted = wire_name(str(asked["tool"]))
-    return next((schema for name, _, schema in offered if name == wanted and digest(schema) == asked["schema"]), None)
+    offered = offered_tool(output.conversation_id, output.prompt_id, output.path, str(asked["tool"]))
+    return offered.schema if offered and digest(offered.schema) == asked["schema"] else None

@@ -20,6 +20,7 @@ from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
+from conversations.ledger.offered import offered_tool
 from conversations.models import Draft, Prompt, Worker
 
 EPOCH = 1_000_000
@@ -68,7 +69,7 @@ def _unknown(turn: LockedTurn, why: str) -> Iterator[Step]:
             decision = decision_at(view, gate)
             if decision and decision.runs:
                 yield _start(turn, call.path, decision.digest, why)
-        elif end := _ungated(call):
+        elif end := _ungated(turn, call):
             yield end
 
 
@@ -85,13 +86,15 @@ def _approved_to_run_again(view: View, path: str) -> bool:
     return decision is not None and decision.runs
 
 
-def _ungated(call: Step) -> Step | None:
+def _ungated(turn: LockedTurn, call: Step) -> Step | None:
     """Return the end of a call without a gate; None if a person will be asked, or if it may safely run again.
 
-    A tool that a plugin adds to a round counts as ungated: whether it asks is known only once its round is prepared.
+    What was declared of the tool stands in the snapshot of its round; where it does not, the installed tool is asked.
     """
-    tool = installed_tool(call.payload["policy"])
-    if tool and (tool.idempotent or tool.approval is True or isinstance(tool.approval, str)):
+    name = call.payload["policy"]
+    offered = offered_tool(turn.prompt.conversation_id, turn.prompt.pk, call.path, name)
+    tool = offered if offered and offered.title else installed_tool(name)
+    if tool and (tool.idempotent or tool.always_asks):
         return None
     return action_error("runtime", "interrupted", NOBODY_KNOWS, path=call.path)
 

@@ -9,7 +9,7 @@ from agents.discovery import installed_tool
 from agents.engine.agent.projection import render, shorten
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.kinds import Approval, ToolOutput
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.lookalikes import lookalikes
@@ -78,10 +78,17 @@ class DisplayedCall:
         return rest in {self.command, path, *(field.text for field in (*self.fields, *self.given))} - {None, ""}
 
 
-def display_call(tool: str, payload: dict[str, JSON], change: Change | None = None) -> DisplayedCall:
-    """Return a call of this tool with this input. A tool that is no longer installed is shown by its name."""
+def display_call(
+    tool: str, payload: dict[str, JSON], change: Change | None = None, gate: Approval | None = None
+) -> DisplayedCall:
+    """Return a call of this tool with this input. Its title and preview are those of its gate, if that has them.
+
+    A tool that is no longer installed, and of which no gate says more, is shown by its name.
+    """
     known = installed_tool(tool)
-    preview = known.preview if known else ""
+    title, preview = (known.title, known.preview) if known else (tool, "")
+    if gate and gate.title:
+        title, preview = gate.title, gate.preview
     rest = dict(payload)
     command = None
     if preview == "command" and isinstance(rest.get("command"), str):
@@ -89,7 +96,6 @@ def display_call(tool: str, payload: dict[str, JSON], change: Change | None = No
     fields = _fields(rest, kinds_of(known.input) if known else {})
     as_diff = change is not None and preview == "diff"
     given = [field for field in fields if as_diff and change and field.text not in (change.path, change.after)]
-    title = known.title if known else tool
     return DisplayedCall(title, command, [] if as_diff else fields, change, given, EFFECTS.get(preview, ""))
 
 
@@ -97,14 +103,15 @@ def call_of(entry: ToolOutput) -> DisplayedCall:
     """Return the call of this entry, with the change that a person was shown, or its input if that was unreadable."""
     if entry.raw is not None:
         return display_call(entry.tool, {"unreadable input": entry.raw})
-    return display_call(entry.tool, entry.input, entry.approval.change if entry.approval else None)
+    gate = entry.approval
+    return display_call(entry.tool, entry.input, gate.change if gate else None, gate)
 
 
 def phrase(entry: ToolOutput) -> str:
     """Return what a call did, for a line that sums up several calls: "read export.py"."""
     tool = installed_tool(entry.tool)
     if tool is None or tool.says is None:
-        return tool.title if tool else entry.tool
+        return call_of(entry).title
     try:
         return tool.says(tool.input.model_validate(entry.input))
     except Exception:  # noqa: BLE001 - the input is invalid, or the tool's own function raises

@@ -21,7 +21,7 @@ from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, Widg
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import display_name
-from conversations.display.call import display_call, result_text
+from conversations.display.call import call_of, display_call, result_text
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, cards
 from conversations.files.uploads import clean_file_name
@@ -108,12 +108,12 @@ def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
 
 def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
     """Yield a call's input, its decision, and the head and tail of its result."""
-    call = gate.call if gate else display_call(entry.tool, entry.input)
+    call = gate.call if gate else call_of(entry)
     yield f"**{_inline(call.title)}** (tool {_inline(entry.tool)}):"
-    yield fenced(_input(entry.tool, entry.input))
+    yield fenced(_input(entry, entry.input))
     if entry.proposed is not None:
         yield "The agent originally asked for:"
-        yield fenced(_input(entry.tool, entry.proposed))
+        yield fenced(_input(entry, entry.proposed))
     if gate:
         yield from _decision(gate)
     result = "" if gate and gate.refused else result_text(entry)
@@ -135,9 +135,9 @@ def _decision(gate: Card) -> Iterator[str]:
     yield from _quoted(row.note)
 
 
-def _input(tool: str, payload: dict[str, JSON]) -> str:
+def _input(entry: ToolOutput, payload: dict[str, JSON]) -> str:
     """Return a command as it is if it is the whole input; anything else as JSON."""
-    call = display_call(tool, payload)
+    call = display_call(entry.tool, payload, gate=entry.approval)
     return call.command if call.command is not None and not call.fields else spelled_out(payload)
 
 

@@ -124,7 +124,7 @@ class Card:
         if self.entry.proposed is None:
             return None
         gate = self.entry.approval
-        return display_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None)
+        return display_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None, gate)
 
     @property
     def reason(self) -> str:

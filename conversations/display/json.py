@@ -23,8 +23,10 @@ def output_json(entry: Output, row: int, files: Mapping[int, File]) -> dict[str,
     """Return one output. `row` is its id, by which it is decided; `files` the rows of the files that outputs name."""
     hidden = INTERNAL if isinstance(entry, ToolOutput) else None  # a kind of a plugin may have an `approval` of its own
     shown: dict[str, JSON] = {"id": row, **entry.model_dump(mode="json", exclude=hidden)}
-    if isinstance(entry, ToolOutput) and entry.approval and Actor.parse(entry.approval.decided_by).kind == Kind.RULE:
-        shown["approval"]["by_rule"] = entry.approval.decided_by
+    if isinstance(entry, ToolOutput) and (gate := entry.approval):
+        shown["approval"] |= {"title": gate.title, "preview": gate.preview}
+        if Actor.parse(gate.decided_by).kind == Kind.RULE:
+            shown["approval"]["by_rule"] = gate.decided_by
     if isinstance(entry, FileOutput):
         shown["file"] = file_json(files[entry.file]) if entry.file in files else None
         del shown["name"]  # the file's

@@ -46,7 +46,7 @@ STAYS: Mapping[str, frozenset[str]] = {
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"tier", "continues", "repeats"}),
     "model": frozenset({"round"}),
-    HUMAN: frozenset({"ask", "tool", "risk", "digest", "who", "edited_by", "expires_at"}),
+    HUMAN: frozenset({"ask", "tool", "title", "preview", "risk", "digest", "who", "edited_by", "expires_at"}),
 }
 """The keys kept in the input of a call: the turn itself (""), a round, a gate. Of a tool's input, nothing is kept."""
 FILE_STAYS = frozenset({"id", "size"})

@@ -196,12 +196,15 @@ def question(
 ) -> dict[str, JSON]:
     """Return what a person is asked about a call now: the payload of the `human` call of its gate or card.
 
-    `named` is the digest of the question; `shown` are the facts and the change, as far as they are shown.
+    `named` is the digest of the question; `shown` are the facts and the change, as far as they are shown. With the
+    tool's title and preview in it, whoever shows it needs no installed tool.
     """
     expires_at = run.services.now() + timedelta(hours=tool.approval_hours or run.limits.approval_hours)
     return {
         "ask": ask.value,
         "tool": tool.name,
+        "title": tool.title,
+        "preview": tool.preview,
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,

@@ -90,7 +90,7 @@ def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
 
 
-_ASKED = ("ask", "reason", "risk", "digest", "who", "edited_by", "facts", "change", "expires_at")
+_ASKED = ("ask", "title", "preview", "reason", "risk", "digest", "who", "edited_by", "facts", "change", "expires_at")
 """The fields of a gate's own payload that its approval shows."""
 
 

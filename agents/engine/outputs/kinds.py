@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, Union
+from typing import Annotated, Any, Literal, Self, Union
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,17 +54,24 @@ class Running(Frozen):
 ToolResult = Union[Success, Failure, Pending, Deferred, Running]  # noqa: UP007 - pydantic reads it
 
 
+Recorded = Annotated[str, Field(exclude_if=lambda text: not text)]
+"""A text that is stored only if there is one: outputs from before the field was added are folded as they were."""
+
+
 class Approval(Frozen):
     """The latest gate of a call: what a person is asked, and what they decided. Earlier gates are in the steps.
 
     `edited_by` is the actor whose edit it asks about, where four eyes are needed: they may not approve it themselves.
     `facts` and `change` describe the call as shown: what is true of it, and what it would change. If a person edited
     the call, they describe the edited one, and `proposed` is the change that the original call would have made.
+    `title` and `preview` are the tool's; gates from before they were recorded have neither.
     """
 
     path: str
     state: str = "pending"
     ask: str = Ask.APPROVE.value
+    title: Recorded = ""
+    preview: Recorded = ""
     reason: str = ""
     risk: str = ""
     digest: str = ""

@@ -13,9 +13,10 @@ from agents.engine import actors
 from agents.engine.errors import RegistryError
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.interfaces.services import Services
-from agents.engine.ledger import JSON, Step, canonical
+from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
+from agents.engine.tools.snapshot import snapshot_text
 from agents.engine.tools.state import Kept, Stateful, read_state, state_steps
 from agents.engine.tools.tool import Tool, by_wire_name
 from agents.engine.view import View
@@ -134,9 +135,8 @@ class Round:
         return tuple(ToolDefinition(name, tool.description, tool.schema) for name, tool in tools)
 
     def snapshot(self) -> str:
-        """Return the system text and tools as canonical JSON: what the model saw, stored once per distinct content."""
-        tools: list[JSON] = [[t.name, t.description, t.schema] for t in self.definitions]
-        return canonical({"system": self.system, "tools": tools})
+        """Return the system text and tools as stored text: what the model saw, and what is declared of the tools."""
+        return snapshot_text(self.system, self._offered.values())
 
     def tool_named(self, wire: str) -> str:
         """Return the name of the tool with this wire name; the wire name itself if there is no such tool."""

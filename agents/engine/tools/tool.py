@@ -141,8 +141,8 @@ class Declaration:
     whose state it reads and changes; such a tool runs alone. offered: whether every round has it, or only those to
     which a plugin adds it.
 
-    title, says, justify, preview: how a call is described to people ("Run a command"; "ran ls"; why it needs approval;
-    the form of its input: command, diff, mail, request).
+    title, says, justify: how a call is described to people: "Run a command"; "ran ls"; "Run: ls", the line that says
+    what it is about to do.
 
     facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
     it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
@@ -167,7 +167,6 @@ class Declaration:
     justify: Callable[[Any], str] | None = None
     facts: Callable[[Any], list[str]] | None = None
     change: Callable[[Any], Change | None] | None = None
-    preview: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -180,6 +179,19 @@ class Tool(Declaration):
     function: Callable[[Any], Any]
     input: type[BaseModel]
     description: str
+
+    @property
+    def preview(self) -> str:
+        """The form in which people are shown its input: `diff` for a change, `command` for one in its input, or ""."""
+        if self.change:
+            return "diff"
+        command = self.input.model_fields.get("command")
+        return "command" if command and command.annotation is str else ""
+
+    @property
+    def always_asks(self) -> bool:
+        """Whether a person must approve every call of it, whatever its input."""
+        return self.approval is True or isinstance(self.approval, str)
 
     @property
     def schema(self) -> dict[str, JSON]:

@@ -111,7 +111,6 @@ def search_files(call: ToolCall[SearchRequest]) -> str:
     justify=lambda asked: f"Write: {asked.path}",
     facts=write_facts,
     change=planned_write,
-    preview="diff",
 )
 def write_file(call: ToolCall[Content]) -> str:
     """Write a text file in the workspace: a new one, or all of an existing one. To change a part, edit it."""
@@ -127,7 +126,6 @@ def write_file(call: ToolCall[Content]) -> str:
     justify=lambda asked: f"Edit: {asked.path}",
     facts=edit_facts,
     change=planned_edit,
-    preview="diff",
 )
 def edit_file(call: ToolCall[Replacement]) -> str:
     """Replace text in a file of the workspace. Read it first: the old text must occur in it exactly, and only once.

@@ -56,7 +56,6 @@ def _reach() -> str:
     title="Run a command",
     says=lambda asked: f"ran {asked.command}",
     facts=facts,
-    preview="command",
 )
 async def run(call: ToolCall[Command]) -> dict[str, JSON]:
     """Run a shell command in the workspace. It has no terminal or input, and whatever it leaves running is ended."""

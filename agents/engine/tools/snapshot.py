@@ -1,0 +1,58 @@
+"""Snapshots: what a model saw of a round besides the messages, and what is declared of its tools, as stored text.
+
+Whoever reads one needs no installed tool: those that only a plugin or a server knows may be gone by then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agents.engine.ledger import JSON, canonical
+from agents.engine.tools.tool import Tool, wire_name
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool as a round was offered it, by its wire name.
+
+    `title` is "" in snapshots from before what is declared of tools was stored; the fields after it say nothing then.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, JSON]
+    title: str = ""
+    preview: str = ""
+    risk: str = ""
+    idempotent: bool = False
+    always_asks: bool = False
+
+
+def snapshot_text(system: str, tools: Iterable[Tool]) -> str:
+    """Return the system text and the tools as canonical JSON, which is stored once per distinct content."""
+    return canonical({"system": system, "tools": [_written(tool) for tool in sorted(tools, key=_wire)]})
+
+
+def offered_tools(snapshot: str) -> list[OfferedTool]:
+    """Return the tools that a snapshot holds."""
+    found = []
+    for name, description, schema, *declared in json.loads(snapshot).get("tools", []):
+        found.append(OfferedTool(name, description, schema, **(declared[0] if declared else {})))
+    return found
+
+
+def _written(tool: Tool) -> list[JSON]:
+    declared = {
+        "title": tool.title,
+        "preview": tool.preview,
+        "risk": tool.risk.value,
+        "idempotent": tool.idempotent,
+        "always_asks": tool.always_asks,
+    }
+    return [_wire(tool), tool.description, tool.schema, declared]
+
+
+def _wire(tool: Tool) -> str:
+    return wire_name(tool.name)
