@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -70,11 +71,13 @@ async def test_one_that_is_not_there_is_named_with_those_that_are() -> None:
 
 def test_it_is_made_once_when_it_is_first_asked_for_from_any_thread() -> None:
     made: list[str] = []
-    both = threading.Barrier(8)
+    both, inside = threading.Barrier(8), threading.Barrier(2)
 
     @service("mail")
     def mail() -> object:
         made.append(threading.current_thread().name)
+        with suppress(threading.BrokenBarrierError):
+            inside.wait(timeout=0.1)  # for a second thread, which must not come
         return Outbox()
 
     services = AppServices([mail])
