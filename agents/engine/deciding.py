@@ -10,6 +10,7 @@ from agents.engine.decisions import Ask, Decision, answers_to
 from agents.engine.execution.gates import ANOTHER, approved_details, ask_about_edit, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
 from agents.engine.paths import is_gate, parent
+from agents.engine.runtime.asking import answer_problems
 from agents.engine.view import View
 
 VIA = "program"
@@ -50,13 +51,19 @@ def reject(ledger: Ledger, path: str, *, by: str, reason: str = "") -> Ledger:
 def answer(ledger: Ledger, path: str, *, by: str, answer: JSON) -> Ledger:
     """Return the ledger with the answer to the question that the call at `path` waits for.
 
-    It is any JSON for a question of a policy. If the question is what became of an interrupted call, it is `it_ran`,
-    `it_did_not` or `run_again`. Raises ValueError if no such question is open, or it has no such answer.
+    It is a text, one of the choices of the question, or what fits its schema. If the question is what became of an
+    interrupted call, it is `it_ran`, `it_did_not` or `run_again`. Raises ValueError if no such question is open, for an
+    answer that is none, and for one by whoever asked for the turn, if somebody else must answer.
     """
     gate = _asked_about(ledger, path, *answers_to(Ask.QUESTION), *answers_to(Ask.INTERRUPTED))
     asked = gate.payload["payload"]
     said: dict[str, JSON] = {"digest": asked["digest"]} if asked.get("digest") else {}
     if asked.get("ask") != Ask.INTERRUPTED:
+        if asked.get("who") == ANOTHER and by == ledger[0].actor:
+            raise ValueError(f"somebody other than {by!r} must answer the question at {gate.path!r}")
+        if wrong := answer_problems(asked, answer):
+            listed = "; ".join(f"{field or 'answer'}: {' '.join(why)}" for field, why in wrong.items())
+            raise ValueError(f"this is no answer to the question at {gate.path!r}: {listed}")
         return _decided(ledger, gate, by, Decision.ANSWER, said | {"answer": answer})
     if answer not in answers_to(Ask.INTERRUPTED):
         raise ValueError(f"the answer must be one of {', '.join(answers_to(Ask.INTERRUPTED))}, not {answer!r}")

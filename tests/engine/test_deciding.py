@@ -66,16 +66,24 @@ async def test_an_edit_that_shows_something_else_does_not_run(edited: dict[str, 
 
 
 async def test_a_question_of_a_policy_is_answered() -> None:
-    """By any JSON, at the path of its call; several wait for each other (S129)."""
+    """By a text or what fits its schema, at the path of its call; several wait for each other (S129)."""
     registry, answers = PolicyRegistry(), list[Any]()
 
     @registry.register("agent")
     async def asks(action: Action, ctx: Context) -> list[Step]:
-        questions = (ctx.call(Action("human", {"ask": "question"}), key=key) for key in "ab")
+        many = {"type": "object", "required": ["many"]}
+        asked: dict[str, Any] = {
+            "a": {"question": "Which?"},
+            "b": {"ask": "question", "question": "How many?", "schema": many},
+        }
+        questions = (ctx.call(Action("human", payload), key=key) for key, payload in asked.items())
         answers.extend(said[-1].payload["answer"] for said in await ctx.gather(*questions))
         return [text("agent", "Thanks.")]
 
     waiting = await carry_on(registry)
+    for path, wrong in (("a", {"many": [2]}), ("a", " "), ("b", "one"), ("b", {"few": 1})):
+        with pytest.raises(ValueError, match=f"no answer to the question at '{path}'"):
+            answer(waiting, path, by="user:ann", answer=wrong)
     half = answer(waiting, "b", by="user:ann", answer={"many": [2]})
     assert open_gates(half) == ["a"]
     assert lines(half)[-1] == "b action_result"

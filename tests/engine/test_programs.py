@@ -190,7 +190,7 @@ class Played:
             elif said == "expired":
                 ledger = decide(ledger, gate, said, by="system")
             elif ask == "question":
-                ledger = answer(ledger, gate, by="user:7", answer={"word": said})
+                ledger = answer(ledger, gate, by="user:7", answer=said)
             elif said == "reject":
                 ledger = reject(ledger, gate, by="user:7", reason="Not today.")
             else:

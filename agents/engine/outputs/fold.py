@@ -81,13 +81,19 @@ def _opened_entry(step: Step) -> ToolOutput:
 
 
 def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
+    """Fold a gate, a card or a question. A question that is asked again is shown as it is asked now."""
     asked = step.payload.get("payload", {})
     known = {name: asked[name] for name in _ASKED if name in asked}
+    if "question" in asked:
+        known["reason"] = asked["question"]
     before = entry.approval
     if before and before.state == DECISIONS[Decision.EDITED].state:  # then this gate asks about the edited call
         known["proposed"] = before.proposed
     approval = _approval({"path": step.path, "requested_at": step.time, **known})
-    return entry.model_copy(update={"approval": approval, "result": Pending(reason=approval.reason)})
+    changes: dict[str, Any] = {"approval": approval, "result": Pending(reason=approval.reason)}
+    if entry.tool == HUMAN:
+        changes |= {"input": asked, "ended_at": ""}
+    return entry.model_copy(update=changes)
 
 
 _ASKED = ("ask", "title", "preview", "reason", "risk", "digest", "who", "edited_by", "facts", "change", "expires_at")
@@ -108,6 +114,8 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
         return _ask(entry, step)
     if step.type != "action_result" or entry.approval is None:
         return entry
+    if entry.tool == HUMAN:
+        return _fold_result(entry, step)
     decision = step.payload.get("decision", "")
     changes: dict[str, Any] = {"approval": _decided(entry.approval, step, decision)}
     if not entry.settled:

@@ -22,7 +22,7 @@ from agents.engine.outputs.kinds import (
     WidgetOutput,
     place_of,
 )
-from agents.engine.schema import check_annotation
+from agents.engine.schema import check_annotation, plain_json
 from agents.engine.view import BOOKKEEPING
 
 logger = logging.getLogger(__name__)
@@ -167,6 +167,20 @@ def check_kind(name: str, data: dict[str, JSON]) -> None:
         raise NotKept(f"The output {name!r} does not take these fields: {error}") from error
     if again != stored:
         raise NotKept(f"The output {name!r} would have other fields when it is read again.")
+
+
+def fields_of(output: Output) -> tuple[str, dict[str, JSON]]:
+    """Return the kind of an output that is to be shown, and its fields. Raises NotKept if it cannot be kept."""
+    kind = next((kind.name for kind in _KINDS.values() if kind.model is type(output)), "")
+    if not kind:
+        raise NotKept(f"A {type(output).__name__} is no output of a registered kind: see register_output.")
+    try:
+        fields = plain_json(output, kind)
+    except (TypeError, ValueError) as error:
+        raise NotKept(f"The output {kind!r} is not JSON: {error}") from error
+    own = {name: value for name, value in fields.items() if name not in Output.model_fields}
+    check_kind(kind, own)
+    return kind, own
 
 
 def _stored(kind: Kind, fields: dict[str, JSON]) -> dict[str, JSON]:

@@ -7,6 +7,7 @@ from agents.engine.errors import Suspended, ToolError
 from agents.engine.ledger import Step
 from agents.engine.paths import HUMAN
 from agents.engine.runtime.action import Action
+from agents.engine.runtime.asking import question_error
 from agents.engine.runtime.policy import Context, Policy, records_itself
 from agents.engine.view import asked_for
 
@@ -19,6 +20,8 @@ async def human(action: Action, ctx: Context) -> list[Step]:
         raise ToolError("Only policies can ask a person, not a model.", code="not_offered")
     if (ask := action.payload.get("ask", Ask.QUESTION)) not in (Ask.QUESTION, Ask.APPROVE):
         raise ToolError(f"A policy asks people to 'approve' or a 'question', not {ask!r}.", code="invalid_input")
+    if ask == Ask.QUESTION and (why := question_error(action.payload)):
+        raise ToolError(why, code="invalid_input")
     raise Suspended
 
 

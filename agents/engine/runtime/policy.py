@@ -20,6 +20,7 @@ from agents.engine.ledger import JSON, Ledger, Step, action_error, copy_json
 from agents.engine.limits import Limits
 from agents.engine.paths import check_key, join
 from agents.engine.runtime.action import Action
+from agents.engine.runtime.asking import Asking
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.schema import problem, schema_of
@@ -169,8 +170,8 @@ class Runtime(Protocol):
         ...
 
 
-class Context:
-    """A policy's access to its run: it calls other policies and reads its own ledger.
+class Context(Asking):
+    """A policy's access to its run: it calls other policies, asks people, and reads its own ledger.
 
     `caller` is the context of the policy that called it, `turn` its agent's turn.
     """
@@ -191,6 +192,16 @@ class Context:
     def services(self) -> Services:
         """The services through which policies reach the outside."""
         return self.run.services
+
+    @property
+    def recorder(self) -> Recorder:
+        """The turn's steps so far, and its services."""
+        return self.run.recorder
+
+    @property
+    def limits(self) -> Limits:
+        """The site's limits."""
+        return self.run.limits
 
     @property
     def clock(self) -> Clock:
@@ -216,15 +227,23 @@ class Context:
         around: object = decorators
         if not isinstance(around, Sequence) or not all(map(callable, around)):
             raise TypeError("the decorators of a call are a list, such as [loop_wrapper(5), invoke_action()]")
-        path = self._path_of(key)
+        path = self.take_path(key)
         return self._guarded(path, partial(self.run.perform, path, action, self, decorators, hold=hold))
+
+    def call_at(
+        self, path: str, action: Action, work: Callable[[], Awaitable[list[Step]]] | None = None
+    ) -> Coroutine[Any, Any, list[Step]]:
+        """Call a policy at this path, or do this work there, which is recorded together with its call."""
+        policy = _doing(work) if work else None
+        return self._guarded(path, partial(self.run.perform, path, action, self, policy=policy))
 
     def take_turn(self, policy: Policy, action: Action) -> Coroutine[Any, Any, list[Step]]:
         """Run this policy, which a decorator wraps, as a call of its own at the next ordinal: a turn."""
-        path = self._path_of(None)
+        path = self.take_path(None)
         return self._guarded(path, partial(self.run.perform, path, action, self, policy=policy, turn=True))
 
-    def _path_of(self, key: str | None) -> str:
+    def take_path(self, key: str | None) -> str:
+        """Return the path of the next call, by its key or its ordinal. Raises as `call` does."""
         if key is None:
             if asyncio.current_task() is not self._task:
                 raise RuntimeError("concurrent calls need keys, or ctx.gather")
@@ -337,6 +356,14 @@ class Context:
         """Raise again the Halt that the context has met, whatever the policy has caught."""
         if self.halt is not None:
             raise self.halt
+
+
+def _doing(work: Callable[[], Awaitable[list[Step]]]) -> Policy:
+    @records_itself
+    async def policy(action: Action, ctx: Context) -> list[Step]:
+        return await work()
+
+    return policy
 
 
 def _ledger_of(steps: Iterable[Step]) -> Ledger:

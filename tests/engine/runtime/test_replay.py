@@ -120,7 +120,7 @@ async def test_a_gather_with_one_that_waits_lets_the_others_end() -> None:
 
     async def body(action: Action, ctx: Context) -> list[Step]:
         said = await ctx.gather(
-            ctx.call(work("a")), ctx.call(Action("human", {"ask": "question"})), ctx.call(work("b"))
+            ctx.call(work("a")), ctx.call(Action("human", {"question": "Which?"})), ctx.call(work("b"))
         )
         return [text("policy:root", str(said[1][-1].payload["answer"]))]
 
@@ -189,7 +189,7 @@ async def test_a_question_of_a_workflow_waits_any_length_of_time() -> None:
 
     async def body(action: Action, ctx: Context) -> list[Step]:
         await ctx.call(work("before"))
-        steps = await ctx.call(Action("human", {"ask": "question", "reason": "Which?"}))
+        steps = await ctx.call(Action("human", {"ask": "question", "question": "Which?"}))
         return [text("policy:root", steps[-1].payload["answer"])]
 
     program = Program(body)

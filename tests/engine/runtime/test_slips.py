@@ -287,7 +287,7 @@ async def test_a_slip_in_a_call_says_what_to_write(slip: Callable[[Context], Any
 @pytest.mark.parametrize("by", [None, 5, "", "ann", "runtime", "user:"])
 async def test_only_a_person_decides(by: Any) -> None:
     async def asks(action: Action, ctx: Context) -> list[Step]:
-        return await ctx.call(Action("human", {"ask": "question"}), key="q")
+        return await ctx.call(Action("human", {"question": "Which?"}), key="q")
 
     waiting = await run("p", {}, {"p": asks})
     with pytest.raises(ValueError, match="such as 'user:7'"):

@@ -7,7 +7,7 @@ from agents.engine.ledger import text
 from tests.engine.runtime.test_replay import Program, outputs, work
 from tests.engine.support import decide, lines, open_gates
 
-ASK = Action("human", {"ask": "question"})
+ASK = Action("human", {"ask": "question", "question": "Which?"})
 
 
 async def test_a_finally_around_a_waiting_call_does_nothing() -> None:
