@@ -44,7 +44,7 @@ def policies() -> PolicyRegistry:
     found = discovery.installed()
     registry = PolicyRegistry()
     registry.register("agent", description="Answers a message, with tools and approvals.")(
-        agent(tools=lambda: found.offered, plugins=lambda: [plugin() for plugin in found.plugins])
+        agent(tools=found.offered, plugins=found.plugins)
     )
     registry.register("model", description="Asks the model once.")(model(provider(), protocols()))
     for tool in found.tools:

@@ -62,15 +62,11 @@ def turn_result(view: View, state: str, stop_reason: str) -> Step:
 
 
 def is_round(step: Step) -> bool:
-    """Whether a round of the turn begins here: one of its agent, or a question to the model by a program.
+    """Whether a round of the turn begins here: a question to the model, by its agent, an agent within it or a program.
 
-    Those of an agent within the turn do not count: it has a budget of its own. However often a question is tried, it
-    is one.
+    However often a question is tried, it is one.
     """
-    said = step.payload
-    if step.type == "action_call":
-        return said.get("policy") == "model" and "/" not in step.path and "round" in said.get("payload", ())
-    return step.type == "action_start" and "tier" in said and "snapshot" not in said and said.get("attempt") == 1
+    return step.type == "action_start" and "tier" in step.payload and step.payload.get("attempt") == 1
 
 
 ENDS = ("completed", "failed", "cancelled")

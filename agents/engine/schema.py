@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, LiteralString, Never, NoReturn, get_origin
+from typing import Any, LiteralString, Never, NoReturn, TypeVar, get_origin
 
 from jsonschema import Draft202012Validator, SchemaError
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
@@ -18,6 +18,8 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from agents.engine.ledger import DEEPEST, JSON, canonical, copy_json, digest, valid_text
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def plain_json(value: object, where: str = "the result") -> JSON:
@@ -82,7 +84,7 @@ def schema_digest(model: type[BaseModel]) -> str:
     return digest(schema_of(model))
 
 
-def parse(model: type[BaseModel], payload: dict[str, Any]) -> BaseModel:
+def parse(model: type[Model], payload: dict[str, Any]) -> Model:
     """Parse `payload` as the model's input. Strict, as its schema says: a number in quotes is not a number (S52).
 
     Raises pydantic's ValidationError.
@@ -154,7 +156,7 @@ def problem(input: type[BaseModel] | dict[str, JSON], payload: dict[str, Any]) -
     return "; ".join(f"{place or 'input'}: {why}" for place, why in found) or None
 
 
-def _read(model: type[BaseModel], payload: dict[str, Any]) -> tuple[BaseModel, set[str]]:
+def _read(model: type[Model], payload: dict[str, Any]) -> tuple[Model, set[str]]:
     """Return the parsed input, and the places of the unknown keys it drops from `payload`, at any depth."""
     said = canonical(payload)
     try:

@@ -125,5 +125,5 @@ def site(
     provider = script if isinstance(script, ScriptedProvider) else ScriptedProvider(script)
     registry = PolicyRegistry()
     registry.register("model")(model(provider))
-    registry.register("agent")(agent(tools=lambda: tools, plugins=lambda: plugins, **options))
+    registry.register("agent")(agent(tools=tools, plugins=plugins, **options))
     return registry, provider

@@ -37,7 +37,7 @@ def site(speaker: Provider, world: World, monkeypatch: pytest.MonkeyPatch) -> Po
     monkeypatch.setattr(attempts, "BACKOFF_SECONDS", (0.0,) * 3)
     registry = PolicyRegistry()
     registry.register("model")(model(speaker))
-    registry.register("agent")(agent(tools=world.tools, prompt="You are a test."))
+    registry.register("agent")(agent(tools=world.tools(), prompt="You are a test."))
     return registry
 
 

@@ -42,8 +42,8 @@ def site(speaker: Provider) -> PolicyRegistry:
     """An agent with the cast's tools, whose model speaks the protocol; `short` has one round."""
     registry, world = PolicyRegistry(), World()
     registry.register("model")(model(speaker))
-    registry.register("agent")(agent(tools=world.tools, prompt="You are a test."))
-    registry.register("short")(agent(tools=world.tools, prompt="You are a test.", rounds=1))
+    registry.register("agent")(agent(tools=world.tools(), prompt="You are a test."))
+    registry.register("short")(agent(tools=world.tools(), prompt="You are a test.", rounds=1))
     return registry
 
 

@@ -11,13 +11,24 @@ from agents.engine.agent.attempts import ask_until_answered, timeout_message
 from agents.engine.agent.ledger_history import ledger_messages
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
-from agents.engine.interfaces.provider import PARSE_FAILURE, Answer, Provider, Request, ToolDefinition, ToolRequest
+from agents.engine.interfaces.provider import (
+    FINAL_ANSWER,
+    PARSE_FAILURE,
+    Answer,
+    Provider,
+    Request,
+    ToolDefinition,
+    ToolRequest,
+)
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, copy_json, text
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Policy, records_itself
 from agents.engine.tools.tool import wire_name
 
 logger = logging.getLogger(__name__)
+
+ONLY_BY_CALL = f"Give your answer by a call of the tool {FINAL_ANSWER}, not in words."
+"""What a model is told that answers in words where an answer of a given form is wanted."""
 
 
 def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -> Policy:
@@ -41,7 +52,6 @@ def model(provider: Provider, protocols: Mapping[str, Provider] | None = None) -
     async def ask(action: Action, ctx: Context) -> list[Step]:
         await _check_budget(ctx)
         if "round" not in action.payload:
-            _check_rounds(ctx)
             return await _ask_with_ledger(provider, action, ctx)
         if not isinstance(ctx.turn, AgentTurn):  # it would count as a round of an agent, and once more as a question
             raise ToolError("A `round` is an agent's: a program asks with a `ledger`.", "invalid_input")
@@ -59,6 +69,8 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
     answer = await ask_until_answered(provider, request, ctx, start=start, snapshots={name: snapshot})
     if not isinstance(answer, Answer):
         return answer
+    if turn.output and not answer.calls and not answer.unreadable:
+        answer = replace(answer, unreadable=ONLY_BY_CALL)
     if answer.unreadable:
         about = {"prompt": ctx.services.prompt, "path": ctx.path}
         logger.warning("an answer could not be read: the round's result has all of it", extra=about)
@@ -84,18 +96,13 @@ async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> 
 
 
 async def _check_budget(ctx: Context) -> None:
-    """Raise ToolError if the model may not be asked now, because running time or quota is used up (R3, C19)."""
+    """Raise ToolError if the model may not be asked now: rounds, running time or quota are used up (R3, C19)."""
+    if ctx.run.rounds_left(ctx.path) <= 0:
+        raise ToolError(f"Not asked: the {ctx.run.granted.rounds} rounds of this turn are used up.", "max_rounds")
     if (limit := ctx.clock.expired()) is not None:
         raise ToolError(timeout_message(limit), "timeout")
     if why := await ctx.services.over_quota():
         raise ToolError(why, "quota")
-
-
-def _check_rounds(ctx: Context) -> None:
-    """Raise ToolError if all rounds that the turn was granted are used up, and this question is not one of them."""
-    run = ctx.run
-    if not run.view.at(ctx.path, "action_start") and not run.budget()["steps_remaining"]:
-        raise ToolError(f"Not asked: the {run.granted.rounds} rounds of this turn are used up.", "max_rounds")
 
 
 def answer_steps(answer: Answer, tool_named: Callable[[str], str]) -> list[Step]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from agents.engine.agent.assignment import HOW_TO_ANSWER, Assignment
 from agents.engine.agent.batch import run_batch, without_result
 from agents.engine.agent.history import History
 from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.closing import notice, turn_result
 from agents.engine.interfaces.attached import Attachment
-from agents.engine.interfaces.provider import CUT_BY, PARSE_FAILURE
+from agents.engine.interfaces.provider import CUT_BY, FINAL_ANSWER, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
-from agents.engine.limits import Limits
 from agents.engine.paths import join
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.clock import Clock
@@ -46,15 +45,15 @@ NO_ANSWER = {
 
 def agent(
     *,
-    tools: Callable[[], Iterable[Tool]] = tuple,
-    plugins: Callable[[], Iterable[Plugin[Any]]] = tuple,
+    tools: Sequence[Tool] = (),
+    plugins: Sequence[Plugin[Any] | type[Plugin[Any]]] = (),
     prompt: str = PROMPT,
     rounds: int | None = None,
     seconds: float | None = None,
     parse_failures: int | None = None,
     protocol: Literal["native", "json"] | None = None,
 ) -> Policy:
-    """Return an agent with these tools and plugins, which are looked up each turn.
+    """Return an agent with these tools and plugins, which are looked up each turn. A plugin may be given as its class.
 
     `rounds`, `seconds` (of running time) and `parse_failures` (in a row) are its budget, and `protocol` is how its
     model asks for calls; each defaults to the site's setting (R1, R3). The time of an agent that another policy calls
@@ -62,7 +61,10 @@ def agent(
 
     Its payload: `text` (the person's message; none in a turn that the system started), `files` (its attachments),
     `tier`, `system` (instead of `prompt`), `continues` (the turn that this one continues), `repeats` (the turn whose
-    message this one answers again).
+    message this one answers again). If another policy calls it, it knows nothing of the conversation, and may be told
+    more: `tools` (the names of all that it may use), `rounds` (its most), and `output`, a pydantic model: the form of
+    its answer. The model then gives it by the tool FINAL_ANSWER; one that does not fit, or is in words, is asked for
+    again, as often as an answer that cannot be read.
     """
     own = {"rounds": rounds, "seconds": seconds, "parse_failures": parse_failures}
     budget: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
@@ -73,22 +75,19 @@ def agent(
 
         Replaying a round from the ledger costs a look-up; work continues at the first call without a result.
         """
-        limits = replace(ctx.run.limits, **budget) if ctx.path else ctx.run.granted
-        base = action.payload.get("system") or prompt
-        turn = ctx.turn = AgentTurn(ctx, list(tools()), _by_order(plugins()), base, limits=limits, protocol=protocol)
-        for number in range(1, limits.rounds + 1):
+        task = Assignment.of(ctx, tools, budget)
+        turn = ctx.turn = AgentTurn(ctx, task, _by_order(plugins), prompt, protocol=protocol)
+        for number in range(1, task.limits.rounds + 1):
             answer = await ctx.call(Action("model", {"round": number}), key=str(number), hold=True)
-            if why := turn.fatal_error(answer[-1]):
-                return failed(ctx, why)
-            if not (asked := calls_in(answer)):
-                if answer[-1].failed:
-                    continue  # the answer could not be read, and the model is told so
-                return _completed(ctx, _answer_text(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
-            if todo := without_result(ctx, asked):
+            if todo := without_result(ctx, asked := calls_in(answer)):
                 await run_batch(ctx, todo, (await turn.prepare_round(number)).tools_by_name)
-            if last := _terminating_result(ctx, asked):
-                return [finish(ctx, "terminate", last.value)]
-        told = f"Stopped after {limits.rounds} rounds, the limit of one turn."
+            if ending := turn.ending(asked):
+                return [ending]
+            if why := turn.fatal_error(answer[-1], asked):
+                return failed(ctx, why)
+            if not asked and not answer[-1].failed:  # else it could not be read, and the model is told so
+                return _completed(ctx, _answer_text(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
+        told = f"Stopped after {task.limits.rounds} rounds, the limit of one turn."
         return failed(ctx, action_error("runtime", "max_rounds", told))
 
     policy.budget = budget  # type: ignore[attr-defined]
@@ -102,28 +101,21 @@ class AgentTurn:
     """
 
     def __init__(
-        self,
-        ctx: Context,
-        tools: list[Tool],
-        plugins: list[Plugin[Any]],
-        prompt: str,
-        *,
-        limits: Limits,
-        protocol: str | None,
+        self, ctx: Context, task: Assignment, plugins: list[Plugin[Any]], prompt: str, *, protocol: str | None
     ) -> None:
-        self.ctx, self.tools, self.plugins, self.prompt = ctx, tools, plugins, prompt
-        self.limits, self.protocol, self.unreadable = limits, protocol, 0
-        self.clock = Clock(ctx.run.recorder, ctx.path, limits.seconds, ctx.clock if ctx.path else None)
-        self.input: str | None = ctx.action.payload.get("text")
-        self.tier: str = ctx.action.payload.get("tier", "normal")
-        given = () if ctx.path else Attachment.recorded_in(ctx.action.payload)
+        self.ctx, self.task, self.plugins, self.prompt = ctx, task, plugins, task.told.get("system") or prompt
+        self.limits, self.output, self.protocol, self.unreadable = task.limits, task.output, protocol, 0
+        self.clock = Clock(ctx.run.recorder, ctx.path, self.limits.seconds, ctx.clock if ctx.path else None)
+        self.input: str | None = task.told.get("text")
+        self.tier: str = task.told.get("tier", "normal")
+        given = () if ctx.path else Attachment.recorded_in(task.told)
         said = self.input or (None if given else self._placeholder())
         self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, given)
         self._round: Round | None = None
 
     def _placeholder(self) -> str:
         """Return what replaces a missing message: many model servers need a message of the user to answer."""
-        return GO_ON if self.ctx.action.payload.get("continues") else NOBODY_SPOKE
+        return GO_ON if self.task.told.get("continues") else NOBODY_SPOKE
 
     async def prepare_round(self, number: int) -> Round:
         """Return round `number` with its tools and context, prepared once when needed; never for a finished round."""
@@ -134,38 +126,47 @@ class AgentTurn:
                 path,
                 input=self.input,
                 base=self.prompt,
-                tools=self.tools,
+                tools=self.task.tools,
                 view=run.view,
                 services=run.services,
             )
-            if self.ctx.action.payload.get("repeats"):
+            if self.task.told.get("repeats"):
                 round.context.append(ONCE_MORE)
-            left = self.limits.rounds - number + 1
+            if self.output:
+                round.context.append(HOW_TO_ANSWER)
+            left = min(self.limits.rounds - number + 1, run.rounds_left(path))
             if left <= self.limits.wrap_up < self.limits.rounds:
                 round.context.append(WRAP_UP.format(left=left))
-            await round.prepare(self.plugins)
+            await round.prepare(self.plugins, self.task.only)
             self._round = round
         return self._round
 
-    def fatal_error(self, result: Step) -> Step | None:
-        """Return the error with which this answer ends the turn; None if the turn continues (S51)."""
-        if not result.failed:
-            self.unreadable = 0
-            return None
-        if result.payload["code"] != PARSE_FAILURE:
+    def ending(self, asked: list[Step]) -> Step | None:
+        """Return the end of the turn, if one of these calls has ended it.
+
+        That is a successful one that the model marked as the last (R12), or the one that gives the answer.
+        """
+        view = self.ctx.run.view
+        done = [(call, result) for call in asked if (result := view.result(call.path)) and not result.failed]
+        for call, result in done:
+            if self.output and call.payload["policy"] == FINAL_ANSWER:
+                return finish(self.ctx, "answer", call.payload["payload"])
+            if not self.output and call.payload.get("terminate") is True:
+                return finish(self.ctx, "terminate", result.value)
+        return None
+
+    def fatal_error(self, result: Step, asked: list[Step]) -> Step | None:
+        """Return the error with which an answer that asked for these calls ends the turn; None if it goes on (S51)."""
+        if result.failed and result.payload["code"] != PARSE_FAILURE:
             return result
-        self.unreadable += 1
+        refused = self.output and any(call.payload["policy"] == FINAL_ANSWER for call in asked)
+        self.unreadable = self.unreadable + 1 if result.failed or refused else 0
         if self.unreadable < self.limits.parse_failures:
             return None
         # Only the model is told what was wrong, in words that quote the answer: people are not shown raw calls.
-        told = f"Stopped because {self.unreadable} answers of the model in a row could not be read."
+        wrong = "did not have the form that was asked for" if self.output else "could not be read"
+        told = f"Stopped because {self.unreadable} answers of the model in a row {wrong}."
         return action_error("runtime", "parse_failures", told)
-
-
-def _terminating_result(ctx: Context, asked: list[Step]) -> Step | None:
-    """Return the result that ends the turn: a successful call's, if the model marked it as the last (R12)."""
-    results = [ctx.run.view.result(call.path) for call in asked if call.payload.get("terminate") is True]
-    return next((result for result in results if result and not result.failed), None)
 
 
 def _answer_text(answer: list[Step]) -> str:
@@ -206,5 +207,6 @@ def failed(ctx: Context, why: Step) -> list[Step]:
     return [notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
 
 
-def _by_order(plugins: Iterable[Plugin[Any]]) -> list[Plugin[Any]]:
+def _by_order(given: Iterable[Plugin[Any] | type[Plugin[Any]]]) -> list[Plugin[Any]]:
+    plugins = [plugin() if isinstance(plugin, type) else plugin for plugin in given]
     return sorted(plugins, key=lambda plugin: (plugin.order, plugin.name))

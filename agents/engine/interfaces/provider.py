@@ -18,6 +18,9 @@ CUT_BY = {
 PARSE_FAILURE = "parse_failure"
 """The error code of a round with an unreadable answer (S51)."""
 
+FINAL_ANSWER = "final_answer"
+"""The tool by which a model gives an answer of a given form: its input is the answer."""
+
 
 @dataclass(frozen=True)
 class ToolDefinition:

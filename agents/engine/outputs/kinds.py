@@ -91,11 +91,12 @@ class Approval(Frozen):
 class Output(Frozen):
     """One output in the timeline.
 
-    `type` is the name of its kind. `position` is the id of the step that opened it and never changes. `parent` is the path of the entry whose call
-    emitted it, "" at the top. The reading order is that of a tree: an entry, then what its call emitted (S24).
+    `type` is the name of its kind. `position` is the id of the step that opened it and never changes. `parent` is the
+    path of the entry whose call emitted it, "" at the top. The reading order is that of a tree: an entry, then what its
+    call emitted (S24).
 
-    A tool that shows one gives only the fields of its kind, as in `call.show(Receipt(number="12"))`: the rest is known
-    once it stands in the timeline.
+    Who shows one gives only the fields of its kind, as in `call.show(Receipt(number="12"))`: the rest is known once it
+    stands in the timeline.
     """
 
     type: str = ""

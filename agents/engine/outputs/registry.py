@@ -169,10 +169,14 @@ def check_kind(name: str, data: dict[str, JSON]) -> None:
         raise NotKept(f"The output {name!r} would have other fields when it is read again.")
 
 
+def kind_name(output: object) -> str:
+    """Return the name of the kind that this is an output of; "" if it is of no registered kind."""
+    return next((kind.name for kind in _KINDS.values() if kind.model is type(output)), "")
+
+
 def fields_of(output: Output) -> tuple[str, dict[str, JSON]]:
     """Return the kind of an output that is to be shown, and its fields. Raises NotKept if it cannot be kept."""
-    kind = next((kind.name for kind in _KINDS.values() if kind.model is type(output)), "")
-    if not kind:
+    if not (kind := kind_name(output)):
         raise NotKept(f"A {type(output).__name__} is no output of a registered kind: see register_output.")
     try:
         fields = plain_json(output, kind)

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from agents.engine.ledger import EMPTY, JSON, Ledger, copy_json
+from agents.engine.schema import schema_of
 
 
 @dataclass(frozen=True)
@@ -14,8 +17,8 @@ class Action:
     """A policy to call, its payload, and the names of the policies that it may offer and call itself.
 
     The payload is copied: whoever made the action may go on changing its own dict. A value in it may be a Ledger, which
-    is kept as it is and recorded as a reference. Raises TypeError for a payload that is not JSON, and for what is no
-    name.
+    is kept as it is and recorded as a reference, or a pydantic model, recorded as its JSON Schema. Raises TypeError for
+    a payload that is not JSON, and for what is no name.
     """
 
     policy: str
@@ -25,7 +28,7 @@ class Action:
     def __post_init__(self) -> None:
         if not isinstance(self.payload, dict):
             raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
-        copied = {k: v if isinstance(v, Ledger) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
+        copied = {k: v if _is_kept(v) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
         name: object = self.policy
         if not isinstance(name, str):
             raise TypeError(f"an action names a policy by a text, not by {name!r}")
@@ -52,4 +55,13 @@ class Action:
 
     def recorded(self) -> dict[str, JSON]:
         """Return the payload as it is recorded in the ledger."""
-        return {k: v.reference() if isinstance(v, Ledger) else v for k, v in self.payload.items()}
+        return {k: _reference(v) if _is_kept(v) else v for k, v in self.payload.items()}
+
+
+def _is_kept(value: object) -> bool:
+    """Whether a value in a payload is not JSON itself, but stands in the record by what describes it."""
+    return isinstance(value, Ledger) or (isinstance(value, type) and issubclass(value, BaseModel))
+
+
+def _reference(value: Ledger | type[BaseModel]) -> JSON:
+    return value.reference() if isinstance(value, Ledger) else schema_of(value)

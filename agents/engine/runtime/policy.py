@@ -23,6 +23,7 @@ from agents.engine.runtime.action import Action
 from agents.engine.runtime.asking import Asking
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
+from agents.engine.runtime.short import Short
 from agents.engine.schema import problem, schema_of
 from agents.engine.tools.gatekeeper import Gatekeeper
 from agents.engine.view import View, asked_for
@@ -71,7 +72,8 @@ def in_turns(policy: Policy) -> Policy:
 class Registered:
     """A registered policy. `input` says what its payload must be, as a pydantic model or as a JSON Schema.
 
-    `seconds`: the running time of a turn that it is the root of.
+    `title`: what people read of it. `offered`: whether models may call it. `owner`: where it was defined. `seconds`:
+    the running time of a turn that it is the root of.
     """
 
     name: str
@@ -80,6 +82,8 @@ class Registered:
     input: type[BaseModel] | dict[str, JSON] | None = None
     owner: str = ""
     seconds: float = math.inf
+    title: str = ""
+    offered: bool = False
 
     @property
     def schema(self) -> dict[str, JSON]:
@@ -161,8 +165,8 @@ class Runtime(Protocol):
         """
         ...
 
-    def budget(self) -> dict[str, JSON]:
-        """Return the rounds that the turn has used, and those that are left."""
+    def rounds_left(self, path: str) -> int:
+        """Return how many rounds the turn has left, with the one at `path`, whether or not it was asked already."""
         ...
 
     async def effect(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
@@ -170,9 +174,10 @@ class Runtime(Protocol):
         ...
 
 
-class Context(Asking):
+class Context(Asking, Short):
     """A policy's access to its run: it calls other policies, asks people, and reads its own ledger.
 
+    What policies do most often is in `Short` and `Asking`; `call` is the long way, for everything else.
     `caller` is the context of the policy that called it, `turn` its agent's turn.
     """
 

@@ -168,6 +168,10 @@ class Run(Runtime):
         used = sum(map(is_round, self.view.steps))
         return {"steps_used": used, "steps_remaining": max(self.granted.rounds - used, 0)}
 
+    def rounds_left(self, path: str) -> int:
+        """Return how many rounds the turn has left, with the one at `path`, whether or not it was asked already."""
+        return self.granted.rounds - sum(is_round(step) and step.path != path for step in self.view.steps)
+
     # Calls
 
     async def perform(

@@ -11,7 +11,7 @@ from agents.engine import actors
 from agents.engine.interfaces.journal import MemoryJournal
 from agents.engine.ledger import EMPTY, Ledger, Step
 from agents.engine.limits import Limits
-from agents.engine.runtime.policy import Policy
+from agents.engine.runtime.policy import Policy, Registered
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
 
@@ -25,7 +25,7 @@ def _begins_a_run(step: Step) -> bool:
 async def run(
     policy_name: str,
     payload: dict[str, Any],
-    registry: PolicyRegistry | Mapping[str, Policy],
+    registry: PolicyRegistry | Mapping[str, Policy | Registered],
     ledger: Ledger = EMPTY,
     *,
     journal: MemoryJournal | None = None,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 from pydantic import BaseModel
 
 from agents.engine import actors
-from agents.engine.errors import RegistryError
+from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import Step
@@ -95,8 +95,11 @@ class Round:
         before = (step for step in self._view.steps if self._began is None or step.id < self._began)
         return tuple(Outputs(before).in_order())
 
-    async def prepare(self, plugins: Iterable[Plugin[Any]]) -> None:
-        """Let every plugin prepare the round (S16). Raises RegistryError if two of its tools share a name."""
+    async def prepare(self, plugins: Iterable[Plugin[Any]], only: frozenset[str] | None = None) -> None:
+        """Let every plugin prepare the round (S16). `only`: the names of all tools that may be offered, or None.
+
+        Raises RegistryError if two of its tools share a name, and ToolError for a name in `only` that no tool has.
+        """
         plugins = list(plugins)
         self._plugins = {plugin.name: type(plugin) for plugin in plugins}
         for plugin in plugins:
@@ -105,7 +108,10 @@ class Round:
             for tool in self._anyway:
                 if self.tools.count(tool) > before.count(tool) > 0:
                     _warn_of_push(plugin.name, tool.name)
-        self._offered = by_wire_name(self.tools)
+        offered = self.tools if only is None else [tool for tool in self.tools if tool.name in only]
+        if missing := (only or frozenset()) - {tool.name for tool in offered}:
+            raise ToolError(f"There is no tool {min(missing)!r} here.", "unknown_tool")
+        self._offered = by_wire_name(offered)
 
     def writes(self) -> list[Step]:
         """Return the steps for what plugins changed while they prepared: `state`, or a note if it cannot be kept."""

@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 
 from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
+from agents.engine.interfaces.provider import FINAL_ANSWER
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.outputs.change import Change
@@ -29,8 +30,11 @@ from agents.engine.tools.state import Nothing, Stateful
 Input = TypeVar("Input", bound=BaseModel, default=Nothing)
 State = TypeVar("State", default=None)
 
-RESERVED = ("agent", HUMAN, "model")
-"""Names of the engine's own policies, not available to tools."""
+RESERVED = ("agent", HUMAN, "model", "show", "file", "value", FINAL_ANSWER)
+"""Names of the engine's own policies and tools, not available to others."""
+
+NAME = r"[a-z][a-z0-9]*([._-][a-z0-9]+)*"
+"""The names of tools and of policies of apps: lower-case words joined by dots."""
 
 TIME_LIMIT_MOST = 600.0
 """The longest time limit a tool may declare, in seconds."""
@@ -214,7 +218,7 @@ class tool(Declaration):  # noqa: N801 - it is used as a decorator
         name, reads = self.name, self.risk is Risk.READ
         if not isinstance(self.risk, Risk):
             raise RegistryError(f"{name}: risk must be one of {', '.join(map(str, Risk))}, not {self.risk!r}")
-        if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
+        if not re.fullmatch(NAME, name):
             raise RegistryError(f"a tool's name must be lower-case words joined by dots, not {name!r}")
         if name in RESERVED:
             raise RegistryError(f"{name!r} is reserved for a policy of the engine")

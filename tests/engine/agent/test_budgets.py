@@ -73,7 +73,7 @@ async def test_an_agent_within_a_turn_goes_on_counting_after_a_crash(world: Worl
 def _with_inner(world: World, seconds: float = math.inf) -> PolicyRegistry:
     """A workflow that calls an agent, which has 60 seconds."""
     registry, _ = site([says("", call("fx.read", a=1)), says("Done.")], world.tools())
-    registry.register("inner")(agent(tools=world.tools, seconds=60.0))
+    registry.register("inner")(agent(tools=world.tools(), seconds=60.0))
 
     @registry.register("flow", seconds=seconds)
     async def flow(action: Action, ctx: Context) -> list[Step]:
@@ -143,7 +143,7 @@ async def test_an_agent_speaks_the_protocol_that_it_names(world: World) -> None:
     for named, spoken, silent in [("json", json, native), (None, native, json)]:
         registry = PolicyRegistry()
         registry.register("model")(model(native, protocols={"json": json}))
-        registry.register("agent")(agent(tools=world.tools, protocol=named))  # type: ignore[arg-type]
+        registry.register("agent")(agent(tools=world.tools(), protocol=named))  # type: ignore[arg-type]
         before = len(silent.asked)
         await carry_on(registry)
         assert len(silent.asked) == before

@@ -1,0 +1,104 @@
+"""The assignment of an agent: what it is told, the tools it may use, its budget, and the form of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.engine.errors import ToolError
+from agents.engine.interfaces.provider import FINAL_ANSWER
+from agents.engine.ledger import JSON
+from agents.engine.limits import Limits
+from agents.engine.runtime.policy import Context, Runtime
+from agents.engine.tools.tool import Risk, Tool, ToolCall
+
+HOW_TO_ANSWER = f"When you have your answer, give it by a call of the tool {FINAL_ANSWER}."
+"""Added to the system text of an agent whose answer has a form."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an agent is to do. `told`: its payload, with what the site says of a turn that it is the root of.
+
+    `tools` are those that it has from the beginning; `only`, if it is not None, the names of all that it may be
+    offered. `output`: the form of its answer, if it is not to be in words.
+    """
+
+    told: dict[str, Any]
+    limits: Limits
+    tools: tuple[Tool, ...]
+    only: frozenset[str] | None = None
+    output: type[BaseModel] | None = None
+
+    @classmethod
+    def of(cls, ctx: Context, own: Sequence[Tool], budget: dict[str, Any]) -> Assignment:
+        """Return the assignment of the agent that is called with this context, and has these tools and this budget.
+
+        One that another policy calls may be given `tools`, `rounds` and `output` in its payload, and is of the tier of
+        the turn. Raises ToolError for what is none of these.
+        """
+        run, payload = ctx.run, ctx.action.payload
+        root = run.view.call("")
+        asked: dict[str, Any] = root.payload if root else {}
+        site: dict[str, Any] = asked.get("site", {})
+        if not ctx.path:
+            return cls(site | payload, run.granted, tuple(own))
+        tier = (site or asked.get("payload", {})).get("tier")
+        told = ({"tier": tier} if isinstance(tier, str) else {}) | payload
+        limits = replace(run.limits, **budget)
+        if (rounds := payload.get("rounds")) is not None:
+            limits = replace(limits, rounds=min(limits.rounds, _checked_rounds(rounds)))
+        tools, only = tuple(own), None
+        if (names := payload.get("tools")) is not None:
+            only = _checked_names(names)
+            tools = _named(only, own, run)
+        if (output := payload.get("output")) is None:
+            return cls(told, limits, tools, only)
+        if not isinstance(output, type):
+            raise ToolError("The `output` of an agent is a pydantic model.", "invalid_input")
+        only = None if only is None else only | {FINAL_ANSWER}
+        return cls(told, limits, (*tools, _final_answer(output)), only, output)
+
+
+def _checked_rounds(rounds: JSON) -> int:
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+        raise ToolError(f"The `rounds` of an agent are a whole number from 1 on, not {rounds!r}.", "invalid_input")
+    return rounds
+
+
+def _checked_names(names: JSON) -> frozenset[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ToolError(f"The `tools` of an agent are a list of names, not {names!r}.", "invalid_input")
+    return frozenset(names)
+
+
+def _named(names: frozenset[str], own: Sequence[Tool], run: Runtime) -> tuple[Tool, ...]:
+    """Return the tools with these names, the agent's own or any that is registered. Plugins may push the others."""
+    known = {tool.name: tool for tool in own}
+    for name in names - known.keys():
+        found = run.registered(name)
+        if found and isinstance(tool := getattr(found.policy, "tool", None), Tool):
+            known[name] = tool
+    return tuple(known[name] for name in sorted(names & known.keys()))
+
+
+def _final_answer(output: type[BaseModel]) -> Tool:
+    """Return the tool by which the model gives an answer of this form. Its input is checked like any other."""
+
+    async def take(call: ToolCall[Any]) -> str:
+        return "That is the answer."
+
+    description = f"Give your final answer. {(output.__doc__ or '').strip()}".strip()
+    return Tool(
+        FINAL_ANSWER,
+        function=take,
+        input=output,
+        description=description,
+        risk=Risk.READ,
+        approval=False,
+        idempotent=True,
+        title="Final answer",
+    )
