@@ -87,7 +87,7 @@ def agent(
                 return failed(ctx, why)
             if not asked and not answer[-1].failed:  # else it could not be read, and the model is told so
                 return _completed(ctx, _answer_text(answer), CUT_BY.get(answer[-1].payload.get("finish", "")))
-        told = f"Stopped after {task.limits.rounds} rounds, the limit of one turn."
+        told = f"Stopped after {task.limits.rounds} rounds, {'its limit' if ctx.path else 'the limit of one turn'}."
         return failed(ctx, action_error("runtime", "max_rounds", told))
 
     policy.budget = budget  # type: ignore[attr-defined]

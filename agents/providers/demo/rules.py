@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agents.engine.interfaces.provider import FINAL_ANSWER, ToolRequest
 from agents.engine.ledger import JSON
 from agents.providers.demo import json_text
 from agents.providers.demo.guide import INTRODUCTION, guide
-from agents.providers.demo.planning import Unclear, make_plan
+from agents.providers.demo.planning import Plan, Unclear, make_plan
 from agents.providers.demo.reply import Reply
+from agents.providers.demo.samples import sample
 from agents.providers.demo.situation import Situation
 from agents.providers.demo.understanding import understand
 from agents.providers.demo.wire import PIECE_CHARACTERS
@@ -38,17 +40,21 @@ def answer(body: dict[str, JSON]) -> Reply:
 
 def _reply(situation: Situation, calls: int | None) -> Reply:
     """`calls`: how many the protocol allows in one answer, if it limits them."""
-    steps = understand(situation.said)
-    if not steps and not situation.done:
+    steps, final = understand(situation.said), situation.offered.get(FINAL_ANSWER)
+    if not steps and not situation.done and not final:
         return Reply(guide(situation))
     try:
         plan = make_plan(steps, situation)
     except Unclear as unclear:
-        return Reply(str(unclear))
+        if not final:
+            return Reply(str(unclear))
+        plan = Plan()
     if plan.calls:
         *others, last = [describe_call(call.name, call.arguments) for call in plan.calls[:calls]]
         will = f"will {', '.join(others)} and {last}" if others else f"will {last}"
         return Reply(f"{'Next I' if situation.done else 'I'} {will}.", plan.calls[:calls])
+    if final:  # a made-up answer of the form that is wanted
+        return Reply("This is my answer.", (ToolRequest(FINAL_ANSWER, sample(final["parameters"])),))
     return Reply("\n\n".join([*map(describe_result, plan.results if steps else situation.done), *plan.not_done]))
 
 
