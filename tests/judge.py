@@ -23,14 +23,23 @@ MAY_DIFFER = {"action_start", "action_retry", "note"}
 
 
 def comparable(ledger: Iterable[Step]) -> list[Line]:
-    """A ledger without ids, times and what a crash may add."""
-    return [(s.path, s.actor, s.type, _unnumbered(_untimed(s))) for s in ledger if s.type not in MAY_DIFFER]
+    """A ledger without ids, times, what a crash may add, and what another run draws differently."""
+    steps = list(ledger)
+    own = {s.path: s.payload.get("policy") for s in steps if s.type == "action_call" and s.actor.startswith("policy:")}
+    return [
+        (s.path, s.actor, s.type, _unnumbered(_without_chance(s, own.get(s.path))))
+        for s in steps
+        if s.type not in MAY_DIFFER
+    ]
 
 
-def _untimed(step: Step) -> JSON:
-    """The payload, of a call that only read without the time at which it began."""
-    timed = step.type == "action_result" and step.actor.startswith("tool:")
-    return {key: value for key, value in step.payload.items() if not (timed and key == "began")}
+def _without_chance(step: Step, policy: str | None) -> JSON:
+    """The payload, without the time at which a call began that only read, a drawn value, and the id of a file."""
+    drawn = {
+        "action_result": {"began"} if step.actor.startswith("tool:") else {"output"} if policy == "value" else set(),
+        "file": {"file"} if policy == "file" else set(),
+    }.get(step.type, set())
+    return {key: value for key, value in step.payload.items() if key not in drawn}
 
 
 def _unnumbered(value: JSON) -> JSON:
@@ -61,10 +70,19 @@ def differences(ledger: Iterable[Step], undisturbed: Iterable[Step], *, side_by_
         return step.path in lost and step.type != "action_call"
 
     lines, expected = (comparable(s for s in _without(asked, each) if not is_excused(s)) for each in (steps, wanted))
+    if cards and side_by_side:  # what ran beside an interrupted call had asked its model less often by then
+        lines, expected = (list(map(_without_budget, each)) for each in (lines, expected))
     if cards or side_by_side:
         lines, expected = (sorted(each, key=lambda line: line[0]) for each in (lines, expected))
     differing = [(a, b) for a, b in zip_longest(lines, expected) if a != b]
     return [f"{line} instead of {expected}" for line, expected in differing]
+
+
+def _without_budget(line: Line) -> Line:
+    path, actor, type, payload = line
+    if type not in ("pause", "resume"):
+        return line
+    return path, actor, type, {key: value for key, value in payload.items() if not key.startswith("steps_")}
 
 
 def _asks_what_became(step: Step) -> bool:

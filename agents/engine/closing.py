@@ -64,9 +64,13 @@ def turn_result(view: View, state: str, stop_reason: str) -> Step:
 def is_round(step: Step) -> bool:
     """Whether a round of the turn begins here: a question to the model, by its agent, an agent within it or a program.
 
-    However often a question is tried, it is one.
+    However often a question is tried, it is one. Those of the turn's own agent count from their call on.
     """
-    return step.type == "action_start" and "tier" in step.payload and step.payload.get("attempt") == 1
+    said, own = step.payload, "/" not in step.path
+    if step.type == "action_call":
+        return own and said.get("policy") == "model" and "round" in said.get("payload", ())
+    asked = step.type == "action_start" and "tier" in said and said.get("attempt") == 1
+    return asked and not (own and "snapshot" in said)
 
 
 ENDS = ("completed", "failed", "cancelled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError
@@ -16,8 +17,10 @@ from agents.engine.execution.gates import ANOTHER, card_digest, card_of, gate_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
-from agents.engine.paths import parent
-from agents.engine.view import View, opens_gate
+from agents.engine.paths import card, is_gate, parent
+from agents.engine.runtime.asking import answer_problems
+from agents.engine.runtime.short import FILE, SHOW, VALUE
+from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
 
@@ -173,6 +176,8 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         yield f"{step.path} was decided by {step.actor}"
     if word not in DECISIONS:
         yield f"{step.path} was decided as {word!r}"
+    elif (ask := asked.get("ask")) and ask not in DECISIONS[Decision(str(word))].asks:
+        yield f"{step.path}, which asks {ask!r}, was decided as {word!r}"
     if word not in RUNS and word != Decision.EDITED:
         return
     root = before.call("")
@@ -187,6 +192,53 @@ def _decision(step: Step, before: View) -> Iterator[str]:
         return  # what the digest covers was removed; the chain vouches for it
     elif step.payload.get("digest") != _edited_digest(step.payload, asked):
         yield f"the approval at {step.path} is for something other than its input, facts and change: the digests differ"
+
+
+def _answer(step: Step, before: View) -> Iterator[str]:
+    """A question is answered as it was asked, and by somebody else where it says so."""
+    call, root = before.call(step.path), before.call("")
+    if step.type != "action_result" or call is None or not opens_gate(call):
+        return
+    if step.payload.get("decision") != Decision.ANSWER:
+        return
+    asked = call.payload.get("payload", {})
+    if asked.get("who") == ANOTHER and root and step.actor == root.actor:
+        yield f"{step.path} was answered by {step.actor}, who asked for the turn"
+    if (step.payload.get("digest") or "") != (asked.get("digest") or ""):
+        yield f"the answer at {step.path} is to something other than what was asked: the digests differ"
+    if step.payload.get(MARK) or call.payload.get(MARK):
+        return  # the answer was removed
+    for field, why in answer_problems(asked, step.payload.get("answer")).items():
+        yield f"the answer at {step.path} is none to what was asked: {field or 'answer'}: {' '.join(why)}"
+
+
+def _asked_again(step: Step, before: View) -> Iterator[str]:
+    """A question is asked again at its next card, after an answer to it as it was asked before."""
+    question = before.call(parent(step.path))
+    if not (opens_gate(step) and is_gate(step.path) and question and opens_gate(question)):
+        return
+    number = next(n for n in count() if not before.call(card(question.path, n + 1)))
+    last = before.result(card(question.path, number) if number else question.path)
+    if step.path != card(question.path, number + 1):
+        yield f"the question at {question.path} is asked again at {step.path}, out of turn"
+    if last is None or last.payload.get("decision") != Decision.ANSWER:
+        yield f"the question at {question.path} is asked again at {step.path}, and was not answered"
+
+
+def _recorded_call(step: Step, before: View) -> Iterator[str]:
+    """A policy shows one output, gives one file, or gets one value, by a call of its own."""
+    call = before.call(step.path)
+    if step.type != "action_result" or step.failed or call is None or asked_for(call):
+        return
+    if (name := call.payload["policy"]) not in (SHOW, FILE, VALUE):
+        return
+    said = [each.type for each in before.said(step.path)]
+    if name == SHOW and (kind := call.payload["payload"].get("kind")) is not None:
+        expected = [kind]
+    else:  # the kind of a redacted call is not kept
+        expected = {FILE: ["file"], VALUE: []}.get(name, said[:1])
+    if said != expected:
+        yield f"the call of {name!r} at {step.path} says {', '.join(said) or 'nothing'}"
 
 
 def _edited_digest(said: dict[str, JSON], asked: dict[str, JSON]) -> str:
@@ -256,4 +308,6 @@ def _starts(path: str, before: View) -> int:
     return len(before.at(path, "action_start"))
 
 
-_RULES: tuple[Rule, ...] = (_order, _once, _fence, _gate, _decision, _waiting, _round, _partial, _end)
+_RULES: tuple[Rule, ...] = (
+    _order, _once, _fence, _gate, _decision, _answer, _asked_again, _recorded_call, _waiting, _round, _partial, _end,
+)  # fmt: skip

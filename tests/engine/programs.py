@@ -10,17 +10,23 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.engine import Action, Context, Ledger, PolicyRegistry, Step, ToolError, invoke_action, loop_wrapper
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import agent
 from agents.engine.execution.effect import as_policy
 from agents.engine.ledger import JSON, action_call, digest, text
+from agents.engine.paths import join
 from agents.engine.runtime.decorators import calls_in
 from agents.engine.runtime.policy import Decorator, Policy
 from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
 from tests.engine.cast import Name
+from tests.engine.shortly import VALUES, Short, make, model_script, plain
+from tests.engine.support import ScriptedProvider
 from tests.judge import comparable
 
+T = TypeVar("T")
 TURNS = 2
 DECORATORS: dict[str, Decorator] = {"loop": loop_wrapper(max_turns=TURNS), "invoke": invoke_action()}
 HELPERS = ("errand", "asks", "look", "touch", "once", "gated", "missing")
@@ -42,7 +48,7 @@ class Call:
 class Gather:
     """Make these calls side by side."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[Call | Short, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Fail:
     """Raise a ToolError."""
 
 
-Act = Call | Gather | Ask | Invoke | Look | Change | Fail
+Act = Call | Gather | Ask | Invoke | Look | Change | Fail | Short
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,11 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Done:
+    """Return the end of the short way."""
+
+
+@dataclass(frozen=True)
 class Pass:
     """Return the steps it has heard from its calls, or those of the ledger it was given: the last ones, or all."""
 
@@ -109,7 +120,7 @@ class Pass:
     last: int | None = None
 
 
-Said = Say | Emit | Result | Pass
+Said = Say | Emit | Result | Pass | Done
 PAYLOADS: dict[str, dict[str, JSON]] = {
     "output": {"output": {"city": "Oslo"}},
     "own": {"city": "Oslo", "temp_c": 12},
@@ -140,13 +151,14 @@ class Program:
 class Stage:
     """Where a program runs. `ran`: how often each call ran, by path. `did`: which kinds of acts it did.
 
-    `finished`: the calls with a result in the ledger from which this run continues; `repeated` those that ran again.
+    `finished`: the calls with a result in the ledger from which this run continues, with their values; `repeated` those
+    that ran again, or had another value.
     """
 
     program: Program
     ran: Counter[str] = field(default_factory=Counter)
     did: Counter[str] = field(default_factory=Counter)
-    finished: set[str] = field(default_factory=set)
+    finished: dict[str, JSON] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
 
     def runs(self, path: str) -> None:
@@ -161,8 +173,11 @@ class Stage:
             registry.register(f"part{number}")(self._policy(part))
         registry.register("errand")(self._errand)
         registry.register("asks")(self._asks)
-        for each in self._tools():
+        tools = self._tools()
+        for each in tools:
             registry.register(each.name, input=Name)(as_policy(each))
+        registry.register("agent")(agent(tools=tools))
+        registry.register("model")(model(ScriptedProvider(model_script)))
         return registry
 
     async def _errand(self, action: Action, ctx: Context) -> list[Step]:
@@ -220,6 +235,7 @@ class Doing:
         rest = {key: value for key, value in action.payload.items() if key != "ledger"}
         self.heard: list[JSON] = [digest([comparable(self.given), rest, sorted(action.actions)])]
         self.steps: list[Step] = []
+        self.values = 0
 
     async def all(self) -> list[Step]:
         for act in self.part.acts:
@@ -236,6 +252,8 @@ class Doing:
                 await self.hear_from(lambda: self.called(act))
             case Gather():
                 await self.gather(act)
+            case Short():
+                await self.shortly(act)
             case Ask():
                 await self.hear_from(
                     lambda: self.ctx.call(Action("human", {"ask": "question", "question": self.words()}))
@@ -270,18 +288,50 @@ class Doing:
         decorators = [DECORATORS[name] for name in call.decorators]
         return self.ctx.call(Action(call.to, payload, call.offered), decorators, key=call.key)
 
+    async def shortly(self, act: Short) -> None:
+        try:
+            made = self.made(act)
+        except ValueError as error:
+            self.refused(error)
+        else:
+            self.heard.append(await made)
+
+    def made(self, act: Short) -> Coroutine[Any, Any, JSON]:
+        """What the policy hears of something that it does shortly: the value, or the error."""
+        self.stage.did[f"shortly {act.way}"] += 1
+        self.values += act.way in VALUES
+        key = f"value{self.values}" if act.way in VALUES else act.key
+        made = make(act, self.ctx, self.words(), key)
+
+        async def hearing() -> JSON:
+            try:
+                value = plain(await made)
+            except ToolError as error:
+                return [error.code, error.message]
+            if act.way not in VALUES:
+                return value
+            place = join(self.ctx.path, str(key))
+            if self.stage.finished.get(place, value) != value:
+                self.stage.repeated.append(place)
+            return act.way  # not the value: in another play of the program it is another one
+
+        return hearing()
+
     async def gather(self, gather: Gather) -> None:
-        calls: list[Coroutine[Any, Any, list[Step]]] = []
+        calls: list[Coroutine[Any, Any, Any]] = []
         for call in gather.calls:
             try:
-                calls.append(self.called(call))
+                calls.append(self.made(call) if isinstance(call, Short) else self.called(call))
             except ValueError as error:
                 self.refused(error)
         for answer, ledger in await self.ctx.gather(*map(self.in_branch, calls)):
-            self.hears(answer)
+            if isinstance(answer, list) and answer and isinstance(answer[0], Step):
+                self.hears(answer)
+            else:
+                self.heard.append(answer)
             self.heard.append(ledger)
 
-    async def in_branch(self, call: Coroutine[Any, Any, list[Step]]) -> tuple[list[Step], str]:
+    async def in_branch(self, call: Coroutine[Any, Any, T]) -> tuple[T, str]:
         """What the call answers, and the policy's own ledger as it is then read beside it."""
         answer = await call
         return answer, digest(comparable(self.ctx.get_ledger()))
@@ -335,6 +385,9 @@ class Doing:
             case Result(payload):
                 self.stage.did[f"result {payload}"] += 1
                 return [Step(self.action.policy, "action_result", PAYLOADS[payload])]
+            case Done():
+                self.stage.did["done"] += 1
+                return self.ctx.done({"words": self.words()})
             case Pass(what, last):
                 passed = self.steps if what == "heard" else list(self.given)
                 passed = passed if last is None else passed[-last:]

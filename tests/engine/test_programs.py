@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agents.engine import Ledger, text
 from agents.engine.deciding import answer, approve, reject
 from agents.engine.ledger import EMPTY
+from agents.engine.limits import Limits
 from agents.engine.view import View
 from conversations.verification.rules import problems_of
 from tests.budget import examples
@@ -25,6 +26,7 @@ from tests.engine.programs import (
     Ask,
     Call,
     Change,
+    Done,
     Emit,
     Fail,
     Gather,
@@ -37,6 +39,7 @@ from tests.engine.programs import (
     Say,
     Stage,
 )
+from tests.engine.shortly import WAYS, Short, answered
 from tests.engine.support import carry_on, decide, end_of, open_gates
 from tests.judge import differences
 
@@ -55,10 +58,12 @@ def _calls(names: list[str]) -> st.SearchStrategy[Call]:
 
 def _acts(names: list[str], depth: int = 1) -> st.SearchStrategy[tuple[object, ...]]:
     calls = _calls(names)
+    shorts = st.builds(Short, st.sampled_from(WAYS), KEYS)
     acts = [
         calls.map(lambda call: (call,)),
+        shorts.map(lambda short: (short,)),
         st.builds(lambda call, only: (call, Invoke(only)), calls, st.booleans()),
-        st.lists(calls, min_size=2, max_size=3).map(lambda several: (Gather(tuple(several)),)),
+        st.lists(calls | shorts, min_size=2, max_size=3).map(lambda several: (Gather(tuple(several)),)),
         st.sampled_from([(Ask(),), (Change(),)]),
     ]
     if depth:
@@ -76,7 +81,7 @@ def _says(names: list[str]) -> st.SearchStrategy[tuple[object, ...]]:
         st.builds(Say, st.sampled_from(["", "uuid", "number"])),
         st.builds(Pass, st.sampled_from(["heard", "given"]), st.sampled_from([None, 1, 2])),
     )
-    result = st.none() | st.builds(Result, st.sampled_from(sorted(PAYLOADS)))
+    result = st.sampled_from([None, Done()]) | st.builds(Result, st.sampled_from(sorted(PAYLOADS)))
     return st.tuples(st.lists(said, max_size=3), result).map(lambda drawn: (*drawn[0], *filter(None, drawn[1:])))
 
 
@@ -132,6 +137,21 @@ EVERYTHING = {
             Part((Invoke(only_offered=True),), (Say(), Emit("once"), Emit("gated"), Pass("given", 2))),
         )
     ),
+    "short": Program(
+        (
+            Part(
+                (
+                    *(Short(way) for way in WAYS),
+                    Gather((Short("agent", "a"), Short("random"), Short("fill in", "b"), Short("gated"))),
+                    Call("part1"),
+                    Short("show", "a"),
+                ),
+                (Done(),),
+            ),
+            Part((Short("agent with a form"), Short("choose", "a"), Short("file"), Short("now")), (Say(), Done())),
+        ),
+        ("approve", "edit", "reject"),
+    ),
     "results": Program(
         (
             Part(tuple(Call(f"part{number}") for number in range(1, 5)), (Pass("heard"), Say(), Result("own"))),
@@ -148,7 +168,8 @@ DOES = {
     *("invoke a call", "ask for what is offered", "ask for what is not offered"),
     *("say with no id", "say with uuid", "say with number", *(f"result {name}" for name in PAYLOADS)),
     *(f"pass on {what}{part}" for what in ("heard", "given") for part in ("", " in part")),
-    *("approve", "edit", "reject", "expired", "answer"),
+    *("approve", "edit", "reject", "expired", "answer", "ask again"),
+    *("Short", "done", *(f"shortly {way}" for way in WAYS)),
 }
 
 
@@ -164,10 +185,18 @@ class Played:
     async def _play(self, crashes: list[CrashPoint]) -> Ledger:
         ledger, registry = EMPTY, self.stage.registry()
         while end_of(ledger) is None:
-            self.stage.finished = {step.path for step in ledger if step.type == "action_result"}
+            self.stage.finished = {step.path: step.value for step in ledger if step.type == "action_result"}
             journal = CrashingJournal(ledger, crashes[0] if crashes else None)
             with suppress(Crash):
-                await carry_on(registry, ledger, policy="part0", payload=PAYLOAD, journal=journal, actions=OFFERED)
+                await carry_on(
+                    registry,
+                    ledger,
+                    policy="part0",
+                    payload=PAYLOAD,
+                    journal=journal,
+                    actions=OFFERED,
+                    limits=Limits(rounds=1000),
+                )
             self.records += len(journal.records)
             crashes = crashes[1:] if journal.dead else crashes
             ledger = journal.ledger
@@ -180,21 +209,23 @@ class Played:
         for gate in open_gates(ledger):
             asked = View(ledger).call(gate)
             assert asked
-            ask = asked.payload["payload"]["ask"]
-            decided = self.stage.program.decided
-            said = decided[crc32(gate.encode()) % len(decided)]
+            payload = asked.payload["payload"]
+            ask, decided, chance = payload["ask"], self.stage.program.decided, crc32(gate.encode())
+            said = decided[chance % len(decided)]
             self.stage.did[said if ask == "approve" else "answer"] += ask != "interrupted"
+            self.stage.did["ask again"] += "draft" in payload
             if ask == "interrupted":
                 self.cards[gate.rpartition("/")[0]] += 1
                 ledger = answer(ledger, gate, by="user:7", answer="run_again")
             elif said == "expired":
                 ledger = decide(ledger, gate, said, by="system")
             elif ask == "question":
-                ledger = answer(ledger, gate, by="user:7", answer=said)
+                ledger = answer(ledger, gate, by="user:7", answer=answered(payload, said, chance))
             elif said == "reject":
                 ledger = reject(ledger, gate, by="user:7", reason="Not today.")
             else:
-                ledger = approve(ledger, gate, by="user:7", input={"name": "edited"} if said == "edit" else None)
+                edited = {"name": "edited"} if said == "edit" and "tool" in payload else None
+                ledger = approve(ledger, gate, by="user:7", input=edited)
         return ledger
 
 
