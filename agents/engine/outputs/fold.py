@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.engine.actors import Actor, Kind
-from agents.engine.decisions import DECISIONS, Decision, rule_of
+from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import (
@@ -84,7 +84,7 @@ def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     """Fold a gate, a card or a question. A question that is asked again is shown as it is asked now."""
     asked = step.payload.get("payload", {})
     known = {name: asked[name] for name in _ASKED if name in asked}
-    if "question" in asked:
+    if asked.get("ask") == Ask.QUESTION and "question" in asked:
         known["reason"] = asked["question"]
     before = entry.approval
     if before and before.state == DECISIONS[Decision.EDITED].state:  # then this gate asks about the edited call
