@@ -67,7 +67,7 @@ def round_messages(
         results.append(
             ResultMessage(call_id, name, result_text(entry, limits.result_characters, f"{prompt}:{entry.path}"))
         )
-        made += [words for o in outputs.at(entry.path) if (words := model_text(o))]
+        made += [words for o in outputs.parts_of(entry.path) if (words := model_text(o))]
     messages: list[Message] = []
     text = "\n\n".join(answer_text(o.text, o.partial) for o in said if o.text)
     if text or requests:
@@ -105,17 +105,21 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
     """Return the messages of a whole earlier prompt: the person's text and attachments, then each round (S13).
 
     They begin with a message of the person and end with one of the model, or with replacements, so that roles alternate
-    with whatever follows. A prompt in which nothing was said at all has none.
+    with whatever follows. A prompt in which nothing was said at all has none. What a policy showed people stands like
+    a text of the model.
     """
     outputs = Outputs()
-    rounds: dict[str, None] = {}
+    rounds: dict[str, str] = {}  # with what was shown, where a policy showed something
     for output in sorted(past.outputs, key=lambda o: o.position):
         outputs.put(output)
         if not output.parent and output.type in ("text", "tool", "retry"):
-            rounds[_round_of(output)] = None
+            rounds[_round_of(output)] = ""
+        elif not output.parent and (words := model_text(output)):
+            rounds.setdefault(output.path, words)
     messages: list[Message] = [*input_messages(past.input, past.files)]
-    for path in rounds:
-        messages += round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
+    for path, shown in rounds.items():
+        said = round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
+        messages += [AssistantMessage(shown)] if shown else said
     if messages and not isinstance(messages[0], UserMessage):
         messages.insert(0, UserMessage(NOBODY_SPOKE))
     if messages and not isinstance(messages[-1], AssistantMessage):

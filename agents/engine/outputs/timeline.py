@@ -18,6 +18,7 @@ class Outputs:
         self._at: dict[str, list[int]] = {}  # a path -> the positions of the outputs there
         self._entries: dict[str, int] = {}  # a path -> the position of the entry of the call there
         self._below: dict[str, list[int]] = {}  # a path -> the positions of the entries of calls directly below it
+        self._parts: dict[str, list[int]] = {}  # the path of an entry -> the positions of what belongs to it
         for step in steps:
             self.add(step)
 
@@ -40,6 +41,7 @@ class Outputs:
         """Store an output, replacing its earlier version."""
         if output.position not in self._by_position:
             self._at.setdefault(output.path, []).append(output.position)
+            self._parts.setdefault(output.parent, []).append(output.position)
             if isinstance(output, ToolOutput):
                 self._entries[output.path] = output.position
                 self._below.setdefault(parent(output.path), []).append(output.position)
@@ -48,6 +50,10 @@ class Outputs:
     def at(self, path: str) -> list[Output]:
         """Return the outputs at exactly this path, by position."""
         return [self._by_position[position] for position in self._at.get(path, ())]
+
+    def parts_of(self, path: str) -> list[Output]:
+        """Return the outputs that belong to the entry at `path`: what its call emitted, or a policy shows within it."""
+        return [self._by_position[position] for position in self._parts.get(path, ())]
 
     def entries_of(self, path: str) -> list[ToolOutput]:
         """Return the entries of the calls made directly below `path`, in call order."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agents import Action, Context, Step
+from agents.engine.agent.projection import CallIds, round_messages
+from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Request
 from agents.engine.interfaces.services import PastTurn
-from agents.engine.ledger import Ledger
+from agents.engine.ledger import EMPTY, Ledger
 from agents.engine.limits import Limits
-from agents.engine.outputs.kinds import Output, TextOutput
+from agents.engine.outputs.kinds import Output, TextOutput, WidgetOutput
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.results.tools import read_on
 from tests.engine.cast import Number, World, site
+from tests.engine.journals import numbered
 from tests.engine.sound import problems
 from tests.engine.support import ScriptedProvider, Site, call, carry_on, results_in, says, seen
 
@@ -35,6 +39,42 @@ async def test_earlier_prompts_are_told_oldest_first(world: World) -> None:
     told = await asked_after([past_turn(1, "a"), past_turn(2, "b")], world, Limits())
     places = [told.index(words) for words in ("question 1", "answer 1", "question 2", "answer 2")]
     assert places == sorted(places)
+
+
+async def test_what_a_policy_showed_is_told_to_later_turns(world: World) -> None:
+    """As its kind says; a widget is not (S8, S9)."""
+    registry, _ = site([says("Yes.")], world.tools())
+
+    @registry.register("plan")
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        await ctx.show(WidgetOutput(widget="table", data={"rows": [1]}, fallback="one row"))
+        await ctx.file("trip.txt", b"Day 1", media_type="text/plain", summary="The trip.")
+        return ctx.done()
+
+    past = PastTurn(1, "Plan it.", Outputs(await carry_on(registry, policy="plan", payload={})).in_order())
+    provider = ScriptedProvider(lambda _: says("Yes."))
+    await carry_on(site(provider)[0], services=Site(past=[past]))
+    told = seen(provider.asked[0])
+    assert told == [UserMessage("Plan it."), AssistantMessage("[file trip.txt] The trip."), UserMessage("go")]
+    assert problems(told) == []
+
+
+def test_what_a_called_policy_showed_is_told_with_its_result() -> None:
+    """Wherever below its call it stands; what a tool within it made is told to nobody else."""
+    said = [
+        Step("user:1", "action_call", {"policy": "agent", "payload": {}}),
+        Step("runtime", "action_call", {"policy": "model", "payload": {"round": 1}}, "1"),
+        Step("model", "action_call", {"policy": "plan", "payload": {}}, "1/0"),
+        Step("policy:plan", "action_call", {"policy": "file", "payload": {"name": "a.txt"}}, "1/0/1"),
+        Step("policy:plan", "file", {"file": 1, "name": "a.txt", "summary": "Mine."}, "1/0/1"),
+        Step("policy:plan", "action_call", {"policy": "report.write", "payload": {}, "tool": True}, "1/0/2"),
+        Step("tool:report.write", "file", {"file": 2, "name": "b.txt", "summary": "The tool's."}, "1/0/2"),
+        Step("plan", "action_result", {"output": "Done."}, "1/0"),
+    ]
+    outputs = Outputs(numbered(EMPTY, said))
+    *_, result = round_messages(outputs, "1", CallIds(), prompt=1, limits=Limits())
+    assert isinstance(result, ResultMessage)
+    assert result.content == "Done.\n\n[file a.txt] Mine."
 
 
 async def test_over_the_budget_the_oldest_prompts_are_dropped_whole(world: World) -> None:
