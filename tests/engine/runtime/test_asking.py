@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from agents.engine.schema import schema_of
 from agents.engine.view import View
 from conversations.verification.rules import problems_of
 from tests.engine.journals import NOON, Crash, CrashingJournal, CrashPoint
-from tests.engine.support import carry_on, decide, end_of, lines, open_gates
+from tests.engine.support import Site, carry_on, decide, end_of, lines, open_gates
 
 
 class Trip(BaseModel):
@@ -181,6 +181,7 @@ async def test_what_todays_form_refuses_is_asked_again() -> None:
     ledger = await play(plan, answer(ledger, "1", by="user:7", answer={"place": "Rom", "days": 3}))
     assert open_gates(ledger) == ["1/card2"]
     assert asked(ledger, "1/card2")["draft"] == {"place": "Rom", "days": 3}
+    assert asked(ledger, "1/card2")["digest"] != again["digest"]
     ledger = await play(plan, answer(ledger, "1/card2", by="user:7", answer={"place": "Rome", "days": 3}))
     assert value_of(ledger) == {"place": "Rome", "days": 3}
     assert entry_of(ledger).result == Success(
@@ -188,6 +189,30 @@ async def test_what_todays_form_refuses_is_asked_again() -> None:
                 "answer": {"place": "Rome", "days": 3}}
     )  # fmt: skip
     assert problems_of(ledger) == []
+
+
+async def test_the_last_answer_counts_whatever_a_form_takes_by_then() -> None:
+    """Once a question was asked again, what was answered before is past."""
+    strict = asks(changed(lambda place: place == "Rome"))
+    ledger = await play(asks(Trip))
+    ledger = await play(strict, answer(ledger, "1", by="user:7", answer={"place": "Atlantis", "days": 3}))
+    assert open_gates(ledger) == ["1/card1"]
+    ledger = answer(ledger, "1/card1", by="user:7", answer={"place": "Rome", "days": 3})
+    assert value_of(await play(asks(Trip), ledger)) == {"place": "Rome", "days": 3}
+
+
+async def test_the_time_of_a_question_is_that_of_its_record() -> None:
+    """A run at another time asks the same, and expects nothing else."""
+
+    class Later(Site):
+        def now(self) -> datetime:
+            return NOON + timedelta(hours=1)
+
+    plan = asks("Which one?")
+    ledger = await play(plan)
+    assert await play(plan, ledger, services=Later()) == ledger
+    ended = await play(plan, answer(ledger, "1", by="user:7", answer="red"), services=Later())
+    assert [step for step in ended if step.payload.get("code") == "payload_changed"] == []
 
 
 async def test_an_answer_that_was_taken_is_not_judged_again() -> None:
