@@ -1,15 +1,16 @@
-"""Discovery of tools, plugins and services, the way Django finds `admin.py`: by the name of the module they are in.
+"""Discovery of tools, plugins, policies and services, as Django finds `admin.py`: by the name of the defining module.
 
-An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`, its services in `services.py`. What
-ships with Agentsite is found in the same way.
+An app's tools are in its `tools.py`, its plugins in `plugins.py` or `plugin.py`, its policies in `policies.py`, and its
+services in `services.py`. What ships with Agentsite is found in the same way.
 """
 
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -18,42 +19,66 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents import plugins as shipped
+from agents.engine.agent.offered import offered
 from agents.engine.errors import RegistryError
 from agents.engine.interfaces.app_services import Service
+from agents.engine.runtime.policy import Registered
 from agents.engine.schema import check_annotation
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import Tool, by_wire_name
+from agents.engine.tools.tool import NAME, RESERVED, Tool, by_wire_name
 
-NAMES = ("tools", "plugins", "plugin", "services")
+NAMES = ("tools", "plugins", "plugin", "policies", "services")
 """The modules that are searched, in each package that has them."""
+NAME_MOST = 100
+"""Maximum length of the name of a policy, in characters."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The discovered tools and services, sorted by name, and plugins, in the order in which they prepare a round."""
+    """The discovered tools, policies and services by name, and plugins, in the order in which they prepare a round."""
 
     tools: tuple[Tool, ...]
     plugins: tuple[type[Plugin[Any]], ...]
-    services: tuple[Service, ...] = ()
+    policies: tuple[Registered, ...]
+    services: tuple[Service, ...]
 
-    @property
+    @cached_property
     def offered(self) -> tuple[Tool, ...]:
-        """The tools that every round is offered; the others are pushed by plugins when their time has come."""
-        return tuple(tool for tool in self.tools if tool.offered)
+        """What every round is offered: tools, and the policies that say so. Plugins push the other tools in their time.
+
+        Raises what `by_wire_name` raises, for those too.
+        """
+        known = by_wire_name([*self.tools, *(offered(each) for each in self.policies if each.offered)])
+        return tuple(tool for tool in known.values() if tool.offered)
 
 
 @cache
 def installed() -> Found:
-    """Return the tools, plugins and services of this site: the shipped ones and those of the installed Django apps.
+    """Return what this site has: what ships with Agentsite, and what the installed Django apps define.
 
-    Raises RegistryError, see the functions below.
+    Raises RegistryError, see the functions below; also if a tool and a policy share a name.
     """
     from django.apps import apps
 
     packages = [config.name for config in apps.get_app_configs()]
     modules = list(modules_of([*shipped_packages(), *packages]))
-    tools, plugins, services = discover_tools(modules), discover_plugins(modules), discover_services(modules)
-    return Found(tuple(tools), tuple(plugins), tuple(services))
+    found = Found(
+        tuple(discover_tools(modules)),
+        tuple(discover_plugins(modules)),
+        tuple(discover_policies(modules)),
+        tuple(discover_services(modules)),
+    )
+    for policy in found.policies:
+        if tool := next((tool for tool in found.tools if tool.name == policy.name), None):
+            owners = f"the tool in {tool.owner} and the policy {policy.owner}"
+            raise RegistryError(f"a tool and a policy share the name {policy.name!r}: {owners}")
+    _ = found.offered  # raises if a model would see one name for two of them
+    return found
+
+
+def installed_policy(name: str) -> Registered | None:
+    """Return the app's policy of this name; None if there is none."""
+    return next((policy for policy in installed().policies if policy.name == name), None)
 
 
 def installed_tool(name: str) -> Tool | None:
@@ -118,6 +143,26 @@ def discover_services(modules: Iterable[ModuleType]) -> list[Service]:
             named = " and ".join(f"{service.name!r} in {each.owner}" for each in (other, service))
             raise RegistryError(f"two services share a name: {named}")
     return sorted(found.values(), key=lambda service: service.name)
+
+
+def discover_policies(modules: Iterable[ModuleType]) -> list[Registered]:
+    """Return the policies at the top level of these modules, sorted by name, each with its place as its owner.
+
+    Raises RegistryError for a name that no policy of an app can have, and naming both places if two share one.
+    """
+    found: dict[str, tuple[Registered, Registered]] = {}  # as it was made, and with its owner
+    for module in modules:
+        for variable, made in vars(module).items():
+            if not isinstance(made, Registered):
+                continue
+            owned = replace(made, owner=f"{module.__name__}.{variable}")
+            if made.name in RESERVED or len(made.name) > NAME_MOST or not re.fullmatch(NAME, made.name):
+                rule = f"lower-case words joined by dots, at most {NAME_MOST} characters, none of {', '.join(RESERVED)}"
+                raise RegistryError(f"the policy {owned.owner} is named {made.name!r}: use {rule}")
+            before, other = found.setdefault(made.name, (made, owned))
+            if before is not made:  # the same policy, imported into another module, is not a second one
+                raise RegistryError(f"two policies share the name {made.name!r}: {other.owner} and {owned.owner}")
+    return [owned for _, (_, owned) in sorted(found.items())]
 
 
 def _plugins_of(module: ModuleType) -> Iterator[type[Plugin[Any]]]:

@@ -1,4 +1,4 @@
-"""The inventory of a site, as `manage.py agents` prints it: tools, plugins, services, skills and the model."""
+"""The inventory of a site, as `manage.py agents` prints it: tools, policies, plugins, services, skills and the model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from agents import discovery
+from agents.engine.runtime.policy import Registered
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool
 from agents.models import Skill
@@ -24,6 +25,7 @@ def collect() -> dict[str, Any]:
     found = discovery.installed()
     return {
         "tools": [_tool(tool, skills) for tool in found.tools],
+        "policies": [_policy(policy) for policy in found.policies],
         "plugins": [
             {
                 "name": plugin.name,
@@ -68,7 +70,7 @@ def _tool(tool: Tool, skills: list[Skill]) -> dict[str, Any]:
         "plugin": tool.plugin.name if tool.plugin else "",
         "offered": tool.offered,
         "skills": [skill.name for skill in skills if skill.enabled and tool.name in skill.tools],
-        "owner": tool.function.__module__,
+        "owner": tool.owner,
     }
 
 
@@ -88,6 +90,10 @@ def _globals_of(code: CodeType) -> Iterator[str]:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _globals_of(inner)
+
+
+def _policy(policy: Registered) -> dict[str, Any]:
+    return {"name": policy.name, "title": policy.title, "offered": policy.offered, "owner": policy.owner}
 
 
 def _gate(tool: Tool) -> str:

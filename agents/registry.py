@@ -1,4 +1,4 @@
-"""The site's registry of policies, by name: the agent, the model, and all tools."""
+"""The site's registry of policies, by name: the agent, the model, all tools, and the policies of apps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from agents.engine.agent.model import model
 from agents.engine.agent.turn import agent
 from agents.engine.execution.effect import as_policy
 from agents.engine.interfaces.provider import Provider
+from agents.engine.root import AGENT
+from agents.engine.runtime.policy import Registered
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.providers.chat.protocol import Chat
 from agents.providers.common.server import ModelServer
@@ -38,15 +40,25 @@ def provider() -> Provider:
     return protocols()["json" if settings.AGENTSITE_MODEL_API == "json" else "native"]
 
 
+_added: dict[str, Registered] = {}
+"""What was added by name, beside what was discovered."""
+
+
+def add(registered: Registered) -> None:
+    """Add a policy."""
+
+
 @cache
 def policies() -> PolicyRegistry:
     """Return the registry that turns run with. Raises RegistryError if two policies share a name."""
     found = discovery.installed()
     registry = PolicyRegistry()
-    registry.register("agent", description="Answers a message, with tools and approvals.")(
+    registry.register(AGENT, description="Answers a message, with tools and approvals.")(
         agent(tools=found.offered, plugins=found.plugins)
     )
     registry.register("model", description="Asks the model once.")(model(provider(), protocols()))
     for tool in found.tools:
         registry.register(tool.name, description=tool.description)(as_policy(tool))
+    for policy in (*found.policies, *_added.values()):
+        registry.add(policy)
     return registry

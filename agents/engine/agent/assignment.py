@@ -12,6 +12,7 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.provider import FINAL_ANSWER
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
+from agents.engine.root import site_of
 from agents.engine.runtime.policy import Context, Runtime
 from agents.engine.tools.tool import Risk, Tool, ToolCall
 
@@ -42,11 +43,11 @@ class Assignment:
         """
         run, payload = ctx.run, ctx.action.payload
         root = run.view.call("")
-        asked: dict[str, Any] = root.payload if root else {}
-        site: dict[str, Any] = asked.get("site", {})
+        site: dict[str, Any] = site_of(root) if root else {}
         if not ctx.path:
-            return cls(site | payload, run.granted, tuple(own))
-        tier = (site or asked.get("payload", {})).get("tier")
+            told = payload | site | ({"text": None} if site.get("continues") else {})  # it was said in that turn
+            return cls(told, run.granted, tuple(own))
+        tier = site.get("tier")
         told = ({"tier": tier} if isinstance(tier, str) else {}) | payload
         limits = replace(run.limits, **budget)
         if (rounds := payload.get("rounds")) is not None:

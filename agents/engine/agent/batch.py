@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from agents.engine import paths
+from agents.engine.agent.offered import OfferedPolicy
 from agents.engine.closing import cancelled_gate
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import OpenedGate, as_policy, new_call, open_gate, unrunnable
@@ -52,7 +53,8 @@ async def settle(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> None:
     if why := _invalid(ctx, call, tools):
         await ctx.refuse(call, why)
     else:
-        await ctx.invoke(call, as_policy(tools[call.payload["policy"]]))
+        tool = tools[call.payload["policy"]]
+        await ctx.invoke(call, tool.registered.policy if isinstance(tool, OfferedPolicy) else as_policy(tool))
 
 
 def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> ToolError | None:

@@ -13,7 +13,7 @@ from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Mes
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.limits import Limits
-from agents.engine.outputs.kinds import Failure, Output, RetryOutput, Success, TextOutput, ToolOutput
+from agents.engine.outputs.kinds import Failure, Output, ResultOutput, RetryOutput, Success, TextOutput, ToolOutput
 from agents.engine.outputs.registry import kind_of
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import parent
@@ -106,7 +106,7 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
 
     They begin with a message of the person and end with one of the model, or with replacements, so that roles alternate
     with whatever follows. A prompt in which nothing was said at all has none. What a policy showed people stands like
-    a text of the model.
+    a text of the model, and what one that is no agent returned where an agent's answer would.
     """
     outputs = Outputs()
     rounds: dict[str, str] = {}  # with what was shown, where a policy showed something
@@ -120,6 +120,8 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
     for path, shown in rounds.items():
         said = round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
         messages += [AssistantMessage(shown)] if shown else said
+    if result := next((output for output in outputs.at("") if isinstance(output, ResultOutput)), None):
+        messages.append(AssistantMessage(shorten(render(result.output), limits.result_characters)))
     if messages and not isinstance(messages[0], UserMessage):
         messages.insert(0, UserMessage(NOBODY_SPOKE))
     if messages and not isinstance(messages[-1], AssistantMessage):

@@ -47,7 +47,7 @@ def agent(
     *,
     tools: Sequence[Tool] = (),
     plugins: Sequence[Plugin[Any] | type[Plugin[Any]]] = (),
-    prompt: str = PROMPT,
+    prompt: str = "",
     rounds: int | None = None,
     seconds: float | None = None,
     parse_failures: int | None = None,
@@ -59,9 +59,10 @@ def agent(
     model asks for calls; each defaults to the site's setting (R1, R3). The time of an agent that another policy calls
     begins with its first round, and ends with its caller's at the latest.
 
-    Its payload: `text` (the person's message; none in a turn that the system started), `files` (its attachments),
-    `tier`, `system` (instead of `prompt`), `continues` (the turn that this one continues), `repeats` (the turn whose
-    message this one answers again). If another policy calls it, it knows nothing of the conversation, and may be told
+    Its payload: `text` (the person's message; none in a turn that the system started). Of a turn that it is the root
+    of, the site says more: `files` (attached to the message), `tier`, `system` (the system text, unless it has a
+    `prompt` of its own), `continues` (the turn that this one continues), `repeats` (the turn whose message this one
+    answers again). If another policy calls it, it knows nothing of the conversation, and may be told
     more: `tools` (the names of all that it may use), `rounds` (its most), and `output`, a pydantic model: the form of
     its answer. The model then gives it by the tool FINAL_ANSWER; one that does not fit, or is in words, is asked for
     again, as often as an answer that cannot be read.
@@ -103,7 +104,8 @@ class AgentTurn:
     def __init__(
         self, ctx: Context, task: Assignment, plugins: list[Plugin[Any]], prompt: str, *, protocol: str | None
     ) -> None:
-        self.ctx, self.task, self.plugins, self.prompt = ctx, task, plugins, task.told.get("system") or prompt
+        self.ctx, self.task, self.plugins = ctx, task, plugins
+        self.prompt: str = prompt or task.told.get("system") or PROMPT
         self.limits, self.output, self.protocol, self.unreadable = task.limits, task.output, protocol, 0
         self.clock = Clock(ctx.run.recorder, ctx.path, self.limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = task.told.get("text")

@@ -11,6 +11,7 @@ from agents.engine.closing import turn_end
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import Frozen, Output
 from agents.engine.outputs.timeline import Outputs
+from agents.engine.root import words_of
 
 
 class Event(Frozen):
@@ -129,7 +130,7 @@ class EventFold:
         data = step.payload
         match step.type:
             case "action_call":
-                return [PromptCreated(input=data["payload"].get("text"), **at)]
+                return [PromptCreated(input=words_of(step), **at)]
             case "action_start" if not self._started:
                 self._started = True
                 return [PromptStarted(**at)]

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.engine.actors import Actor, Kind
+from agents.engine.closing import is_turn_result
 from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.change import Change
@@ -19,6 +20,7 @@ from agents.engine.outputs.kinds import (
     Deferred,
     Failure,
     Pending,
+    ResultOutput,
     RetryOutput,
     Running,
     Success,
@@ -57,6 +59,13 @@ def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
     if step.type != "action_result" or data.get("code") != "parse_failure":
         return None
     return RetryOutput(raw=str(data.get("raw", "")), message=str(data.get("message", "")), **place_of(step))
+
+
+def result(output: ResultOutput | None, step: Step) -> ResultOutput | None:
+    """Fold the end of a turn: the value that its policy returns is an output. An agent, or an error, has none."""
+    if step.path or step.type != "action_result" or step.failed or is_turn_result(step) or step.value is None:
+        return None
+    return ResultOutput(output=step.value, **place_of(step))
 
 
 def _opens_entry(step: Step) -> bool:

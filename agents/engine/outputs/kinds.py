@@ -184,3 +184,10 @@ class RetryOutput(Output):
     type: Literal["retry"] = "retry"
     raw: str
     message: str
+
+
+class ResultOutput(Output):
+    """What the policy of a turn returned, if that is not an agent, whose answer is its last text."""
+
+    type: Literal["result"] = "result"
+    output: Any = None

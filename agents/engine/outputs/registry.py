@@ -16,6 +16,7 @@ from agents.engine.outputs.kinds import (
     FileOutput,
     Output,
     ReasoningOutput,
+    ResultOutput,
     RetryOutput,
     TextOutput,
     ToolOutput,
@@ -212,9 +213,9 @@ def _file_told(file: FileOutput) -> str:
     return f"[file {file.name}] {file.summary}"
 
 
-# The built-in kinds. Texts, calls and unreadable answers become messages of their own, by rules in `agent.projection`;
-# reasoning goes back to the model as its provider's own items. Calls, reasoning and unreadable answers are rows in a
-# turn's activity on the page, and have no template.
+# The built-in kinds. Texts, calls, results and unreadable answers become messages of their own, by rules in
+# `agent.projection`; reasoning goes back to the model as its provider's own items. Calls, reasoning and unreadable
+# answers are rows in a turn's activity on the page, and have no template.
 
 register_output(
     "text", TextOutput, fold=rules.text, template="conversations/timeline/text.html", stays=["role_hint", "partial"]
@@ -224,8 +225,9 @@ register_output("file", FileOutput, told=_file_told, template="conversations/tim
 register_output("widget", WidgetOutput, template="conversations/timeline/widget.html", stays=["widget"])
 register_output("reasoning", ReasoningOutput)
 register_output("retry", RetryOutput, fold=rules.retry)
+register_output("result", ResultOutput, fold=rules.result, template="conversations/timeline/result.html")
 
-_NOT_EMITTED = {"tool": "", "retry": "", "reasoning": "", "file": ", but given with call.file(...)"}
+_NOT_EMITTED = {"tool": "", "retry": "", "reasoning": "", "result": "", "file": ", but given with call.file(...)"}
 """The kinds that tools do not emit, and what they do instead."""
 
 BUILT_IN = frozenset(_KINDS)

@@ -94,14 +94,16 @@ class Outputs:
 def _kind_touched(step: Step, entry: ToolOutput | None) -> str:
     """Return the name of the kind of output that a step opens or changes; `entry` is the entry that it affects.
 
-    The ledger's own steps make the entries of calls, and the outputs of unreadable answers. Every other step opens an
-    output of the kind that has its type as its name, if there is one.
+    The ledger's own steps make the entries of calls, the outputs of unreadable answers, and the result of the turn.
+    Every other step opens an output of the kind that has its type as its name, if there is one.
     """
     if entry is not None and step.path != entry.path:
         return "tool"  # steps at a gate change the entry of its call
     match step.type:
         case "action_call" | "action_start" | "action_deferred":
             return "tool"
+        case "action_result" if not step.path:
+            return "result"
         case "action_result":
             return "retry" if entry is None else "tool"
     return step.type

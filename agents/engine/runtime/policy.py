@@ -86,6 +86,11 @@ class Registered:
     offered: bool = False
 
     @property
+    def goes_on(self) -> bool:
+        """Whether another turn can continue one of it: an agent finds what was done in its history, a program not."""
+        return hasattr(self.policy, "budget")
+
+    @property
     def schema(self) -> dict[str, JSON]:
         """The JSON Schema of its payload; any object if it declares no input."""
         if isinstance(self.input, dict):

@@ -19,6 +19,7 @@ from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, action_result, valid_text
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.registry import fields_of, kind_name
+from agents.engine.root import AGENT
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import parse, plain_json, problem
@@ -28,9 +29,6 @@ Model = TypeVar("Model", bound=BaseModel)
 
 SHOW, FILE, VALUE = "show", "file", "value"
 """What is called where a policy shows an output, gives people a file, or gets a value that differs each time."""
-
-AGENT = "agent"
-"""The policy that `ctx.agent` calls."""
 
 VALUES: dict[str, Callable[[Services], JSON]] = {
     "now": lambda services: services.now().astimezone(UTC).isoformat(),

@@ -185,6 +185,11 @@ class Tool(Declaration):
     description: str
 
     @property
+    def owner(self) -> str:
+        """The module that defines it."""
+        return self.function.__module__
+
+    @property
     def preview(self) -> str:
         """The form in which people are shown its input: `diff` for a change, `command` for one in its input, or ""."""
         if self.change:
@@ -279,6 +284,6 @@ def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     for each in sorted(tools, key=lambda t: t.name):
         other = found.setdefault(wire_name(each.name), each)
         if other is not each:  # the same tool, imported into another module, is not a second one
-            named = " and ".join(f"{one.name!r} in {one.function.__module__}" for one in (other, each))
+            named = " and ".join(f"{one.name!r} in {one.owner}" for one in (other, each))
             raise RegistryError(f"two tools share the name {wire_name(each.name)!r}, as a model sees it: {named}")
     return found

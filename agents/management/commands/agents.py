@@ -11,7 +11,7 @@ from agents import inventory
 
 
 class Command(BaseCommand):
-    help = "List what agents can use on this site: tools, plugins, services, skills and the model."
+    help = "List what agents can use on this site: tools, policies, plugins, services, skills and the model."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print the list as JSON, for programs.")
@@ -26,6 +26,10 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found, indent=2))
             return
         self._section("Tools, by the module that defines them", _tools(found["tools"]))
+        if found["policies"]:
+            self._section(
+                "Policies", [("NAME", "TITLE", "OFFERED TO MODELS", "OWNER"), *map(_policy, found["policies"])]
+            )
         self._section("Plugins, in the order in which they prepare a round", _plugins(found["plugins"]))
         if services := [(service["name"], service["owner"]) for service in found["services"]]:
             self._section("Services", [("NAME", "OWNER"), *services])
@@ -63,6 +67,10 @@ def _plugins(plugins: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         rows.append((plugin["name"], str(plugin["order"]), plugin["owner"]))
         rows += [(f"  {tool} is offered anyway: declare it with offered=False",) for tool in plugin["offered_anyway"]]
     return rows
+
+
+def _policy(policy: dict[str, Any]) -> tuple[str, ...]:
+    return policy["name"], policy["title"], "yes" if policy["offered"] else "no", policy["owner"]
 
 
 def _skill(skill: dict[str, Any]) -> tuple[str, ...]:
