@@ -39,8 +39,8 @@ class Found:
 
     tools: tuple[Tool, ...]
     plugins: tuple[type[Plugin[Any]], ...]
-    policies: tuple[Registered, ...]
-    services: tuple[Service, ...]
+    policies: tuple[Registered, ...] = ()
+    services: tuple[Service, ...] = ()
 
     @cached_property
     def offered(self) -> tuple[Tool, ...]:
@@ -76,9 +76,33 @@ def installed() -> Found:
     return found
 
 
+_added: dict[str, Registered] = {}
+
+
+def add(policy: Registered) -> None:
+    """Add a policy that is not discovered: one of a kind, whose name begins with that, such as `workflow:travel`.
+
+    Call it from `AppConfig.ready()`, before any turn runs. Raises RegistryError if the name is taken.
+    """
+    if other := _added.get(policy.name):
+        raise RegistryError(f"{policy.name!r} is added twice: by {other.owner} and by {policy.owner}")
+    _added[policy.name] = policy
+
+
+def remove(name: str) -> None:
+    """Undo `add`, for tests."""
+    del _added[name]
+
+
+def added() -> tuple[Registered, ...]:
+    """Return the policies that were added."""
+    return tuple(_added.values())
+
+
 def installed_policy(name: str) -> Registered | None:
-    """Return the app's policy of this name; None if there is none."""
-    return next((policy for policy in installed().policies if policy.name == name), None)
+    """Return the policy of this name, of an app or added; None if there is none."""
+    found = (policy for policy in installed().policies if policy.name == name)
+    return _added.get(name) or next(found, None)
 
 
 def installed_tool(name: str) -> Tool | None:

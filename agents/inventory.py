@@ -1,4 +1,4 @@
-"""The inventory of a site, as `manage.py agents` prints it: tools, policies, plugins, services, skills and the model."""
+"""The inventory of a site, as `manage.py agents` prints it: what agents can use here, and which model answers."""
 
 from __future__ import annotations
 

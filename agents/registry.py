@@ -12,7 +12,6 @@ from agents.engine.agent.turn import agent
 from agents.engine.execution.effect import as_policy
 from agents.engine.interfaces.provider import Provider
 from agents.engine.root import AGENT
-from agents.engine.runtime.policy import Registered
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.providers.chat.protocol import Chat
 from agents.providers.common.server import ModelServer
@@ -40,14 +39,6 @@ def provider() -> Provider:
     return protocols()["json" if settings.AGENTSITE_MODEL_API == "json" else "native"]
 
 
-_added: dict[str, Registered] = {}
-"""What was added by name, beside what was discovered."""
-
-
-def add(registered: Registered) -> None:
-    """Add a policy."""
-
-
 @cache
 def policies() -> PolicyRegistry:
     """Return the registry that turns run with. Raises RegistryError if two policies share a name."""
@@ -59,6 +50,6 @@ def policies() -> PolicyRegistry:
     registry.register("model", description="Asks the model once.")(model(provider(), protocols()))
     for tool in found.tools:
         registry.register(tool.name, description=tool.description)(as_policy(tool))
-    for policy in (*found.policies, *_added.values()):
+    for policy in (*found.policies, *discovery.added()):
         registry.add(policy)
     return registry

@@ -7,11 +7,11 @@ misspelled name is not taken for one that was left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from django.conf import settings
 from django.http import QueryDict
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 from pydantic_core import PydanticCustomError, from_json
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser, MultiPartParser
@@ -175,7 +175,7 @@ class Erase(Body):
     reason: Annotated[Text, Field(max_length=REASON_MOST)] = ""
 
 
-class NewPrompt(Body):
+class NewMessage(Body):
     """A message, and the tier of the model that should answer it.
 
     Staff may leave out the input: the system then starts the turn, in a queue. Staff may also hide the turn.
@@ -186,7 +186,30 @@ class NewPrompt(Body):
     visible: bool = True
 
 
-class NewPromptWithFiles(NewPrompt):
+class NewPrompt(NewMessage):
+    """A message, and the tier of the model that should answer it; or a policy, and its payload, in place of the input.
+
+    Staff may leave out the input: the system then starts the turn, in a queue. Staff may also hide the turn.
+    """
+
+    policy: (
+        Annotated[
+            Text, Field(min_length=1, max_length=200, description="The name of a policy to run in place of the agent.")
+        ]
+        | None
+    ) = None
+    payload: Annotated[dict[str, Any], Field(description="The input of that policy.")] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.policy is None and self.payload is not None:
+            raise PydanticCustomError("policy_missing", "A payload is that of a policy: name it, or send an input")
+        if self.policy is not None and self.input is not None:
+            raise PydanticCustomError("two_inputs", "A policy has a payload: send no input with it")
+        return self
+
+
+class NewPromptWithFiles(NewMessage):
     """The same as a form, with files. The input may be left out. The files are in the workspace when the turn runs."""
 
     files: list[bytes] = Field(default=[], max_length=FILES_MOST)

@@ -31,6 +31,7 @@ from conversations.prompts.idempotency import KeyReused
 from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.listing import BadTitle
 from conversations.prompts.start import BadInput, Deactivated, TurnInProgress
+from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
 from conversations.usage.quotas import OverQuota
 
 ROOT = "/api/"
@@ -129,6 +130,11 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
     Deactivated: lambda error: RequestRefused(403, "forbidden", str(error)),
     SiteStopped: lambda error: RequestRefused(503, "stopped", str(error)),
     KeyReused: lambda error: RequestRefused(409, "idempotency_conflict", str(error), prompt=error.prompt),
+    UnknownPolicy: lambda error: RequestRefused(404, "unknown_policy", str(error)),
+    NotAllowed: lambda error: RequestRefused(403, "forbidden", str(error)),
+    InvalidInput: lambda error: RequestRefused(
+        400, "invalid_input", str(error), fields={f"payload.{at}".rstrip("."): why for at, why in error.fields.items()}
+    ),
     BadInput: lambda error: Invalid({"input": [str(error)]}),
     BadTitle: lambda error: Invalid({"title": [str(error)]}),
     BadFile: lambda error: Invalid({"files": [str(error)]}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,6 +14,7 @@ from conversations.api import shapes
 from conversations.api.bodies import (
     GoOn,
     MultipartBody,
+    NewMessage,
     NewPrompt,
     NewPromptWithFiles,
     NoFields,
@@ -36,6 +38,7 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_prompt,
 )
+from conversations.prompts.startable import find_for
 
 
 class Prompts(StartingView):
@@ -59,6 +62,10 @@ class Prompts(StartingView):
     def post(self, request: Request, pk: int) -> Response:
         """Start a turn. 409 `turn_in_progress` while another one runs or waits; `prompt` is its id.
 
+        With `policy` and `payload`, that policy runs in place of the agent. 403 `forbidden` if you may not start it,
+        404 `unknown_policy` if there is none of this name, and 400 `invalid_input` if it does not accept the payload,
+        with each wrong field in `fields`, such as `payload.days`.
+
         429 `over_quota` if you have too many turns at a time or have used up your tokens for the day. 503 `stopped`
         while an administrator has stopped all work. In both cases, nothing was started.
 
@@ -66,13 +73,17 @@ class Prompts(StartingView):
         same status. The same key with a different request is 409 `idempotency_conflict`. Files are part of the request.
         """
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        body, files, key, by = read(request, NewPrompt), uploaded_files(request), idempotency_key(request), request.user
+        body, files, key, by = _new_prompt(request), uploaded_files(request), idempotency_key(request), request.user
         if not by.is_staff and not body.visible:
             raise RequestRefused(403, "forbidden", "Only staff may start a hidden turn.")
+        more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "origin": Origin.API}
+        if body.policy is not None:
+            find_for(by, body.policy)
+            started = start_prompt(conversation, by, policy=body.policy, payload=body.payload, **more)
+            return _created_response(started)
         if body.input is None and not files and not by.is_staff:
             raise BadInput("The message is empty: only staff may have the system start a turn.")
-        more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "files": files}
-        return _created_response(start_prompt(conversation, by, body.input, origin=Origin.API, **more))
+        return _created_response(start_prompt(conversation, by, body.input, files=files, **more))
 
 
 class OnePrompt(ApiView):
@@ -134,6 +145,13 @@ class Again(StartingView):
         """
         read(request, NoFields)
         return _created_response(repeat_prompt(pk, request.user, origin=Origin.API, key=idempotency_key(request)))
+
+
+def _new_prompt(request: Request) -> NewPrompt:
+    """Return the body of a new turn. A form holds a message and files, and no policy."""
+    if isinstance(request.data, QueryDict):
+        return NewPrompt(**dict(read(request, NewMessage)))
+    return read(request, NewPrompt)
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

@@ -129,6 +129,10 @@ class RetryOutput(Row, kinds.RetryOutput):
     """An answer of the model that could not be read."""
 
 
+class ResultOutput(Row, kinds.ResultOutput):
+    """What the policy of the turn returned. An agent's answer is a text."""
+
+
 class OtherOutput(Row, kinds.Output):
     """A kind of output added by the site's own apps, with its own fields."""
 
@@ -136,7 +140,7 @@ class OtherOutput(Row, kinds.Output):
 
 
 AnyOutput = Union[  # noqa: UP007 - pydantic reads it
-    TextOutput, ToolOutput, FileOutput, WidgetOutput, ReasoningOutput, RetryOutput, OtherOutput
+    TextOutput, ToolOutput, FileOutput, WidgetOutput, ReasoningOutput, RetryOutput, ResultOutput, OtherOutput
 ]
 
 
@@ -217,13 +221,17 @@ class Conversation(Shape):
 
 
 class PromptHead(Shape):
-    """A turn without its outputs. If `input` is null and it continues no turn, the system started it."""
+    """A turn without its outputs. If `input` is null and it continues no turn, the system started it.
+
+    `policy` is `agent` where the agent answers a message. For any other, `input` is what was asked, in words.
+    """
 
     id: Id
     conversation: int
     number: Annotated[int, Field(description="The number of the turn in its conversation, from 1.")]
     state: PromptState
     stop_reason: str
+    policy: Annotated[str, Field(description="What runs.")]
     input: str | None
     files: Annotated[list[File], Field(description="The files sent with the input.")]
     model: str

@@ -15,9 +15,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Prefetch
 from django.template.defaultfilters import filesizeformat
 
-from agents.engine.agent.projection import shorten
+from agents.engine.agent.projection import render, shorten
 from agents.engine.ledger import JSON
-from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import FileOutput, ResultOutput, TextOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import display_name
@@ -104,6 +104,9 @@ def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
     elif isinstance(entry, WidgetOutput):
         yield f"Shown: {_inline(entry.widget)}"
         yield from _quoted(entry.fallback)
+    elif isinstance(entry, ResultOutput):
+        yield "The result:"
+        yield fenced(shorten(render(entry.output), RESULT_MOST))
 
 
 def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:

@@ -72,6 +72,7 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
         "number": prompt.number,
         "state": prompt.state,
         "stop_reason": prompt.stop_reason,
+        "policy": prompt.policy,
         "input": prompt.input,
         "files": [file_json(file) for file in prompt.files.all()],
         "model": prompt.tier,

@@ -19,6 +19,7 @@ from django.db.models import Q, QuerySet
 from agents.engine.errors import ToolError
 from agents.engine.ledger import canonical
 from agents.engine.paths import ancestors, is_gate, join, parent
+from agents.engine.root import AGENT
 from agents.engine.secrets import hide
 from agents.plugins.files.box import Box
 from conversations.database.hints import hint_changed
@@ -123,8 +124,12 @@ def _names_snapshot(row: Step) -> bool:
 
 
 def _repetitions(conversation: Conversation, roots: set[int]) -> set[int]:
-    """Return these turns, with all that repeat them and that they repeat: they have the same message."""
+    """Return these turns, with all that repeat them and that they repeat: they have the same message.
+
+    So has a turn that continues that of another policy than the agent: its payload is the same.
+    """
     pairs = list(conversation.prompts.exclude(repeats=None).values_list("pk", "repeats"))
+    pairs += conversation.prompts.exclude(continues=None).exclude(policy=AGENT).values_list("pk", "continues")
     while more := {each for pair in pairs if roots & set(pair) for each in pair if each is not None} - roots:
         roots = roots | more
     return roots

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from agents.engine.ledger import JSON, Step, canonical
 from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
+from agents.engine.root import AGENT
 
 if TYPE_CHECKING:
     from conversations.models import Step as StepRow
@@ -44,7 +45,7 @@ STAYS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """The keys kept in payloads of built-in step types. For outputs, their kind says; for other types, none are kept."""
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"tier", "continues", "repeats"}),
+    "": frozenset({"tier", "continues", "repeats"}),  # what the site says, wherever it stands
     "model": frozenset({"round"}),
     HUMAN: frozenset({"ask", "tool", "title", "preview", "risk", "digest", "who", "edited_by", "expires_at"}),
 }
@@ -102,6 +103,8 @@ def redacted(step: KeptStep) -> str:
     left = _kept(payload, _stays(step.type))
     if step.type == "action_call" and isinstance(asked := payload.get("payload"), dict):
         left["payload"] = _asked(step, str(payload.get("policy")), asked)
+        if not step.path and isinstance(site := payload.get("site"), dict):
+            left["site"] = _site(site)
     return canonical(left | {MARK: True})
 
 
@@ -172,14 +175,28 @@ def _kept(values: dict[str, JSON], stays: Set[str]) -> dict[str, JSON]:
 
 
 def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the input of a call without its content. Whatever a model asked for is content, whatever it calls."""
-    stays = ASKED_STAYS.get(policy if step.path else "")
-    if stays is None or (step.path and step.actor != "runtime"):
+    """Return the input of a call without its content. Whatever a model asked for is content, whatever it calls.
+
+    So is all that a policy was asked, other than the agent; its text is what people read as the message.
+    """
+    if not step.path and policy == AGENT:
+        return _site(asked)
+    if not step.path:
+        said = {"text": PLACEHOLDER} if isinstance(asked.get("text"), str) and asked["text"].strip() else {}
+        return _emptied() | said if asked else {}
+    stays = ASKED_STAYS.get(policy)
+    if stays is None or step.actor != "runtime":
         return _emptied() if asked else {}
     left = _kept(asked, stays)
     if isinstance(schema := asked.get("schema"), str) and len(schema) == 64:  # its digest
         left["schema"] = schema
-    if not step.path and isinstance(files := asked.get("files"), list):
+    return left
+
+
+def _site(said: dict[str, JSON]) -> dict[str, JSON]:
+    """Return what the site says of a turn without its content: texts, and the names of files."""
+    left = _kept(said, ASKED_STAYS[""])
+    if isinstance(files := said.get("files"), list):
         left["files"] = [_kept(file, FILE_STAYS) if isinstance(file, dict) else _without("", file) for file in files]
     return left
 

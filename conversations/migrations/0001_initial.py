@@ -414,6 +414,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["id"],
+                "permissions": [("start_policy", "Can start policies by name")],
             },
         ),
         migrations.AddField(

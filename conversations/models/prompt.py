@@ -98,6 +98,7 @@ class Prompt(models.Model):
 
     class Meta:
         ordering = ["id"]
+        permissions = [("start_policy", "Can start policies by name")]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "number"], name="one_prompt_per_number"),
             models.UniqueConstraint(

@@ -11,8 +11,8 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from agents.engine import actors
-from agents.engine.interfaces.attached import Attachment
-from agents.engine.ledger import JSON, Step, valid_text
+from agents.engine.ledger import JSON, valid_text
+from agents.engine.root import AGENT
 from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
@@ -23,8 +23,9 @@ from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, Origin, Prompt, State
 from conversations.models.erasure import message_redacted
-from conversations.prompts import killswitch
+from conversations.prompts import killswitch, startable
 from conversations.prompts.idempotency import set_key, started_before
+from conversations.prompts.root_call import PolicyCall, root_call
 from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
@@ -76,11 +77,12 @@ def begin_conversation(
 def start_prompt(
     conversation: Conversation,
     by: User | None,
-    text: str | None,
+    text: str | None = None,
     *,
+    policy: str = AGENT,
+    payload: dict[str, JSON] | None = None,
     tier: str = "normal",
     origin: Origin = Origin.USER,
-    policy: str = "agent",
     visible: bool = True,
     key: str = "",
     files: Sequence[Upload] = (),
@@ -90,18 +92,35 @@ def start_prompt(
     A conversation that is not stored yet is created with it.
     `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
     one over the API with neither text nor files, which the system starts as `by` asked.
+    `policy`: what runs instead of the agent, with this `payload` instead of a text. Whether `by` may start it is for
+    the caller to ask (`startable.find_for`).
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
     `files` are sent with the message, whose text may then be empty.
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
     for a key that was sent with something else, OverQuota if the owner's turns or tokens are used up, SiteStopped while
-    the kill switch is on, and Deactivated for an owner who may no longer use the site. A turn that the system starts is
-    queued instead, and does not count towards the quota.
+    the kill switch is on, and Deactivated for an owner who may no longer use the site; UnknownPolicy for a policy that
+    is not installed, and InvalidInput for a payload that it does not accept. A turn that the system starts is queued
+    instead, and does not count towards the quota.
     """
-    if text is not None or files or (by and origin != Origin.API):
-        text = clean_message(text, files)
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
-    prompt = Prompt(conversation=conversation, asked_by=by, input=text, **fields)
-    return _start(prompt, key, ["prompt", conversation.pk, text, fields], files)
+    prompt = Prompt(conversation=conversation, asked_by=by, **fields)
+    if policy != AGENT:
+        return _start_policy(prompt, payload or {}, key, files)
+    if text is not None or files or (by and origin != Origin.API):
+        prompt.input = clean_message(text, files)
+    return _start(prompt, key, ["prompt", conversation.pk, prompt.input, fields], files)
+
+
+def _start_policy(prompt: Prompt, payload: dict[str, JSON], key: str, files: Sequence[Upload]) -> Prompt:
+    """Start a policy with this payload, or return what the request started before: then the payload is not checked."""
+    fields = {"tier": prompt.tier, "origin": prompt.origin, "visible": prompt.visible}
+    sent = ["policy", prompt.conversation.pk, prompt.policy, payload, fields]
+    set_key(prompt, key, [*sent, *_sent_files(files)])
+    if earlier := started_before(prompt):
+        return earlier
+    call = PolicyCall.new(startable.find(prompt.policy), payload, prompt.asked_by or prompt.conversation.owner)
+    prompt.input = call.words
+    return _start(prompt, key, sent, files, call)
 
 
 def continue_prompt(
@@ -110,43 +129,54 @@ def continue_prompt(
     """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own (R5).
 
     The model is told to go on, and finds what the turn did in its history. `tier` None: as before.
-    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
+    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises; also NotAllowed
+    for a policy that they may not start.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
-    return _start(_following(old, by, origin, tier=tier or old.tier, continues=old), key, ["continue", old.pk, tier])
+    prompt = _following(old, by, origin, tier=tier or old.tier, continues=old)
+    return _start(prompt, key, ["continue", old.pk, tier], call=PolicyCall.again(old))
 
 
 def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key: str = "") -> Prompt:
     """Repeat a turn that has ended: a new one with the same message, files and tier, which `repeats` the old one.
 
     The old one stays, and the model reads it: what it did was done. A completed turn can be repeated only while it is
-    the conversation's last, because later messages answer it.
-    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises.
+    the conversation's last, because later messages answer it. A turn of a policy has the same payload again.
+    Raises Prompt.DoesNotExist if the turn is not this person's, BadInput, and what start_prompt raises; also NotAllowed
+    for a policy that they may not start.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
     message = old.input and hide(old.input)  # a secret may have been set up after the message was sent
     prompt = _following(old, by, origin, tier=old.tier, repeats=old, input=message)
     set_key(prompt, key, ["again", old.pk])
-    return _store_once(prompt, ReusedFiles(old))
+    return _store_once(prompt, ReusedFiles(old), PolicyCall.again(old))
 
 
 def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
-    """Return a prompt, not stored yet, that runs as an earlier one did."""
+    """Return a prompt, not stored yet, that runs as an earlier one did. Raises NotAllowed, UnknownPolicy."""
+    if old.policy != AGENT:
+        startable.find_for(by, old.policy)
     return Prompt(
         conversation=old.conversation, asked_by=by, origin=origin, policy=old.policy, visible=old.visible, **fields
     )
 
 
-def _start(prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = ()) -> Prompt:
+def _start(
+    prompt: Prompt, key: str, sent: Sequence[JSON], files: Sequence[Upload] = (), call: PolicyCall | None = None
+) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
-    set_key(prompt, key, [*sent, *([file.name, file.sha256] for file in files)])
+    set_key(prompt, key, [*sent, *_sent_files(files)])
     with reporting_full(), PendingUploads(files) as giving:
-        started = _store_once(prompt, giving)
+        started = _store_once(prompt, giving, call)
         giving.keep(started)
     return started
 
 
-def _store_once(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
+def _sent_files(files: Sequence[Upload]) -> list[JSON]:
+    return [[file.name, file.sha256] for file in files]
+
+
+def _store_once(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCall | None) -> Prompt:
     """Store a new prompt, or return the one that the same request started before. Raises KeyReused.
 
     If the request arrives twice at the same moment, the database decides: a person's keys are unique.
@@ -154,14 +184,14 @@ def _store_once(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
     if earlier := started_before(prompt):
         return earlier
     try:
-        return _store(prompt, giving)
+        return _store(prompt, giving, call)
     except Exception:
         if earlier := started_before(prompt):  # the same request was faster, and has what this one wanted
             return earlier
         raise
 
 
-def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
+def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCall | None) -> Prompt:
     """Store a new prompt with its files and its root call, under the conversation's lock, and wake a worker.
 
     A conversation that is not stored yet is created in the same transaction.
@@ -193,7 +223,8 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles) -> Prompt:
                 changes["title"] = title_from(begun)
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
-            turn.append([_root_call(prompt, conversation, attached)])
+            by = actors.user(prompt.asked_by_id) if prompt.asked_by_id and attended else "system"
+            turn.append([root_call(prompt, conversation, attached, by, call)])
         crashpoint("before_start")
         transaction.on_commit(wakeup.wake)
     return prompt
@@ -218,6 +249,8 @@ def _check_continued(old: Prompt) -> None:
     """Raise BadInput if this turn, which has ended, cannot be continued."""
     if old.state == State.COMPLETED:
         raise BadInput("This turn is complete. Send a message instead.")
+    if not startable.goes_on(old.policy):
+        raise BadInput("This turn ran a program, which cannot go on where it stopped. Ask it again instead.")
     if not old.fence:  # the model knows nothing of it
         raise BadInput("This turn was stopped before it started. Send its message again.")
     if _went_on_after(old):
@@ -249,20 +282,6 @@ def clean_message(text: str | None, files: Sequence[Upload] = ()) -> str:
         most = f"A message can have at most {INPUT_MOST:,} characters"
         raise BadInput(f"{most}; this one has {len(cleaned):,}. Send it in parts.")
     return cleaned
-
-
-def _root_call(prompt: Prompt, conversation: Conversation, attached: Sequence[Attachment]) -> Step:
-    payload: dict[str, JSON] = {"text": prompt.input, "tier": prompt.tier}
-    if attached:
-        payload["files"] = [file.recorded() for file in attached]
-    if system := conversation.system_prompt or SystemPrompt.objects.filter(is_default=True).first():
-        payload["system"] = system.text
-    if prompt.continues_id:
-        payload["continues"] = prompt.continues_id
-    if prompt.repeats_id:
-        payload["repeats"] = prompt.repeats_id
-    by = actors.user(prompt.asked_by_id) if prompt.asked_by_id and _attended(prompt) else "system"
-    return Step(by, "action_call", {"policy": prompt.policy, "payload": payload, "origin": prompt.origin})
 
 
 def cancel_prompt(prompt_id: int, by: User, reason: str = "") -> Prompt:

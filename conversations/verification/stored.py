@@ -14,6 +14,7 @@ from agents.engine import actors
 from agents.engine.closing import answer_usage
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
+from agents.engine.root import site_of, words_of
 from conversations.ledger.journal import output_columns
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK, KeptStep, sha256
@@ -180,20 +181,18 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
     call = next((step for step in steps if step.type == "action_call" and not step.path), None)
     if call is None:
         return
-    said = call.payload["payload"]
+    site, words = site_of(call), words_of(call)
     expected = {
-        "input": said["text"],
-        "tier": said["tier"],
+        "input": words,
+        "tier": site["tier"],
         "origin": call.payload["origin"],
         "policy": call.payload["policy"],
-        "continues_id": said.get("continues"),
-        "repeats_id": said.get("repeats"),
+        "continues_id": site.get("continues"),
+        "repeats_id": site.get("repeats"),
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
     by = actors.user(prompt.asked_by_id) if prompt.asked_by_id else "system"
-    if call.actor != by and (
-        said["text"] is not None or "continues" in said
-    ):  # otherwise the call is the system's, whoever asked
+    if call.actor != by and (words is not None or "continues" in site):  # else the system's call, whoever asked
         wrong.append("asked_by_id")
     if wrong:
         yield LedgerProblem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")
@@ -236,7 +235,8 @@ def _references(conversation: Conversation, step: Step, alive: Alive) -> Iterato
 
 def _redacted_files(step: Step) -> Iterator[LedgerProblem]:
     """Check that no file is left that a redacted step names."""
-    named = [step.payload] if step.type == "file" else step.payload.get("payload", {}).get("files", [])
+    root = step.type == "action_call" and not step.path
+    named = [step.payload] if step.type == "file" else site_of(step).get("files", []) if root else []
     for pk in [int(each.get("file") or each.get("id") or 0) for each in named if isinstance(each, dict)]:
         if File.objects.filter(pk=pk).exists():
             yield LedgerProblem(step.id, f"was redacted, but the file {pk} still exists")
@@ -245,7 +245,7 @@ def _redacted_files(step: Step) -> Iterator[LedgerProblem]:
 def _uploads(conversation: Conversation, step: Step, alive: Alive) -> Iterator[LedgerProblem]:
     """Check the files that were uploaded with the message."""
     try:
-        given = Attachment.recorded_in(step.payload["payload"])
+        given = Attachment.recorded_in(site_of(step))
     except (TypeError, KeyError):
         yield LedgerProblem(step.id, "its list of files cannot be read")
         return

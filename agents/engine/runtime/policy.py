@@ -24,7 +24,7 @@ from agents.engine.runtime.asking import Asking
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.short import Short
-from agents.engine.schema import problem, schema_of
+from agents.engine.schema import problem, problems, schema_of, schema_problems
 from agents.engine.tools.gatekeeper import Gatekeeper
 from agents.engine.view import View, asked_for
 
@@ -100,6 +100,12 @@ class Registered:
     def problem(self, payload: dict[str, JSON]) -> str | None:
         """Return why this payload is invalid, in one line; None if it is valid."""
         return None if self.input is None else problem(self.input, payload)
+
+    def problems(self, payload: dict[str, JSON]) -> list[tuple[str, str]]:
+        """Return each problem with this payload as (place, reason); a place is like "tags.0", or "" for all of it."""
+        if isinstance(self.input, dict):
+            return schema_problems(self.input, payload)
+        return problems(self.input, payload) if self.input else []
 
 
 class HasClock(Protocol):

@@ -39,10 +39,13 @@ from conversations.prompts.start import (
     repeat_prompt,
     start_prompt,
 )
+from conversations.prompts.startable import NotAllowed, UnknownPolicy
 from conversations.usage.quotas import OverQuota
 
 REFUSAL_STATUS: dict[type[Exception], int] = {
     Deactivated: 403,
+    NotAllowed: 403,
+    UnknownPolicy: 404,
     TurnInProgress: 409,
     SiteStopped: 409,
     OverQuota: 429,

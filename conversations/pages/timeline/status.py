@@ -8,6 +8,7 @@ from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.kinds import ToolOutput
 from conversations.models import Prompt, State
 from conversations.pages.timeline.blocks import Block, Status
+from conversations.prompts.startable import goes_on
 from conversations.usage.totals import Spent
 
 UNEXPLAINED = "It ended before it was finished."
@@ -43,7 +44,7 @@ def status_of(
 def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent | None) -> Status:
     failed, why = prompt.state == State.FAILED, prompt.stop_reason
     kept = sum(isinstance(entry, ToolOutput) and entry.result.type == "success" for entry in entries)
-    on = prompt.state != State.COMPLETED and prompt.fence > 0
+    on = prompt.state != State.COMPLETED and prompt.fence > 0 and goes_on(prompt.policy)
     again = prompt.input is not None and not getattr(prompt, "gone", False)
     onwards = on and (not again or why in GOES_ON or (kept > 0 and why != "parse_failures"))
     return Status(

@@ -1,0 +1,97 @@
+"""The root call: the first step of a turn, with the payload of its policy, and what the site says beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from agents.engine.interfaces.attached import Attachment
+from agents.engine.ledger import JSON, Step, valid_text
+from agents.engine.root import AGENT, site_of
+from agents.engine.secrets import HIDDEN, hide, hide_in
+from agents.models import SystemPrompt
+from conversations.ledger.redacted import KeptStep
+from conversations.models import Conversation, Prompt
+from conversations.models import Step as StepRow
+from conversations.prompts import startable
+from conversations.prompts.startable import Startable
+
+SUMMARY_MOST = 2_000
+"""Characters kept of a summary."""
+
+
+@dataclass(frozen=True)
+class PolicyCall:
+    """What a policy other than the agent is asked. `summary`: what that is in words, if its payload has no text."""
+
+    payload: dict[str, JSON]
+    summary: str | None = None
+
+    @classmethod
+    def new(cls, found: Startable, input: object, user: User) -> PolicyCall:
+        """Return the call with this input, without secrets. Raises InvalidInput."""
+        accepted = startable.checked(found, input, user)
+        payload = hide_in(_without(accepted.payload, accepted.secrets))
+        if _text_of(payload):
+            return cls(payload)
+        summary = hide(_without(valid_text(found.summary(payload)), accepted.secrets)).strip()
+        return cls(payload, summary[:SUMMARY_MOST] or found.title)
+
+    @classmethod
+    def again(cls, old: Prompt) -> PolicyCall | None:
+        """Return the call of an earlier turn, as it was recorded; None for a turn of the agent.
+
+        Raises UnknownPolicy if its policy is not installed any more.
+        """
+        if old.policy == AGENT:
+            return None
+        startable.find(old.policy)
+        row = StepRow.objects.of(old).get(path="", type="action_call")
+        call = KeptStep.of(row).step()
+        return cls(hide_in(call.payload["payload"]), hide_in(site_of(call).get("summary")))
+
+    @property
+    def words(self) -> str:
+        """What people read as the message of the turn."""
+        return _text_of(self.payload) or self.summary or ""
+
+
+def _text_of(payload: dict[str, JSON]) -> str:
+    text = payload.get("text")
+    return text if isinstance(text, str) and text.strip() else ""
+
+
+def _without(value: JSON, secrets: Mapping[str, str]) -> JSON:
+    """Return the value with each of these secrets replaced, wherever it stands in a text."""
+    if isinstance(value, str):
+        for secret in secrets.values():
+            value = value.replace(secret, HIDDEN) if secret else value
+        return value
+    if isinstance(value, list):
+        return [_without(item, secrets) for item in value]
+    if isinstance(value, dict):
+        return {key: _without(item, secrets) for key, item in value.items()}
+    return value
+
+
+def root_call(
+    prompt: Prompt, conversation: Conversation, attached: Sequence[Attachment], by: str, call: PolicyCall | None
+) -> Step:
+    """Return the first step of this turn. `by` asks for it; `call` None: the agent is asked the prompt's message."""
+    site: dict[str, JSON] = {"tier": prompt.tier}
+    if attached:
+        site["files"] = [file.recorded() for file in attached]
+    if system := conversation.system_prompt or SystemPrompt.objects.filter(is_default=True).first():
+        site["system"] = system.text
+    if prompt.continues_id:
+        site["continues"] = prompt.continues_id
+    if prompt.repeats_id:
+        site["repeats"] = prompt.repeats_id
+    asked: dict[str, JSON] = {"policy": prompt.policy, "origin": prompt.origin}
+    if call is None:
+        return Step(by, "action_call", asked | {"payload": {"text": prompt.input, **site}})
+    if call.summary is not None:
+        site["summary"] = call.summary
+    return Step(by, "action_call", asked | {"payload": call.payload, "site": site})
