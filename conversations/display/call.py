@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agents.discovery import installed_tool
+from agents.discovery import installed_policy, installed_tool
 from agents.engine.agent.projection import render, shorten
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
@@ -81,12 +81,12 @@ class DisplayedCall:
 def display_call(
     tool: str, payload: dict[str, JSON], change: Change | None = None, gate: Approval | None = None
 ) -> DisplayedCall:
-    """Return a call of this tool with this input. Its title and preview are those of its gate, if that has them.
+    """Return a call of this tool or policy with this input. Title and preview are those of its gate, if that has them.
 
-    A tool that is no longer installed, and of which no gate says more, is shown by its name.
+    One that is no longer installed, and of which no gate says more, is shown by its name.
     """
     known = installed_tool(tool)
-    title, preview = (known.title, known.preview) if known else (tool, "")
+    title, preview = title_of(tool), known.preview if known else ""
     if gate and gate.title:
         title, preview = gate.title, gate.preview
     rest = dict(payload)
@@ -97,6 +97,12 @@ def display_call(
     as_diff = change is not None and preview == "diff"
     given = [field for field in fields if as_diff and change and field.text not in (change.path, change.after)]
     return DisplayedCall(title, command, [] if as_diff else fields, change, given, EFFECTS.get(preview, ""))
+
+
+def title_of(name: str) -> str:
+    """Return the title of this tool or policy; the name of one that is no longer installed."""
+    known = installed_tool(name) or installed_policy(name)
+    return known.title if known else name
 
 
 def call_of(entry: ToolOutput) -> DisplayedCall:
@@ -123,6 +129,13 @@ def result_text(entry: ToolOutput) -> str:
     if entry.result.type == "error":
         return shorten(entry.result.error.get("message", ""), RESULT_MOST)
     return shorten(render(entry.result.output), RESULT_MOST) if entry.result.type == "success" else ""
+
+
+def displayed_result(output: JSON) -> tuple[str, list[CallField]]:
+    """Return what a policy returned: as text, or an object as fields. The middle of a long text is left out."""
+    if isinstance(output, dict):
+        return "", [replace(each, text=shorten(each.text, RESULT_MOST)) for each in _fields(output, {})]
+    return shorten(as_text(output, ANY) if isinstance(output, list) else render(output), RESULT_MOST), []
 
 
 def _fields(payload: dict[str, JSON], kinds: Mapping[str, frozenset[str]]) -> list[CallField]:

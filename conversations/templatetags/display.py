@@ -11,8 +11,10 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agents.engine.ledger import JSON
 from conversations.accounts import names
 from conversations.display import faithful, gate, long, when
+from conversations.display.call import displayed_result
 from conversations.display.html_cache import cached_html
 from conversations.pages.timeline.activity import ActivityRow
 from conversations.pages.timeline.blocks import Block
@@ -39,6 +41,13 @@ register.filter("widget_html", widget_html)
 def markdown(text: str) -> SafeString:
     """Render a model's Markdown as safe HTML."""
     return cached_html(lambda: render(text), "markdown", RENDERER, text)
+
+
+@register.filter
+def result(output: JSON) -> dict[str, object]:
+    """Return what a policy returned as `text`, or as `fields`."""
+    text, fields = displayed_result(output)
+    return {"text": text, "fields": fields}
 
 
 @register.filter

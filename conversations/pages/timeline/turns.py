@@ -6,22 +6,25 @@ version is a digest of what the block shows, without relative times, which pages
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from itertools import chain, groupby
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
 
 from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
-from conversations.display.call import call_of, result_text
+from agents.engine.root import AGENT
+from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.gate import Card, cards
 from conversations.display.json import files_of
 from conversations.display.when import day
-from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State
+from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State, Step
 from conversations.models.erasure import message_redacted
 from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
@@ -85,8 +88,18 @@ class TimelineTurn:
     def said(self) -> Block:
         """The message that started the turn."""
         prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.prompt.files.all()]
-        said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given)
+        called = (self.called.title, self.called.fields) if self.called else None
+        said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given, called)
         return Block("said", f"b-{prompt.pk}-said", said)
+
+    @cached_property
+    def called(self) -> DisplayedCall | None:
+        """The policy that runs in place of the agent, with its payload, as far as the message does not say it."""
+        root: str | None = getattr(self.prompt, "root", None)
+        if root is None:
+            return None
+        payload = json.loads(root)["payload"]
+        return display_call(self.prompt.policy, {k: v for k, v in payload.items() if v != self.prompt.input})
 
     @property
     def agents(self) -> list[Block]:
@@ -128,16 +141,19 @@ def timeline(conversation: Conversation, reader: User | AnonymousUser, most: int
 def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     """Return the prompts shown of a conversation: the visible ones, and hidden ones that asked a person something.
 
-    Each is annotated with `before`, when the previous one started; `repeated`, whether its message was asked again; and
-    `gone`, whether its message was redacted and cannot be asked again.
+    Each is annotated with `before`, when the previous one started; `repeated`, whether its message was asked again;
+    `gone`, whether its message was redacted and cannot be asked again; and `root`, the payload of the call with which
+    the turn of a policy other than the agent began.
     """
     asked = Output.objects.gates().filter(conversation=conversation, prompt=OuterRef("pk"))
     shown = conversation.prompts.filter(Q(visible=True) | Exists(asked))
     earlier = Prompt.objects.filter(conversation=OuterRef("conversation"), visible=True, number__lt=OuterRef("number"))
     before = Subquery(earlier.order_by("-number").values("created_at")[:1])
     repeated = Exists(Prompt.objects.filter(repeats=OuterRef("pk"), visible=True))
+    calls = Step.objects.filter(conversation=conversation, prompt=OuterRef("pk"), path="", type="action_call")
+    root = Case(When(~Q(policy=AGENT), then=Subquery(calls.values("payload")[:1])))
     known = shown.select_related("asked_by").prefetch_related("files")
-    return known.annotate(before=before, repeated=repeated, gone=message_redacted())
+    return known.annotate(before=before, repeated=repeated, gone=message_redacted(), root=root)
 
 
 def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
