@@ -62,7 +62,10 @@ def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
 
 
 def result(output: ResultOutput | None, step: Step) -> ResultOutput | None:
-    """Fold the end of a turn: the value that its policy returns is an output. An agent, or an error, has none."""
+    """Fold the end of a turn: the value that its policy returns is an output. An agent returns none.
+
+    Only where the site started another policy than its agent: `timeline` asks for no other.
+    """
     if step.path or step.type != "action_result" or step.failed or is_turn_result(step) or step.value is None:
         return None
     return ResultOutput(output=step.value, **place_of(step))

@@ -19,14 +19,17 @@ class Outputs:
         self._entries: dict[str, int] = {}  # a path -> the position of the entry of the call there
         self._below: dict[str, list[int]] = {}  # a path -> the positions of the entries of calls directly below it
         self._parts: dict[str, list[int]] = {}  # the path of an entry -> the positions of what belongs to it
+        self._returns = False  # whether the turn is that of a policy whose value people are shown
         for step in steps:
             self.add(step)
 
     def add(self, step: Step) -> Output | None:
         """Fold in a step. Returns the output it opened or changed; None if it affects none. Never raises."""
+        if step.type == "action_call" and not step.path:
+            self._returns = "site" in step.payload
         entry = self._touched(step)
         kind = find_kind(_kind_touched(step, entry))
-        if kind is None:
+        if kind is None or (kind.name == "result" and not self._returns):
             return None
         before = entry if kind.name == "tool" else self._latest(kind, step.path)
         after = kind.after(before, step)
