@@ -7,7 +7,6 @@ services in `services.py`. What ships with Agentsite is found in the same way.
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -25,7 +24,7 @@ from agents.engine.interfaces.app_services import Service
 from agents.engine.runtime.policy import Registered
 from agents.engine.schema import check_annotation
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import NAME, RESERVED, Tool, by_wire_name
+from agents.engine.tools.tool import Tool, by_wire_name
 
 NAMES = ("tools", "plugins", "plugin", "policies", "services")
 """The modules that are searched, in each package that has them."""
@@ -172,7 +171,7 @@ def discover_services(modules: Iterable[ModuleType]) -> list[Service]:
 def discover_policies(modules: Iterable[ModuleType]) -> list[Registered]:
     """Return the policies at the top level of these modules, sorted by name, each with its place as its owner.
 
-    Raises RegistryError for a name that no policy of an app can have, and naming both places if two share one.
+    Raises RegistryError for a name that is too long, and naming both places if two share one.
     """
     found: dict[str, tuple[Registered, Registered]] = {}  # as it was made, and with its owner
     for module in modules:
@@ -180,9 +179,8 @@ def discover_policies(modules: Iterable[ModuleType]) -> list[Registered]:
             if not isinstance(made, Registered):
                 continue
             owned = replace(made, owner=f"{module.__name__}.{variable}")
-            if made.name in RESERVED or len(made.name) > NAME_MOST or not re.fullmatch(NAME, made.name):
-                rule = f"lower-case words joined by dots, at most {NAME_MOST} characters, none of {', '.join(RESERVED)}"
-                raise RegistryError(f"the policy {owned.owner} is named {made.name!r}: use {rule}")
+            if len(made.name) > NAME_MOST:
+                raise RegistryError(f"the name of the policy {owned.owner} may have at most {NAME_MOST} characters")
             before, other = found.setdefault(made.name, (made, owned))
             if before is not made:  # the same policy, imported into another module, is not a second one
                 raise RegistryError(f"two policies share the name {made.name!r}: {other.owner} and {owned.owner}")

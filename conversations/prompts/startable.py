@@ -6,6 +6,7 @@ name, and nobody below imports who registers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,12 +14,13 @@ from typing import Protocol
 from django.contrib.auth.models import User
 
 from agents import discovery
+from agents.engine.actors import Kind
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, canonical
 from agents.engine.root import AGENT
 from agents.engine.runtime.policy import Policy, Registered
-from agents.engine.runtime.registry import policy as name_policy
 from agents.engine.schema import plain_json
+from agents.engine.tools.tool import NAME
 
 PERMISSION = "conversations.start_policy"
 """The permission to start policies of apps by name."""
@@ -141,13 +143,14 @@ _REGISTER: dict[str, Startable] = {}
 def register(startable: Startable, policy: Policy) -> None:
     """Let people start this. Its policy stands in the engine's registry as `<kind>:<name>`; no model is offered it.
 
-    Call it from `AppConfig.ready()`. Raises RegistryError if the name is taken, or is none.
+    Call it from `AppConfig.ready()`. Raises RegistryError if the name is taken, or if kind or name are none.
     """
-    if not (startable.kind and startable.name):
-        raise RegistryError(f"{startable!r} needs a kind and a name")
-    name = f"{startable.kind}:{startable.name}"
-    discovery.add(name_policy(name, title=startable.title)(policy))
-    _REGISTER[name] = startable
+    kind, name = startable.kind, startable.name
+    if not (re.fullmatch("[a-z]+", kind) and re.fullmatch(NAME, name)) or kind in list(Kind):
+        raise RegistryError(f"{kind!r} and {name!r} name nothing: use a lower-case word, and such words joined by dots")
+    owner = f"{policy.__module__}.{getattr(policy, '__qualname__', name)}"
+    discovery.add(Registered(f"{kind}:{name}", policy, owner=owner, title=startable.title))
+    _REGISTER[f"{kind}:{name}"] = startable
 
 
 def unregister(name: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from pydantic import BaseModel, Field
 
-from agents import agent, discovery, policy
-from agents.engine import Action, Context, Step, action_result
+from agents import Action, Context, Step, ToolError, agent, discovery, policy
 from agents.engine.execution.effect import as_policy
 from agents.engine.interfaces.provider import Answer
 from agents.engine.runtime.policy import Registered
@@ -29,12 +28,13 @@ class Trip(BaseModel):
 @policy("travel.plan", input=Trip, title="Plan a trip")
 async def plan(action: Action, ctx: Context) -> list[Step]:
     """Read, pay for it with a person's approval, and ask an agent."""
-    read = await ctx.call(Action("fx.read", {"a": action.payload["days"]}))
-    paid = await ctx.call(Action("shell.run", {"command": f"book {action.payload['city']}"}))
-    if paid[-1].failed:
-        return [action_result("travel.plan", {"booked": False, "why": paid[-1].payload["code"]})]
-    told = await ctx.call(Action("agent", {"text": f"Say something of {action.payload['city']}."}))
-    return [action_result("travel.plan", {"booked": True, "read": read[-1].value, "told": told[-1].value})]
+    read = await ctx.tool("fx.read", a=action.payload["days"])
+    try:
+        await ctx.tool("shell.run", command=f"book {action.payload['city']}")
+    except ToolError as error:
+        return ctx.done({"booked": False, "why": error.code})
+    told = await ctx.agent(f"Say something of {action.payload['city']}.")
+    return ctx.done({"booked": True, "read": read, "told": told})
 
 
 guide = policy("travel.guide", title="Ask the guide")(agent(prompt="You are a guide."))
@@ -43,8 +43,8 @@ guide = policy("travel.guide", title="Ask the guide")(agent(prompt="You are a gu
 @policy("travel.words", title="Count words", offered=True)
 async def words(action: Action, ctx: Context) -> list[Step]:
     """Count the words of a text, with a person's approval."""
-    await ctx.call(Action("shell.run", {"command": "wc -w"}))
-    return [action_result("travel.words", len(str(action.payload.get("text", "")).split()))]
+    await ctx.tool("shell.run", command="wc -w")
+    return ctx.done(len(str(action.payload.get("text", "")).split()))
 
 
 ROME = {"city": "Rome", "days": 3}

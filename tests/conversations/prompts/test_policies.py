@@ -393,5 +393,6 @@ def test_what_registers_is_started_only_as_it_says(
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(RegistryError, match=r"workflow:project\.create"):
         startable.register(Project(title="Another"), create)
-    with pytest.raises(RegistryError, match="kind"):
-        startable.register(Project(kind=""), create)
+    for kind in ("", "user", "Work flow"):
+        with pytest.raises(RegistryError, match="name nothing"):
+            startable.register(Project(kind=kind), create)
