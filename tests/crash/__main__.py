@@ -12,6 +12,8 @@ from pathlib import Path
 import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
 from tests.crash.commit import commit_number
 
+SCENARIO_NAMES = ["S99", "mixed", "policy"]
+
 
 def main() -> int:
     options = _options()
@@ -57,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--database", action="append", choices=["sqlite", "postgres"])
     parser.add_argument("--how", action="append", choices=["kill", "stop"])
-    parser.add_argument("--scenario", action="append", choices=["S99", "mixed"])
+    parser.add_argument("--scenario", action="append", choices=SCENARIO_NAMES)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="walk one point in N")
     parser.add_argument("--offset", type=int, default=commit_number(), help="with which; by default by the commit")
     parser.add_argument("--processes", type=int, default=4, help="runs at a time")
@@ -67,7 +69,7 @@ def _options() -> argparse.Namespace:
     options.tests = options.tests or whole
     options.database = options.database or ["sqlite", "postgres"]
     options.how = options.how or ["kill", "stop"]
-    options.scenario = options.scenario or ["S99", "mixed"]
+    options.scenario = options.scenario or SCENARIO_NAMES
     return options
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as EngineStep
+from agents.engine.root import AGENT
 from conversations.ledger.journal import read_steps
 from conversations.models import Prompt, Step
 from conversations.verification.stored import verify
@@ -42,11 +43,11 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
     """Return descriptions of everything that does not hold; empty if all is well."""
     prompt.refresh_from_db()
     return [
-        *_end(prompt),
+        *_end(prompt, scenario),
         *_effects(site.effects(), scenario, killed.cards),
         *_asked(site.asked(), prompt, usual, killed),
         *_started(list(Step.objects.filter(prompt=prompt).order_by("seq")), usual),
-        *_used(prompt),
+        *_used(prompt, scenario),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
         *_ledger(site, prompt, usual),
@@ -72,9 +73,10 @@ VARIES = {"began", "expires_at", "file", "seconds", "stdout"}
 """The keys whose values differ from run to run: times, and the id of a file that was stored anew."""
 
 
-def _end(prompt: Prompt) -> Iterator[str]:
+def _end(prompt: Prompt, scenario: Scenario) -> Iterator[str]:
     ends = Step.objects.filter(prompt=prompt, path="", type="action_result").count()
-    if (ends, prompt.state, prompt.stop_reason) != (1, "completed", "text"):
+    usual = "text" if scenario.policy == AGENT else "done"
+    if (ends, prompt.state, prompt.stop_reason) != (1, "completed", usual):
         yield f"ended {ends} times, as {prompt.state} ({prompt.stop_reason})"
     if prompt.lease_until or prompt.conversation.active_prompt_id:
         yield "lease or slot are still taken"
@@ -117,8 +119,8 @@ def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
     first: dict[tuple[str, str], Step] = {}
     for step in steps:
         first.setdefault((step.path, step.type), step)
-    for path, kind in first:
-        if kind == "action_result" and path and "/" not in path and (path, "action_start") not in first:
+    for (path, kind), step in first.items():
+        if kind == "action_result" and step.actor == "model" and (path, "action_start") not in first:
             yield f"the answer at {path} has no start"
     gates = [step.path for step in usual.ledger if step.path.endswith("/human") and step.type == "action_call"]
     for gate in gates:
@@ -128,11 +130,13 @@ def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:
             yield f"{start.path} was started without the approval it needs"
 
 
-def _used(prompt: Prompt) -> Iterator[str]:
-    """The usage of each answer counts once, however often it was requested, also in the turn's end."""
+def _used(prompt: Prompt, scenario: Scenario) -> Iterator[str]:
+    """The usage of each answer counts once, however often it was requested, also in the end of an agent's turn."""
     wanted = {name: number * prompt.rounds for name, number in USAGE.items()}
     end = Step.objects.filter(prompt=prompt, path="", type="action_result").first()
     said = end.content.get("usage", {}) if end else {}
+    if scenario.policy != AGENT:  # the end of a program has its value alone
+        said = wanted
     for name, number in wanted.items():
         if (getattr(prompt, name), said.get(name)) != (number, number):
             yield f"{name}: {number} were used, the prompt says {getattr(prompt, name)}, its end {said.get(name)}"

@@ -99,7 +99,7 @@ class Matrix:
         crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{walk.how.upper()}:{passes}"}
         worker: Worker = Whole(site, **crash) if walk.whole else Lean(site, **crash)
         stall = Stall(passes, until_ended=walk.n % 2 == 0)
-        prompt = site.say()
+        prompt = site.start(walk.scenario)
         cards: dict[str, list[str]] = {}
         deadline = time.monotonic() + PATIENCE_SECONDS
         try:
@@ -154,7 +154,7 @@ class Share:
         for point, _, about in sorted((line.partition(" ") for line in usual.passes), key=lambda each: each[0]):
             if point in POINTS:
                 seen[point] += 1
-                points.append((point, seen[point], crash_point(point, about)))
+                points.append((point, seen[point], crash_point(point, about, scenario.agent)))
         return [
             Walk(
                 scenario,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agents.engine.paths import parent
+
 POINTS = (
     "before_claim",
     "after_claim",
@@ -18,13 +20,16 @@ POINTS = (
 """The points at which the matrix kills, and stops, a worker: every pass of each."""
 
 
-def crash_point(point: str, about: str) -> str:
-    """Return the number of one pass of the matrix. `about`: the steps of the record, as `path:type` with commas."""
+def crash_point(point: str, about: str, agent: str = "") -> str:
+    """Return the number of one pass of the matrix. `about`: the steps of the record, as `path:type` with commas.
+
+    `agent`: the path of the agent whose rounds these are.
+    """
     steps = [step.rpartition(":")[::2] for step in about.split(",") if step]
     if point in _ALONE:
         return _ALONE[point]
     last_path, last_type = steps[-1]
-    is_round = "/" not in last_path
+    is_round = parent(last_path) == agent
     after = point == "after_commit"
     if ("", "action_result") in steps:
         return "CP27"

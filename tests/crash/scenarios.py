@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.engine.root import AGENT
+
 USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
@@ -21,7 +23,8 @@ def says(text: str, *calls: tuple[str, dict[str, Any]], **more: Any) -> dict[str
 class Scenario:
     """A turn. `answers`: the decision and its reason at a gate's path; every other gate is approved.
 
-    `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all.
+    `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all. `policy`:
+    what runs, with this `payload`, in place of the agent; then `agent` is the path of the agent that it calls.
     """
 
     name: str
@@ -29,6 +32,9 @@ class Scenario:
     answers: dict[str, tuple[str, str]] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    policy: str = AGENT
+    payload: dict[str, Any] = field(default_factory=dict)
+    agent: str = ""
 
 
 def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
@@ -69,4 +75,14 @@ MIXED = Scenario(
 )
 """One call of every sort in one batch: read, approved, ungated, rejected, invalid, unknown, idempotent."""
 
-SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED)}
+POLICY = Scenario(
+    "policy",
+    [says("I count.", ("fx_count", {"name": "b"})), says("Counted.")],
+    once=("2", "3", "5/1/0"),
+    policy="fx.plan",
+    payload={"name": "a"},
+    agent="5",
+)
+"""A program of an app, with gated and other calls of its own, and those of an agent within it."""
+
+SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY)}

@@ -14,11 +14,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from agents.engine.ledger import JSON
+from agents.engine.root import AGENT
 from conversations.approvals.decisions import decide
 from conversations.models import Output, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.crash import databases
 from tests.crash.model import Model
+from tests.crash.scenarios import Scenario
 from tests.crash.settings import SETTINGS
 
 
@@ -63,6 +65,13 @@ class Site:
         """Start a conversation with this message."""
         person = self.person()
         return start_prompt(start_conversation(person), person, text)
+
+    def start(self, scenario: Scenario) -> Prompt:
+        """Start the turn of this scenario, in a conversation of its own."""
+        if scenario.policy == AGENT:
+            return self.say()
+        person = self.person()
+        return start_prompt(start_conversation(person), person, policy=scenario.policy, payload=dict(scenario.payload))
 
     def pending(self, prompt: Prompt) -> list[Output]:
         """Return the pending gates of the turn."""
