@@ -14,7 +14,7 @@ from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.lookalikes import lookalikes
 from conversations.display.mixed import mixed_words
-from conversations.display.value import ANY, as_text, kinds_of
+from conversations.display.value import ANY, as_text, kind_of, kinds_of
 
 RESULT_MOST = 12_000
 """Characters of a result on a page; a longer one shows its head and tail. Inputs to decide about are never cut."""
@@ -93,7 +93,8 @@ def display_call(
     command = None
     if preview == "command" and isinstance(rest.get("command"), str):
         command = rest.pop("command")
-    fields = _fields(rest, kinds_of(known.input) if known else {})
+    input = known.input if known else policy.input if (policy := installed_policy(tool)) else None
+    fields = _fields(rest, kinds_of(input) if isinstance(input, type) else {})
     as_diff = change is not None and preview == "diff"
     given = [field for field in fields if as_diff and change and field.text not in (change.path, change.after)]
     return DisplayedCall(title, command, [] if as_diff else fields, change, given, EFFECTS.get(preview, ""))
@@ -134,8 +135,9 @@ def result_text(entry: ToolOutput) -> str:
 def displayed_result(output: JSON) -> tuple[str, list[CallField]]:
     """Return what a policy returned: as text, or an object as fields. The middle of a long text is left out."""
     if isinstance(output, dict):
-        return "", [replace(each, text=shorten(each.text, RESULT_MOST)) for each in _fields(output, {})]
-    return shorten(as_text(output, ANY) if isinstance(output, list) else render(output), RESULT_MOST), []
+        fields = _fields(output, {name: frozenset({kind_of(value)}) for name, value in output.items()})
+        return "", [replace(each, text=shorten(each.text, RESULT_MOST)) for each in fields]
+    return shorten(as_text(output, frozenset({kind_of(output)})), RESULT_MOST), []
 
 
 def _fields(payload: dict[str, JSON], kinds: Mapping[str, frozenset[str]]) -> list[CallField]:

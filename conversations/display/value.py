@@ -44,12 +44,13 @@ def _kinds(schema: Mapping[str, Any], named: Mapping[str, Any]) -> frozenset[str
     if either := schema.get("anyOf") or schema.get("oneOf"):
         return frozenset().union(*(_kinds(each, named) for each in either))
     if values := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
-        return frozenset(map(_kind, values))
+        return frozenset(map(kind_of, values))
     types = schema.get("type", ANY)
     return frozenset(each.replace("integer", "number") for each in ([types] if isinstance(types, str) else types))
 
 
-def _kind(value: JSON) -> str:
+def kind_of(value: JSON) -> str:
+    """Return the kind of a value."""
     return _KINDS.get(type(value), "null")
 
 
@@ -68,7 +69,7 @@ def _is_line(item: JSON) -> bool:
 def _looks(text: str) -> str | None:
     """Return the kind of value that this text is when read as JSON; None if it is not JSON."""
     try:
-        return _kind(json.loads(text))
+        return kind_of(json.loads(text))
     except json.JSONDecodeError:
         return None
     except ValueError:

@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from agents import discovery, registry
-from agents.discovery import discover_plugins, discover_services, discover_tools, modules_of, shipped_packages
+from agents import Action, Context, Step, discovery, policy, registry
+from agents.discovery import (
+    discover_plugins,
+    discover_policies,
+    discover_services,
+    discover_tools,
+    modules_of,
+    shipped_packages,
+)
 from agents.engine import run
 from agents.engine.errors import RegistryError
 from agents.engine.interfaces.app_services import Service, service
+from agents.engine.runtime.policy import Registered
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, tool
 from tests.engine.support import ScriptedProvider, says
@@ -60,6 +68,47 @@ def test_two_tools_of_one_name_are_refused_naming_both_owners(rival: str) -> Non
     modules = [module("one.tools", x=made("mail.send")), module("two.tools", x=made(rival, "two.tools"))]
     with pytest.raises(RegistryError, match=rf"'mail.send' in one.tools and '{rival}' in two.tools"):
         discover_tools(modules)
+
+
+def program(name: str, **more: Any) -> Registered:
+    @policy(name, **more)
+    async def act(action: Action, ctx: Context) -> list[Step]:
+        """Do something."""
+        return ctx.done()
+
+    return act
+
+
+def test_policies_come_by_name_with_their_place_and_one_that_is_imported_elsewhere_once() -> None:
+    b, a = program("b"), program("a", title="A thing")
+    found = discover_policies([module("one.policies", x=b, y=a), module("two.policies", again=b, other=1)])
+    assert [(each.name, each.title, each.owner) for each in found] == [
+        ("a", "A thing", "one.policies.y"),
+        ("b", "b", "one.policies.x"),
+    ]
+
+
+def test_two_policies_of_one_name_are_refused_naming_both_places() -> None:
+    modules = [module("one.policies", plan=program("plan")), module("two.policies", other=program("plan"))]
+    with pytest.raises(RegistryError, match=r"'plan': one\.policies\.plan and two\.policies\.other"):
+        discover_policies(modules)
+
+
+def test_the_name_of_a_policy_fits_its_column() -> None:
+    assert discover_policies([module("one.policies", plan=program("p" * 100))])
+    with pytest.raises(RegistryError, match=r"one\.policies\.plan may have at most 100 characters"):
+        discover_policies([module("one.policies", plan=program("p" * 101))])
+
+
+def test_models_are_offered_only_policies_that_say_so() -> None:
+    found = discovery.Found((made("b"),), (), (program("a", offered=True), program("c")))
+    assert [each.name for each in found.offered] == ["a", "b"]
+
+
+def test_a_policy_that_a_model_would_see_under_a_tools_name_is_refused() -> None:
+    found = discovery.Found((made("mail.send"),), (), (program("mail_send", offered=True),))
+    with pytest.raises(RegistryError, match=r"'mail_send', as a model sees it: 'mail.send' in one\.tools and"):
+        _ = found.offered
 
 
 def test_plugins_come_by_order_then_by_name() -> None:

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from agents import Plugin, Round, ToolCall, discovery, tool
 from agents.models import Skill
 from tests.agentsite.processes import run, variables
+from tests.conversations.travel import plan, words
 
 
 def run_agents(*options: str) -> str:
@@ -117,6 +118,17 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     assert "basket.order Order the basket destructive yes a plugin" in lines
     at = lines.index("basket 100 tests.plugins.test_inventory")
     assert lines[at + 1] == "basket.pack is offered anyway: declare it with offered=False"
+
+
+@pytest.mark.usefixtures("_skills")
+def test_policies_are_listed_with_whether_models_may_call_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = discovery.Found(discovery.installed().tools, (), (plan, words))
+    monkeypatch.setattr(discovery, "installed", lambda: found)
+    listed = json.loads(run_agents("--json"))["policies"]
+    assert listed[0] == {"name": "travel.plan", "title": "Plan a trip", "offered": False, "owner": plan.owner}
+    lines = [" ".join(line.split()) for line in run_agents().splitlines()]
+    assert f"travel.plan Plan a trip no {plan.owner}" in lines
+    assert f"travel.words Count words yes {words.owner}" in lines
 
 
 def test_before_the_first_migration_it_says_what_to_do(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ README = (
 README_FOLDER = ROOT / "docs" / "screenshots"
 README_BYTES_MOST = 150_000
 SITE = {
+    "AGENTSITE_APPS": "tests.browser.screenshots.app",
     "AGENTSITE_TURN_SECONDS": "3600",  # one turn streams for as long as pictures are taken
     "AGENTSITE_PROXIES": "1",  # strangers come from addresses of their own: one is locked out, others are not
     # a worker that is lost is missed soon

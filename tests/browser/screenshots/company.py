@@ -85,6 +85,9 @@ def fill() -> dict[str, int]:
     found["retry"] = begun(mara, turns.RETRY, "Never send a file twice", "waiting_for_approval", 0)
     found["export"] = begun(mara, turns.EXPORT, "The export of September", "waiting_for_approval", 0)
     found["invoices"] = begun(mara, turns.INVOICES, "Q3 invoices: find the duplicates", "waiting_for_approval", 0)
+    found["policy"] = restocking(mara)
+    found["policy-done"] = restocking(mara)
+    approved(mara, found["policy-done"])
     found["notes"] = begun(mara, turns.NOTES, "Draft the release notes for 4.2", "running", 0)
     read(found.values(), but=[found["retry"], found[turns.LICENCES]])
     away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]
@@ -123,6 +126,21 @@ def begun(owner: User, said: str, title: str, state: str, days: float) -> int:
         Conversation.objects.filter(pk=conversation.pk).update(updated_at=then, created_at=then)
         Prompt.objects.filter(pk=prompt.pk).update(created_at=then)
     return conversation.pk
+
+
+def restocking(owner: User) -> int:
+    """A conversation in which a program of the company's app waits for an approval."""
+    payload = {"shop": "Station", "articles": ["atlas", "harbour-guide"], "budget": 500}
+    prompt = start_prompt(Conversation(owner=owner), owner, policy="shop.restock", payload=payload)
+    wait_for(lambda: Prompt.objects.get(pk=prompt.pk).state == "waiting_for_approval")
+    return prompt.conversation_id
+
+
+def approved(owner: User, conversation: int) -> None:
+    """What waits is approved, and the turn comes to its end."""
+    asked = Output.objects.get(conversation=conversation, gate="pending")
+    decide(asked.pk, owner, "approve", digest=asked.digest, via="page")
+    wait_for(lambda: Conversation.objects.get(pk=conversation).active_prompt_id is None)
 
 
 def decided(owner: User, conversation: int) -> None:

@@ -58,6 +58,15 @@ def conversation_menu(camera: Camera) -> Page:
     return page
 
 
+def policy_input(camera: Camera) -> Page:
+    """A turn of a program, with what it was given and what it did opened."""
+    page = camera.opens("policy-done")
+    page.locator(".said summary").first.click()
+    page.locator(".steps > summary").first.click()
+    page.locator(".exchange").first.evaluate("element => element.scrollIntoView()")
+    return page
+
+
 def menu_open(camera: Camera) -> Page:
     """The menu in the foot of the list."""
     page = camera.goes("/")
@@ -210,6 +219,9 @@ PAGES: dict[str, View] = {
     "chat-sheet": lambda camera: camera.opens("export", "decide/?all=approve"),
     "chat-interrupted": chat("zone"),
     "chat-decided": chat("photos"),
+    "chat-policy": chat("policy"),
+    "chat-policy-done": chat("policy-done"),
+    "chat-policy-input": policy_input,
     "chat-failed": chat("customers"),
     "chat-stopped": chat("stopped"),
     "chat-four-eyes": chat("four-eyes"),

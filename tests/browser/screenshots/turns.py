@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.browser.screenshots.app.policies import MISSING
+
 
 def run(command: str) -> dict[str, Any]:
     """A call that must be approved."""
@@ -205,5 +207,6 @@ TURNS: dict[str, list[Any]] = {
         },
         {"text": "Staging is as it was on Tuesday."},
     ],
+    MISSING: [{"text": "Atlases, and **both** guides to the harbour."}],
     "*": [{"text": "Done."}],
 }
