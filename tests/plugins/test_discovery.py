@@ -100,6 +100,13 @@ def test_the_name_of_a_policy_fits_its_column() -> None:
         discover_policies([module("one.policies", plan=program("p" * 101))])
 
 
+def test_a_tool_and_a_policy_of_one_name_stop_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = [module("one.tools", x=made("mail.send")), module("two.policies", y=program("mail.send"))]
+    monkeypatch.setattr(discovery, "modules_of", lambda packages: modules)
+    with pytest.raises(RegistryError, match=r"'mail\.send': the tool in one\.tools and the policy two\.policies\.y"):
+        discovery.installed.__wrapped__()
+
+
 def test_models_are_offered_only_policies_that_say_so() -> None:
     found = discovery.Found((made("b"),), (), (program("a", offered=True), program("c")))
     assert [each.name for each in found.offered] == ["a", "b"]

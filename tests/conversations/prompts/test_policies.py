@@ -284,6 +284,19 @@ def test_a_redaction_takes_the_payload_the_words_and_what_repeats_them(
     assert problems(old) == []
 
 
+def test_a_redaction_takes_the_payload_from_a_turn_that_continues_it_too(
+    ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(site, monkeypatch, says("I look.", call("shell.run", command="ls")))
+    old = started(ann, "travel.guide", {"text": "Where to with Zoe?"})
+    site.works()
+    cancel_prompt(old.pk, ann)
+    new = continue_prompt(old.pk, ann)
+    cancel_prompt(new.pk, ann)
+    redact(old.conversation, [root_of(old).seq], ann, "Private.")
+    assert "Zoe" not in root_of(old).payload + root_of(new).payload
+
+
 def test_a_redacted_result_is_gone_from_the_page_too(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     @policy("travel.short", title="Something short")
     async def short(action: Action, ctx: Context) -> list[Step]:
