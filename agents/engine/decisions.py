@@ -116,7 +116,9 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
 PEOPLE_MAY = tuple(decision for decision, rule in DECISIONS.items() if rule.people)
 """The decisions that people can make."""
 RUNS = frozenset(decision for decision, rule in DECISIONS.items() if rule.outcome is Outcome.RUN)
-"""The decisions that let a call run. Only these need four eyes; anybody may say no to their own call."""
+"""The decisions that let a call run."""
+FOUR_EYES = RUNS | {Decision.ANSWER}
+"""The decisions that are another person's where four eyes are needed. Anybody may say no to their own call."""
 STATES = tuple(dict.fromkeys(rule.state for rule in DECISIONS.values()))
 """The states of a decided gate; until then it is pending."""
 

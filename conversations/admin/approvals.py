@@ -136,7 +136,7 @@ class ApprovalAdmin(DecidingPages):
     @admin.display(description="Input")
     def asks(self, obj: Approval) -> SafeString:
         """Show the first line of the input."""
-        return one_piece(visible(first_line(_card(obj).call.first_line, 60)))
+        return one_piece(visible(first_line(_card(obj).first_line, 60)))
 
     @admin.display(description="Owner")
     def whose(self, obj: Approval) -> str:

@@ -20,7 +20,7 @@ from conversations.approvals.permissions import shown_to
 from conversations.database.ids import row_ids
 from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, risks
 from conversations.display.decision_form import TEXT_MOST, decide_posted, open_card
-from conversations.display.faithful import inert
+from conversations.display.faithful import inert, plain
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
 from conversations.pages.approvals.sheet import BulkPost, reason
@@ -62,14 +62,13 @@ class DecidingPages(ReadOnly):
         now = _loaded(request, shown.row.pk)
         if not now:
             raise Http404
-        if now[0].pending:
-            now[0].opened = shown.opened
-        else:
+        now[0].opened = shown.opened
+        if not now[0].pending:
             messages.error(request, str(refused))
         return self._one(request, now[0], status=409 if isinstance(refused, Conflict) else 400)
 
     def _one(self, request: HttpRequest, shown: Card, status: int = 200) -> HttpResponse:
-        context = {"title": inert(shown.title), "card": shown, "reason_most": TEXT_MOST}
+        context = {"title": plain(shown.title), "card": shown, "reason_most": TEXT_MOST}
         return self.page(request, "approval/detail", context, status)
 
     def together_view(self, request: HttpRequest) -> HttpResponse:
@@ -87,7 +86,7 @@ class DecidingPages(ReadOnly):
         if not posted:
             word = Decision.APPROVE if "risk" in request.GET else LEAVE
             return self._several(request, keys, marked_rows(_loaded(request, *keys), word, request.GET.get("risk")))
-        post = BulkPost.decide(request.POST, keys, person(request), "admin")
+        post = BulkPost.decide(request.POST, keys, _loaded(request, *keys), person(request), "admin")
         for outcome in post.outcomes:
             if outcome.output:
                 decided = cards([outcome.output], request.user)[0]
@@ -111,7 +110,7 @@ class DecidingPages(ReadOnly):
             "address": address_of(keys),  # where a refused form can be reloaded
             "rows": rows,
             "risks": risks(row.card for row in rows),
-            "open": sum(row.card.decidable for row in rows),
+            "open": sum(row.open for row in rows),
             "refused": status != 200,
             "reason": reason(request.POST),
             "reason_most": TEXT_MOST,
@@ -128,8 +127,8 @@ def _loaded(request: HttpRequest, *keys: int) -> list[Card]:
 
 def _summary(card: Card) -> str:
     """Return what was decided about this call, in one line."""
-    line = Truncator(card.call.first_line).chars(80)
-    what = f"{card.call.title}{f' ({line})' if line else ''}"
+    line = Truncator(card.first_line).chars(80)
+    what = f"{card.title}{f' ({line})' if line else ''}"
     return inert(
         f"Edited: {what}. Somebody else has to approve it now." if card.pending else f"{card.verdict}: {what}."
     )

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from agents.engine import decisions
 from agents.engine.ledger import JSON
 from conversations.api import shapes
-from conversations.api.bodies import Approve, Decision, Decisions, Reject, read
+from conversations.api.bodies import Answer, Approve, Decision, Decisions, Reject, read
 from conversations.api.describe import APPROVALS, STATES, operation
 from conversations.api.errors import Invalid, RequestRefused, refusal
 from conversations.api.paging import paginate
@@ -71,6 +71,20 @@ class RejectOne(ApiView):
         """Reject a call. It never runs; the agent is told the reason and goes on."""
         body = read(request, Reject)
         return _decide(request, pk, decisions.Decision.REJECT, digest=body.digest, reason=body.reason)
+
+
+class AnswerOne(ApiView):
+    """Answering one question."""
+
+    scope = Scope.DECIDE
+
+    @operation("Answer a question", shapes.Approval, request=Answer)
+    def post(self, request: Request, pk: int) -> Response:
+        """Answer a policy's question (the tool `human`). 409 with its current state if somebody else did, 400 with
+        the wrong `fields` if the answer does not fit.
+        """
+        body = read(request, Answer)
+        return _decide(request, pk, decisions.Decision.ANSWER, digest=body.digest, answer=body.answer)
 
 
 class DecideTogether(ApiView):

@@ -137,9 +137,10 @@ def _no_nul(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_no_nul)]
+Anything = Annotated[Any, AfterValidator(lambda value: _no_nul(value) if isinstance(value, str) else value)]
 Tier = Literal["normal", "high"]
 Digest = Annotated[
-    str, Field(pattern="^[0-9a-f]{64}$", description="The digest of the call as it was shown: `approval.digest`.")
+    str, Field(pattern="^([0-9a-f]{64})?$", description="The digest of what was shown: `approval.digest`.")
 ]
 
 
@@ -246,6 +247,13 @@ class Reject(Body):
     reason: Annotated[Text, Field(max_length=2000)] = ""
 
 
+class Answer(Body):
+    """Answer a question of a policy: with one of its choices, with JSON that fits its form, or in words."""
+
+    digest: Digest
+    answer: Anything
+
+
 class Decision(Body):
     """One of several decisions. `approval.ask` determines which ones are possible."""
 
@@ -253,7 +261,7 @@ class Decision(Body):
     digest: Digest
     decision: PeopleMay
     input: dict[str, Any] | None = None
-    answer: Annotated[Text, Field(max_length=20_000)] | None = None
+    answer: Anything = None
     reason: Annotated[Text, Field(max_length=2000)] = ""
 
 

@@ -94,9 +94,10 @@ def _decision(error: DecisionRefused) -> RequestRefused:
         if error.code == "cancelled" and error.output.gate == GateState.PENDING:
             code = "turn_stopped"
         return RequestRefused(409, code, str(error), **error.details, approval=gate_json(error.output))
-    if error.code == "invalid_input":
-        fields = {f"input.{place}".rstrip("."): list(why) for place, why in error.details.items()}
-        return RequestRefused(400, "invalid_input", str(error), fields=fields)
+    if error.code in ("invalid_input", "invalid_answer"):
+        name = error.code.removeprefix("invalid_")
+        fields = {f"{name}.{place}".rstrip("."): list(why) for place, why in error.details.items()}
+        return RequestRefused(400, error.code, str(error), fields=fields)
     status = {"forbidden": 403, "four_eyes": 403, "not_found": 404}.get(error.code, 400)
     return RequestRefused(status, error.code, str(error), **error.details)
 

@@ -104,7 +104,12 @@ class TextOutput(Row, kinds.TextOutput):
 
 
 class ToolOutput(Row, kinds.ToolOutput):
-    """A call and its result. `proposed` is the agent's input if a person edited `input`."""
+    """A call and its result. `proposed` is the agent's input if a person edited `input`.
+
+    A question of a policy is a call of the tool `human`. Its `input` has the `question`, and either `choices`, or the
+    JSON Schema of its answer as `schema`, or neither: then it is answered in words. If the policy refused an answer and
+    asks again, that is its `draft`, with its `problems` by field. Its result is the decision, with the `answer`.
+    """
 
     approval: Gate | None  # type: ignore[assignment]
 

@@ -20,6 +20,7 @@ urlpatterns = [
     path("approvals/", approvals.Approvals.as_view(), name="api-approvals"),
     path("approvals/decide/", approvals.DecideTogether.as_view(), name="api-decide"),
     path("approvals/<int:pk>/", approvals.OneApproval.as_view(), name="api-approval"),
+    path("approvals/<int:pk>/answer/", approvals.AnswerOne.as_view(), name="api-answer"),
     path("approvals/<int:pk>/approve/", approvals.ApproveOne.as_view(), name="api-approve"),
     path("approvals/<int:pk>/reject/", approvals.RejectOne.as_view(), name="api-reject"),
     path("files/<int:pk>/", conversations.OneFile.as_view(), name="api-file"),

@@ -12,13 +12,14 @@ from django.db.models.functions import Now
 
 from agents.engine import actors
 from agents.engine.deciding import resume_step
-from agents.engine.decisions import RUNS, Decision, answers_to
+from agents.engine.decisions import FOUR_EYES, Ask, Decision, answers_to
 from agents.engine.errors import ToolError
 from agents.engine.execution.gates import ANOTHER, ask_about_edit
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
 from conversations.accounts.names import deciders
+from conversations.approvals.answers import BadAnswer, Question, checked_answer
 from conversations.approvals.edits import AS_IT_IS, TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
 from conversations.approvals.permissions import may_allow, may_decide, requesters
 from conversations.database.crashpoints import crashpoint
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CHANGED = "This is not what you were shown. Please review it again."
-FOUR_EYES = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
+NOT_BY_YOU = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
+NOT_ANSWERED_BY_YOU = "Someone else must answer this, because you asked for it. You can stop the turn."
 EDITED_BY_YOU = "Someone else must approve this, because you edited it. You can reject it."
 NOBODY_ELSE = (
     "Nothing was decided: nobody else could approve the call as you edited it. Reject it, and say what to change."
@@ -41,7 +43,7 @@ NOBODY_ELSE = (
 class DecisionRefused(Exception):
     """A decision that was refused and changed nothing. `code` is for programs; the message says what to do.
 
-    The `details` of `invalid_input` are the problems, by field.
+    The `details` of `invalid_input` and `invalid_answer` are the problems, by field.
     """
 
     def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
@@ -70,7 +72,7 @@ def decide(
     via: str,
     reason: str = "",
     input: object = None,
-    answer: str | None = None,
+    answer: object = None,
 ) -> Output:
     """Decide the gate of this output. The turn resumes when none of its gates is left open.
 
@@ -78,13 +80,15 @@ def decide(
     api. `reason` says why; with an approval, it is a note. `input` approves the call with this input instead of the
     agent's. If different facts then hold of the call, or it changes another text, the person has to see that first:
     Conflict `facts_changed` has the details, and the digest to decide with. Where four eyes are needed, the call waits
-    again after that, for somebody else to approve it as edited. `answer` is the answer to a question.
+    again after that, for somebody else to approve it as edited. `answer` answers a policy's question: JSON that fits
+    what was asked.
 
     The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (nobody was
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`).
     """
-    input, reason, answer = _without_secrets(input), hide(reason).strip(), answer and hide(answer)
+    input, reason = _without_secrets(input, "invalid_input", WHOLE), hide(reason).strip()
+    answer = _without_secrets(answer, "invalid_answer", "")
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
@@ -121,8 +125,10 @@ def _check_allowed(output: Output, by: User, decision: str, digest: str) -> None
         raise DecisionRefused(
             "unknown_decision", f"{decision!r} is not a decision here. Possible decisions: {allowed}."
         )
-    if decision in RUNS and not may_allow(by, output):
-        raise DecisionRefused("four_eyes", EDITED_BY_YOU if output.edited_by == actors.user(by.pk) else FOUR_EYES)
+    if decision in FOUR_EYES and not may_allow(by, output):
+        if output.ask == Ask.QUESTION:
+            raise DecisionRefused("four_eyes", NOT_ANSWERED_BY_YOU)
+        raise DecisionRefused("four_eyes", EDITED_BY_YOU if output.edited_by == actors.user(by.pk) else NOT_BY_YOU)
 
 
 def _is_overdue(output: Output) -> bool:
@@ -136,12 +142,12 @@ def expire(turn: LockedTurn, output: Output) -> None:
     record_decision(turn, Step("system", "action_result", expired, path=output.gate_path))
 
 
-def _without_secrets(input: object) -> object:
-    """Return an input as it is recorded, without the site's secrets."""
+def _without_secrets(said: object, code: str, whole: str) -> object:
+    """Return an input or an answer as it is recorded, without the site's secrets."""
     try:
-        return hide_in(input)
+        return hide_in(said)
     except RecursionError as error:
-        raise DecisionRefused("invalid_input", f"Nothing was decided: {TOO_DEEP}.", {WHOLE: [TOO_DEEP]}) from error
+        raise DecisionRefused(code, f"Nothing was decided: {TOO_DEEP}.", {whole: [TOO_DEEP]}) from error
 
 
 def _steps(turn: LockedTurn, output: Output, by: User, decided: Step) -> list[Step]:
@@ -171,7 +177,7 @@ def record_decision(turn: LockedTurn, *steps: Step) -> None:
     transaction.on_commit(wakeup.wake)
 
 
-def _binding(output: Output, decision: str, digest: str, input: object, answer: str | None) -> dict[str, JSON]:
+def _binding(output: Output, decision: str, digest: str, input: object, answer: object) -> dict[str, JSON]:
     """Return what the decision is binding for, as it is recorded. Raises as `decide` does."""
     if input is not None and (edit := _edit(output, decision, input)):
         _check_shown(output, digest, edit)
@@ -180,9 +186,12 @@ def _binding(output: Output, decision: str, digest: str, input: object, answer: 
         raise Conflict("changed", CHANGED, output)
     if decision != Decision.ANSWER:
         return {"digest": output.digest}
-    if not (answer or "").strip():
-        raise DecisionRefused("invalid_answer", "Write an answer first.")
-    return {"digest": output.digest, "answer": answer}
+    entry = output.entry()
+    question = (Question.of(entry) if isinstance(entry, ToolOutput) else None) or Question()
+    try:
+        return {"digest": output.digest, "answer": checked_answer(question, answer)}
+    except BadAnswer as bad:
+        raise DecisionRefused("invalid_answer", f"Nothing was decided. {bad}", bad.problems) from bad
 
 
 def _edit(output: Output, decision: str, input: object) -> Edit | None:

@@ -21,7 +21,7 @@ from conversations.usage.storage import workspace_space
 
 WHOLE = "input"
 """The key of problems that concern an input as a whole."""
-TOO_DEEP = "the input is nested too deeply"
+TOO_DEEP = "it is nested too deeply"
 AS_IT_IS = "This call cannot be edited. Decide it as it is."
 
 

@@ -29,7 +29,7 @@ class WantedDecision:
     digest: str
     reason: str = ""
     input: object = None
-    answer: str | None = None
+    answer: object = None
 
 
 class MixedRisk(DecisionRefused):

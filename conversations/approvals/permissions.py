@@ -34,7 +34,10 @@ def may_decide(user: User | AnonymousUser, output: Output) -> bool:
 
 
 def may_allow(user: User | AnonymousUser, output: Output) -> bool:
-    """Whether this user may approve the call. With four eyes, not if they asked for it, even as a superuser (C13)."""
+    """Whether this user may approve the call, or answer the question.
+
+    With four eyes, not if they asked for it, even as a superuser (C13).
+    """
     return may_decide(user, output) and user.pk not in barred_from_allowing(output)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agents.engine.decisions import Ask, Decision
 from conversations.approvals.many import MixedRisk
 from conversations.display.gate import Card, risk_label
+from conversations.display.question import QuestionForm, asked_again
 
 LEAVE = "leave"
 """What a form sends for an approval that is left for later. It is not a decision."""
@@ -16,17 +17,27 @@ LEAVE = "leave"
 
 @dataclass(frozen=True)
 class BulkRow:
-    """One row of the form. `picked` is the decision that is marked, `reason` what was typed with it."""
+    """One row of the form. `picked` is the decision that is marked, `reason` what was typed with it.
+
+    `reply` is the form of a question's answer, `unused` what was typed into one that came too late.
+    """
 
     card: Card
     picked: str = LEAVE
     reason: str = ""
     problem: str = ""
+    reply: QuestionForm | None = None
+    unused: QuestionForm | None = None
 
     @property
     def open(self) -> bool:
         """Whether it can be decided here."""
-        return self.card.may and self.card.decidable
+        return self.card.may and (self.card.decidable or self.asks)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a question that the reader may answer."""
+        return self.card.pending and self.card.question is not None and self.card.allow
 
 
 @dataclass(frozen=True)
@@ -60,11 +71,19 @@ def mixed_risk_message(refused: MixedRisk) -> str:
 def marked_rows(cards: Iterable[Card], word: str, risk: str | None) -> list[BulkRow]:
     """Return the rows of a new form, each marked as `word` says (approve, reject), to approve only those of this risk.
 
-    Questions and interrupted calls are not answered together with others.
+    Questions and interrupted calls are marked by nobody but the reader.
     """
     rows = []
     for card in cards:
         approve = word == Decision.APPROVE and _approvable(card) and card.row.risk == risk
         reject = word == Decision.REJECT and card.row.ask == Ask.APPROVE
-        rows.append(BulkRow(card, word if approve or reject else LEAVE))
+        rows.append(BulkRow(card, word if approve or reject else LEAVE, reply=reply_of(card)))
     return rows
+
+
+def reply_of(card: Card, posted: Mapping[str, str] | None = None) -> QuestionForm | None:
+    """Return the form of a question's answer, as a part of the form of all; with what was typed into it."""
+    if card.question is None:
+        return None
+    prefix = f"{card.row.pk}-"
+    return asked_again(card.question, prefix) if posted is None else QuestionForm(card.question, posted, prefix)

@@ -12,11 +12,12 @@ from agents.engine.ledger import JSON
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.edits import AS_IT_IS, edit_check
 from conversations.display.gate import Card, Opened
+from conversations.display.question import QuestionForm
 from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
 
 TEXT_MOST = 4_000
-"""Maximum length of a reason or an answer, in characters."""
+"""Maximum length of a reason, in characters."""
 
 LOOK = "Nothing was decided. Check the marked fields."
 
@@ -53,14 +54,36 @@ def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> 
     decision, digest = posted.get("decision", ""), posted.get("digest", "")
     if "edited" in posted and decision == Decision.APPROVE:
         return _approve_edited(card, by, posted, via)
+    if decision == Decision.ANSWER and card.question:
+        return _answered(card, by, QuestionForm(card.question, posted), digest, via)
     reason = _typed(posted, "reason") if decision == Decision.REJECT else ""
-    answer = _typed(posted, "answer") if decision == Decision.ANSWER else None
     try:
-        return decide(card.row.pk, by, decision, digest=digest, via=via, reason=reason, answer=answer)
+        return decide(card.row.pk, by, decision, digest=digest, via=via, reason=reason)
     except DecisionRefused as refused:
         state = Decision.REJECT if decision == Decision.REJECT and card.decidable else "plain"
-        card.opened = Opened(state, text=reason or answer or "", problem=str(refused))
+        card.opened = Opened(state, text=reason, problem=str(refused))
         raise
+
+
+def _answered(card: Card, by: User, form: QuestionForm, digest: str, via: str) -> Output:
+    """Answer a question with what was typed into its form."""
+    answer = form.answer()
+    try:
+        check_typed(card, form, digest)
+        return decide(card.row.pk, by, Decision.ANSWER, digest=digest, via=via, answer=answer)
+    except DecisionRefused as refused:
+        problem, form.stale = str(refused), refused.code == "changed"
+        if refused.code == "invalid_answer":
+            form.errors.update(refused.details)
+            problem = LOOK if form.kind == "form" else ""  # of a single field, the field says it
+        card.opened = Opened(reply=form, problem=problem)
+        raise
+
+
+def check_typed(card: Card, form: QuestionForm, digest: str) -> None:
+    """Raise DecisionRefused if what was typed is no answer. If something else is asked since, `decide` says so."""
+    if form.errors and card.pending and digest == card.row.digest:
+        raise DecisionRefused("invalid_answer", LOOK, form.errors)
 
 
 def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:

@@ -93,7 +93,7 @@ def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card]) -> 
 
 def _entry(entry: Entry, gate: Card | None) -> Iterator[str]:
     if isinstance(entry, ToolOutput):
-        yield from _call(entry, gate)
+        yield from _asked(gate) if gate and gate.own else _call(entry, gate)
     elif isinstance(entry, TextOutput):
         stopped = " (stopped here)" if entry.partial else ""
         yield f"**{'The site' if entry.role_hint == 'system' else 'Agent'}**{stopped}:"
@@ -127,12 +127,32 @@ def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
         yield "It has no result yet."
 
 
+def _asked(gate: Card) -> Iterator[str]:
+    """Yield what a policy asked a person itself, and the answer."""
+    yield "**A question**:" if gate.question else "**Something to approve**:"
+    yield _quote(gate.row.reason)
+    yield from _quoted(gate.details)
+    if gate.question and gate.question.choices:
+        yield "\n".join(f"- {_inline(each)}" for each in gate.question.choices)
+    if gate.pending:
+        yield "Waiting for a decision."
+        return
+    yield from _verdict(gate)
+    if gate.answer:
+        yield fenced("\n".join(f"{each.name}: {each.text}" if each.name else each.text for each in gate.answer))
+
+
 def _decision(gate: Card) -> Iterator[str]:
     row = gate.row
     if row.gate == GateState.PENDING:
         yield "Waiting for a decision. Reason:"
         yield _quote(row.reason)
         return
+    yield from _verdict(gate)
+
+
+def _verdict(gate: Card) -> Iterator[str]:
+    row = gate.row
     place, when = f" {gate.where}" if gate.where else "", f", {_time(row.decided_at)}" if row.decided_at else ""
     yield f"{_inline(gate.verdict)}{place}{when}."
     yield from _quoted(row.note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -15,13 +16,18 @@ from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule, Outcome, answers_to, decided_as
 from agents.engine.execution.gates import ANOTHER, NO_REASON
 from agents.engine.outputs.change import Change
-from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.outputs.kinds import Success, ToolOutput
 from agents.engine.paths import HUMAN
 from conversations.accounts.names import deciders, display_name, names_of
+from conversations.approvals.answers import Question
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
-from conversations.display.call import DisplayedCall, call_of, display_call, result_text
+from conversations.display.call import CallField, DisplayedCall, call_of, display_call, result_text
 from conversations.display.diff import Diff, diff
+from conversations.display.faithful import first_line
 from conversations.display.html_cache import cached_html
+from conversations.display.lookalikes import lookalikes
+from conversations.display.mixed import mixed_words
+from conversations.display.question import QuestionForm, answer_fields, asked_again
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
 
@@ -38,19 +44,22 @@ PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
 
 NAMED_MOST = 4
 """People who may decide that are listed by name."""
+TITLE_MOST = 80
+"""Characters of what a policy asks to approve, if that is the heading of its card."""
 
 
 @dataclass(frozen=True)
 class Opened:
     """The open form of a card: `state` is plain, edit or reject.
 
-    `form` has the fields of an edit. `text` is what was typed as reason or answer. `problem` says why the request was
-    refused. `facts` are the facts about the edited call, and `change` is what it would change; both were shown under
-    the digest `seen`.
+    `form` has the fields of an edit, `reply` those of an answer. `text` is what was typed as reason. `problem` says why
+    the request was refused. `facts` are the facts about the edited call, and `change` is what it would change; both
+    were shown under the digest `seen`.
     """
 
     state: str = "plain"
     form: SchemaForm | None = None
+    reply: QuestionForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
@@ -96,17 +105,50 @@ class Card:
     @property
     def stands(self) -> str:
         """An identifier of its present state, so that a page can see whether it has changed."""
-        return f"{self.row.pk}:{self.row.gate}:{self.row.digest}"
+        return f"{self.row.pk}:{self.row.gate}:{self.row.gate_path}:{self.row.digest}"
 
     @property
     def interrupted(self) -> bool:
         """Whether it asks what became of an interrupted call."""
         return self.row.ask == Ask.INTERRUPTED
 
+    @cached_property
+    def question(self) -> Question | None:
+        """A policy's own question."""
+        return Question.of(self.entry)
+
     @property
-    def question(self) -> bool:
-        """Whether it is a policy's own question, which is answered in words."""
-        return self.row.ask == Ask.QUESTION
+    def own(self) -> bool:
+        """Whether a policy asks about something of its own, and not whether a call may run."""
+        return self.entry.tool == HUMAN
+
+    @property
+    def details(self) -> str:
+        """What a policy says about what it asks to be approved."""
+        return str(self.entry.input.get("details", "")) if self.own else ""
+
+    @property
+    def reply(self) -> QuestionForm | None:
+        """The form that answers the question: with what was typed, if that was for this question."""
+        typed = self.opened.reply
+        if self.question is None or (typed and not self.unused):
+            return typed
+        return asked_again(self.question)
+
+    @property
+    def unused(self) -> QuestionForm | None:
+        """What was typed, if somebody else has answered meanwhile, or something else is asked now."""
+        typed = self.opened.reply
+        used = typed and self.pending and typed.question == self.question and not typed.stale
+        return None if used else typed
+
+    @property
+    def answer(self) -> list[CallField]:
+        """The answer to the question, by label; empty while there is none."""
+        said = self.entry.result.output if isinstance(self.entry.result, Success) else None
+        if self.question is None or not isinstance(said, dict) or said.get("decision") != Decision.ANSWER:
+            return []
+        return answer_fields(self.question, said.get("answer"))
 
     @property
     def editable(self) -> bool:
@@ -129,6 +171,8 @@ class Card:
     @property
     def reason(self) -> str:
         """The reason for asking, or the question itself; "" if that only repeats the call."""
+        if self.own:
+            return "" if self.row.reason == self.call.title else self.row.reason
         asked = self.proposed or self.call
         plain = self.row.ask == Ask.APPROVE and (self.row.reason == NO_REASON or asked.repeats(self.row.reason))
         return "" if plain else self.row.reason
@@ -152,7 +196,25 @@ class Card:
     @property
     def title(self) -> str:
         """The title of the call, or the question about it."""
+        if self.question and not self.pending:
+            return first_line(self.question.text) or self.call.title
         return f"{self.call.title}: did this run?" if self.interrupted and self.pending else self.call.title
+
+    @property
+    def first_line(self) -> str:
+        """The first line of the input, for a list; of a policy's question, of its answer."""
+        if self.own:
+            said = [f"{field.name}: {field.text}" if field.name else field.text for field in self.answer]
+            return first_line(", ".join(said) or self.details)
+        return self.call.first_line
+
+    @property
+    def misleading(self) -> list[str]:
+        """A sentence for each word that is shown to whoever decides, and may not be what it looks like."""
+        if not self.own:
+            return self.call.misleading
+        texts = (self.row.reason, self.details, *(self.question.choices if self.question else ()))
+        return [*mixed_words(texts), *lookalikes(texts)]
 
     @property
     def icon(self) -> str:
@@ -201,7 +263,7 @@ class Card:
     @property
     def result(self) -> str:
         """The result of the call as text; "" if it was kept from running."""
-        return "" if self.refused else result_text(self.entry)
+        return "" if self.refused or self.own else result_text(self.entry)
 
     @property
     def inside(self) -> SafeString:
@@ -252,7 +314,10 @@ def card(row: Output, names: Mapping[str, str] = {}) -> Card:
 
 def _call(entry: ToolOutput) -> DisplayedCall:
     """Return what is asked about: the call, or a policy's own question to a person."""
-    if entry.tool != HUMAN:
+    if entry.tool != HUMAN or entry.approval is None:
         return call_of(entry)
-    asked = entry.input.get("input")
-    return DisplayedCall("A question", None, display_call("", asked if isinstance(asked, dict) else {}).fields)
+    if entry.approval.ask == Ask.QUESTION:
+        return DisplayedCall("A question", None, [])
+    asked = entry.approval.reason.strip()
+    short = asked and len(asked) <= TITLE_MOST and "\n" not in asked
+    return DisplayedCall(asked if short else "Something to approve", None, [])

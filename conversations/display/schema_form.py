@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.engine.ledger import JSON
-from conversations.display.faithful import spelled_out, unseen
+from agents.engine.runtime.asking import FIELD_ORDER
+from conversations.display.faithful import plain, spelled_out, unseen
 from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, ValuePlace, Wrong, label_of
 
 ROWS_MOST = 40
@@ -30,6 +31,7 @@ class FormField:
     name: str
     kind: str
     text: str
+    title: str = ""
     hint: str = ""
     default: str = ""
     options: Sequence[tuple[str, str]] = ()
@@ -40,9 +42,8 @@ class FormField:
 
     @property
     def label(self) -> str:
-        """Its name for people: "timeout_seconds" is "Timeout seconds"; names of another form are not changed."""
-        plain = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name)
-        return self.name.replace("_", " ").capitalize() if plain else self.name
+        """Its name for people."""
+        return label_for(self.name, self.title)
 
     @property
     def spelled(self) -> bool:
@@ -60,6 +61,9 @@ class FormField:
 class SchemaForm:
     """The form of one input. `posted` is what was submitted, `code` the names of fields that contain code.
 
+    `prefix` begins the names of its fields, where several forms are sent as one. `focus`: its first field gets the
+    focus, not only one that is wrong.
+
     After `payload()` the fields have their errors. A caller may add `errors` of its own, by field.
     """
 
@@ -68,6 +72,8 @@ class SchemaForm:
     posted: Mapping[str, str] | None = None
     code: frozenset[str] = frozenset()
     errors: dict[str, list[str]] = field(default_factory=dict)
+    prefix: str = ""
+    focus: bool = True
 
     def payload(self) -> dict[str, JSON]:
         """Return the input that was typed. Fields that were not posted keep their value. Check `errors` before use."""
@@ -87,17 +93,18 @@ class SchemaForm:
     def fields(self) -> list[FormField]:
         """The fields, in the order of the schema; names that are not in the schema come last."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self._places())]
-        start = next((number for number, each in enumerate(found) if each.errors), 0)
+        start = next((number for number, each in enumerate(found) if each.errors), 0 if self.focus else None)
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
     def others(self) -> list[str]:
         """Errors that belong to no field of this form."""
         names = dict(self._places())
-        return [f"{at}: {why}" for at, all in self.errors.items() if at.partition(".")[0] not in names for why in all]
+        wrong = {at: all for at, all in self.errors.items() if at.partition(".")[0] not in names}
+        return [f"{at}: {why}" if at else why for at, all in wrong.items() for why in all]
 
     def _places(self) -> list[tuple[str, ValuePlace]]:
-        known = self.schema.get("properties", {})
+        known = properties_of(self.schema)
         names = [*known, *(name for name in self.input if name not in known)]
         needed = self.schema.get("required", ())
         return [(name, self._place(known.get(name, {}), name, name in needed)) for name in names]
@@ -122,7 +129,7 @@ class SchemaForm:
         """Return the field's present kind and text. A text shown as JSON stays JSON until it is accepted."""
         kind = place.kind(name in self.code)
         for each in (kind, "json"):
-            text = (self.posted or {}).get(f"{each}-{number}")
+            text = (self.posted or {}).get(f"{self.prefix}{each}-{number}")
             if text is not None:
                 return each, text.replace("\r\n", "\n").replace("\r", "\n")
         return kind, place.text(kind)
@@ -132,20 +139,40 @@ class SchemaForm:
         if kind in SPELLED and text != place.text(kind) and unseen(text):
             kind, text = "json", text_spelled_out(kind, text)
         default = place.schema.get("default", ABSENT)
-        options = [(json.dumps(each), label_of(each)) for each in place.options or []]
+        options = [(json.dumps(each), plain(label_of(each))) for each in place.options or []]
+        if not place.required or place.value is ABSENT:
+            options = [("", "Choose…" if place.required else "left out"), *options]
         wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
         return FormField(
-            key=f"{kind}-{number}",
+            key=f"{self.prefix}{kind}-{number}",
             name=name,
             kind=kind,
             text=text,
+            title=str(place.schema.get("title", "")),
             hint=str(place.schema.get("description", "")),
             default="" if default in (ABSENT, None, "") else label_of(default),
-            options=options if place.required and place.value is not ABSENT else [("", "left out"), *options],
+            options=options,
             required=place.required,
             code=name in self.code or kind == "json",
             errors=wrong,
         )
+
+
+def properties_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schemas of an object's fields by name, in the order in which they were declared, if that is known."""
+    known = schema.get("properties", {})
+    order = [name for name in schema.get(FIELD_ORDER, ()) if name in known]
+    return {name: known[name] for name in [*order, *known]}
+
+
+def label_for(name: str, title: str = "") -> str:
+    """Return the label of a field: "timeout_seconds" is "Timeout seconds"; names of another form are not changed.
+
+    A title that says more than the name, and is not only made from it, is used instead.
+    """
+    plain = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
+    label = name.replace("_", " ").capitalize() if plain else name
+    return title if title and title.casefold() != label.casefold() else label
 
 
 def text_spelled_out(kind: str, text: str) -> str:

@@ -87,7 +87,7 @@ class ValuePlace:
     def read(self, kind: str, text: str) -> JSON:
         """Return the value that was typed; unchanged text returns the original value. Raises Wrong."""
         if text == self.text(kind):
-            return self.value
+            return self._untouched(kind)
         if kind in SPELLED and unseen(text):
             raise Wrong("This has invisible or misleading characters, now shown as escapes: please check them.")
         if kind == "lines":
@@ -95,6 +95,11 @@ class ValuePlace:
         if kind in ("line", "text"):
             return None if not text and self.nullable else text
         return self._parsed(kind, text) if text.strip() else self._nothing(kind)
+
+    def _untouched(self, kind: str) -> JSON:
+        if self.value is not ABSENT or not self.required:
+            return self.value
+        return [] if kind == "lines" else self._nothing(kind)
 
     def _parsed(self, kind: str, text: str) -> JSON:
         if kind == "number":
@@ -104,7 +109,7 @@ class ValuePlace:
     def _nothing(self, kind: str) -> JSON:
         if not self.required:
             return ABSENT
-        if self.nullable and kind == "number":
+        if self.nullable and kind in ("line", "text", "number"):
             return None
         raise Wrong("Enter a value.")
 

@@ -23,7 +23,11 @@ ANY = frozenset({*_KINDS.values(), "null"})
 @cache
 def kinds_of(input: type[BaseModel]) -> Mapping[str, frozenset[str]]:
     """Return the kinds of values that each field of this input accepts, by name."""
-    schema = schema_of(input)
+    return kinds_in(schema_of(input))
+
+
+def kinds_in(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Return the kinds of values that each field of an object with this schema accepts, by name."""
     return {name: _kinds(each, schema.get("$defs", {})) for name, each in schema.get("properties", {}).items()}
 
 

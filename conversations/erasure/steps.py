@@ -21,6 +21,7 @@ from agents.engine.ledger import canonical
 from agents.engine.paths import ancestors, is_gate, join, parent
 from agents.engine.root import AGENT
 from agents.engine.secrets import hide
+from agents.engine.view import opens_gate
 from agents.plugins.files.box import Box
 from conversations.database.hints import hint_changed
 from conversations.erasure.conversations import delete_unused_snapshots
@@ -62,10 +63,10 @@ class Redacted:
 def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: str) -> Redacted:
     """Remove the content of these steps, and of the steps that repeat it.
 
-    A call takes along its gates, its cards and their decisions; a message, the turns that repeat it and their
-    snapshots, unless another turn uses these; text of a model, its opaque items. Everything derived changes in the same
-    transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds, names of tools, decisions,
-    codes, times, numbers, digests; backups, and what a tool put into the workspace.
+    A call takes along its gates, its cards and their decisions, a question its answers; a message, the turns that
+    repeat it and their snapshots, unless another turn uses these; text of a model, its opaque items. Everything derived
+    changes in the same transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds, names of
+    tools, decisions, codes, times, numbers, digests; backups, and what a tool put into the workspace.
     Copies are searched for after the commit, when nobody is kept waiting.
     Raises NotRedacted if a step does not exist, has no content, or its turn has not ended; Conversation.DoesNotExist.
     """
@@ -138,8 +139,9 @@ def _repetitions(conversation: Conversation, roots: set[int]) -> set[int]:
 def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield where the content of this step is repeated: paths, and the types of the steps there."""
     base = parent(row.path) if is_gate(row.path) and parent(row.path) else row.path
-    if row.path and (row.type == "action_call" or base != row.path):
-        yield base, ("action_call",)
+    asked = _is_question(row, base)
+    if row.path and (row.type == "action_call" or base != row.path or asked):
+        yield base, ("action_call", "action_result") if asked else ("action_call",)
         for gate in _gates(row, base):
             yield gate, ("action_call", "action_result")
     if row.actor == "model":
@@ -149,6 +151,12 @@ def _repeated(row: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
             for path in ancestors(parent(answer)):  # the text of an agent is its caller's result
                 if path:
                     yield path, ("action_result",)
+
+
+def _is_question(row: Step, path: str) -> bool:
+    """Whether a policy's question to a person stands at this path: its decision is its result."""
+    calls = Step.objects.filter(conversation=row.conversation_id, prompt=row.prompt_id, path=path, type="action_call")
+    return any(opens_gate(KeptStep.of(call).step()) for call in calls)
 
 
 def _gates(row: Step, call: str) -> list[str]:

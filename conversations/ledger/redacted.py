@@ -55,7 +55,7 @@ COPY_LEAST = 8
 """The length from which a text is searched for in other steps. Shorter texts occur everywhere."""
 _PIECE, _STRIDE = 5, 4
 """Any COPY_LEAST characters of a text contain a whole piece that begins at a multiple of the stride."""
-EMPTY = frozenset({"value", "items", "data"})
+EMPTY = frozenset({"value", "items", "data", "schema", "problems"})
 """Keys whose content is emptied without a placeholder: their readers would take a placeholder for data."""
 
 

@@ -53,7 +53,7 @@ class Output(models.Model):
     gate = models.CharField(max_length=16, blank=True, choices=GateState)
     gate_path = models.CharField(max_length=200, blank=True)
     ask = models.CharField(max_length=16, blank=True)
-    reason = models.TextField(blank=True)
+    reason = models.TextField(blank=True, help_text="Why a person is asked; of a policy's question, its words.")
     risk = models.CharField(max_length=16, blank=True)
     digest = models.CharField(max_length=64, blank=True)
     who = models.CharField(max_length=16, blank=True, help_text="`another`: whoever asked for the turn may not decide.")

@@ -74,16 +74,17 @@ def _turn(wait: Wait, reader: User) -> dict[str, Any]:
     pending = Output.objects.pending().filter(prompt=wait.prompt).select_related("conversation").order_by("position")
     first, *rest = cards(list(pending), reader)
     own = conversation.owner_id == reader.pk
+    ends = [card.row.expires_at for card in (first, *rest) if card.row.expires_at]
     return {
         "title": line(str(conversation), TITLE_MOST),
         "asked_by": "" if own else line(display_name(conversation.owner), TITLE_MOST),
         "card": first,
         "what": line(first.title, TITLE_MOST),
-        "reason": line(first.row.reason),
-        "begins": line(first.call.first_line),
+        "reason": line(first.row.reason if first.question or not first.own else first.reason),
+        "begins": line(first.first_line),
         "more": len(rest),
         "since": _moment(wait.since),
-        "until": _moment(min(card.row.expires_at for card in (first, *rest) if card.row.expires_at)),
+        "until": _moment(min(ends)) if ends else "",
         "link": _link(_page(first, own)),
         "another": all(card.may and not card.allow for card in (first, *rest)),
     }

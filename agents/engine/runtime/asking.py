@@ -16,10 +16,12 @@ from agents.engine.ledger import JSON, Step, digest
 from agents.engine.paths import HUMAN, card
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
-from agents.engine.schema import parse, problems, schema_of, schema_problems
+from agents.engine.schema import check_schema, parse, problems, schema_of, schema_problems
 
 Form = TypeVar("Form", bound=BaseModel)
 
+FIELD_ORDER = "propertyOrder"
+"""The key of a form's schema that lists its fields in order: objects are recorded with their names sorted."""
 WHOLE = ""
 """The field of a problem with an answer as a whole."""
 
@@ -63,9 +65,13 @@ def question_error(asked: dict[str, JSON]) -> str | None:
         return "A question needs its words: {'ask': 'question', 'question': 'Which one?'}."
     if choices is not None and not (isinstance(choices, list) and choices and all(map(_is_words, choices))):
         return "The choices of a question are a list of texts."
-    if schema is not None and not isinstance(schema, dict):
-        return "The schema of a question is a JSON Schema."
-    return None
+    if schema is None:
+        return None
+    try:
+        check_schema(schema)
+    except (TypeError, ValueError) as error:
+        return f"The schema of a question is a JSON Schema of its answer. {error}"
+    return None if isinstance(schema, dict) else "The schema of a question is an object."
 
 
 class Asking(Caller):
@@ -192,6 +198,7 @@ def _question(question: str | type[BaseModel], choices: Sequence[str] | None) ->
         if schema.get("type") != "object":
             raise TypeError(f"a form has fields: {question.__name__} is of the type {schema.get('type')!r}")
         words = _words_of(question)
+        schema = schema | {FIELD_ORDER: list(schema.get("properties", {}))}
         asked: dict[str, JSON] = {"question": words, "schema": schema}
         named = question_digest(words, None, schema)
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -16,37 +16,58 @@ from django.views.decorators.http import require_http_methods
 
 from agents.engine.decisions import Decision
 from conversations.accounts.http import PersonRequest
+from conversations.approvals.decisions import DecisionRefused
 from conversations.approvals.many import TOGETHER_MOST, DecisionOutcome, MixedRisk, WantedDecision, decide_many
 from conversations.database.ids import row_ids
-from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, mixed_risk_message, risks
-from conversations.display.decision_form import TEXT_MOST
+from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, mixed_risk_message, reply_of, risks
+from conversations.display.decision_form import TEXT_MOST, check_typed
 from conversations.display.gate import Card, cards
+from conversations.display.question import QuestionForm
 from conversations.models import Conversation, Output
+
+FOR_LATER = "Your answer is marked for later. Mark it as the answer, or remove what you typed."
 
 
 @dataclass(frozen=True)
 class BulkPost:
-    """A submitted form, here or in the admin: the outcome of each decision, or the `problem` why none was made."""
+    """A submitted form, here or in the admin: the outcome of each decision, or the `problem` why none was made.
+
+    `replies` are the forms of the questions in it, by output.
+    """
 
     posted: QueryDict
     outcomes: Sequence[DecisionOutcome] = ()
     problem: str = ""
+    replies: Mapping[int, QuestionForm] = field(default_factory=dict)
 
     @classmethod
-    def decide(cls, posted: QueryDict, keys: Iterable[int], by: User, via: str) -> BulkPost:
-        """Make the decisions marked for these outputs, in this order. A refusal does not stop the others."""
-        marked = [(key, posted.get(f"decision_{key}", LEAVE)) for key in keys]
-        wanted = [
-            WantedDecision(
-                key, word, posted.get(f"digest_{key}", ""), reason(posted, key) if word == Decision.REJECT else ""
-            )
-            for key, word in marked
-            if word != LEAVE
-        ]
+    def decide(cls, posted: QueryDict, keys: Iterable[int], shown: Iterable[Card], by: User, via: str) -> BulkPost:
+        """Make the decisions marked for these outputs, in this order. A refusal does not stop the others.
+
+        `shown` are the cards of those that the person sees: what their forms hold depends on what they ask.
+        """
+        cards = {card.row.pk: card for card in shown}
+        replies = {key: form for key, card in cards.items() if (form := reply_of(card, posted))}
+        wanted, wrong = [], []
+        for key in keys:
+            word, digest = posted.get(f"decision_{key}", LEAVE), posted.get(f"digest_{key}", "")
+            try:
+                if key in replies and word in (Decision.ANSWER, LEAVE):
+                    wanted += _answers(cards[key], replies[key], word, digest)
+                elif word != LEAVE:
+                    why = reason(posted, key) if word == Decision.REJECT else ""
+                    wanted.append(WantedDecision(key, word, digest, why))
+            except DecisionRefused as refused:
+                wrong.append(DecisionOutcome(key, refused=refused))
         try:
-            return cls(posted, decide_many(wanted, by, via))
+            made = decide_many(wanted, by, via)
         except MixedRisk as several:
-            return cls(posted, problem=mixed_risk_message(several))
+            return cls(posted, problem=mixed_risk_message(several), replies=replies)
+        for outcome in made:
+            if outcome.refused and (form := replies.get(outcome.output_id)):
+                form.stale = outcome.refused.code == "changed"
+                form.errors.update(outcome.refused.details if outcome.refused.code == "invalid_answer" else {})
+        return cls(posted, [*wrong, *made], replies=replies)
 
     @property
     def refused(self) -> dict[int, str]:
@@ -62,12 +83,26 @@ class BulkPost:
         """Return the row of this card, with what was marked and typed."""
         key = card.row.pk
         picked, problem = self.posted.get(f"decision_{key}", LEAVE), self.refused.get(key, "")
-        return BulkRow(card, picked, reason(self.posted, key), problem)
+        reply = self.replies.get(key)
+        stale = reply and card.pending and (reply.question != card.question or reply.stale)
+        unused = reply if reply and (stale or (not card.pending and reply.touched)) else None
+        return BulkRow(card, picked, reason(self.posted, key), problem, reply_of(card) if stale else reply, unused)
 
 
 def reason(posted: QueryDict, key: int | None = None) -> str:
     """Return the reason that was typed for this output, or for all of them."""
     return posted.get(f"reason_{key}", posted.get("reason", "")).replace("\r\n", "\n")[:TEXT_MOST]
+
+
+def _answers(card: Card, reply: QuestionForm, word: str, digest: str) -> list[WantedDecision]:
+    """Return the answer that was typed; none if the question is left for later. Raises DecisionRefused."""
+    if word == LEAVE:
+        if card.pending and reply.touched:  # without a script, nothing marks what is typed
+            raise DecisionRefused("invalid_answer", FOR_LATER)
+        return []
+    answer = reply.answer()
+    check_typed(card, reply, digest)
+    return [WantedDecision(card.row.pk, word, digest, answer=answer)]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -90,7 +125,8 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     if len(keys) > TOGETHER_MOST:  # no sheet sends so many
         raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
     asked = mine.outputs.gates().filter(pk__in=keys)
-    post = BulkPost.decide(request.POST, list(asked.values_list("pk", flat=True)), request.user, "page")
+    shown = _cards(request, asked)
+    post = BulkPost.decide(request.POST, [card.row.pk for card in shown], shown, request.user, "page")
     if post.status == 200:
         return redirect(f"{mine.get_absolute_url()}#now")
     return _page(request, mine, [post.row(card) for card in _cards(request, asked)], post)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agents.engine.decisions import Ask
 from conversations.display.gate import Card
 from conversations.models import Conversation, Prompt, State
 from conversations.pages.timeline.turns import TimelineTurn
@@ -54,9 +55,14 @@ class Dock:
         return [card for card in self.open if card.allow]
 
     @property
+    def calls(self) -> list[Card]:
+        """Those of the reader's gates that can be approved or rejected; the rest are questions."""
+        return [card for card in self.yours if card.row.ask == Ask.APPROVE]
+
+    @property
     def mixed(self) -> bool:
         """Whether the reader's gates carry different risks; these cannot be approved all at once."""
-        return len({card.row.risk for card in self.yours}) > 1
+        return len({card.row.risk for card in self.calls}) > 1
 
     @property
     def state(self) -> str:

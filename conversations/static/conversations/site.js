@@ -56,19 +56,22 @@ function replace(old, fresh) {
 /* What a field holds before anybody types; a select has no `defaultValue`. */
 const initial = (one) => one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? "";
 
+const changed = (one) => one.type === "radio" ? one.checked && !one.defaultChecked : one.value !== initial(one);
+
 /* If a card was decided elsewhere, keep what was typed into it readable. If it was sent from here, the decision contains it. */
 function keepTyped(old, fresh) {
   const card = old.querySelector("article.ask"), form = card?.querySelector(".acts-form");
   const kept = old.querySelector(".meanwhile");
   if (kept) fresh.append(kept);
-  if (!form || fresh.querySelector("article.ask")) return;
-  const typed = all("textarea, input:not([type=hidden]), select", form).filter((one) => one.value !== initial(one));
+  if (!form || fresh.querySelector("article.ask")?.dataset.card === card.dataset.card) return; // the same is still asked
+  const typed = all("textarea, input:not([type=hidden]), select", form).filter(changed);
   if (!typed.length) return;
   const note = byId("typed").content.cloneNode(true), list = note.querySelector("dl");
   for (const one of typed) {
     const name = document.createElement("dt"), value = document.createElement("dd"), text = document.createElement("pre");
-    name.textContent = one.labels?.[0]?.firstChild?.textContent.trim() ?? "";
-    text.textContent = one.value;
+    const label = one.labels?.[0], radio = one.type === "radio";
+    name.textContent = (radio ? one.closest("fieldset")?.firstElementChild : label?.firstChild)?.textContent.trim() ?? "";
+    text.textContent = radio ? label?.textContent.trim() : one.selectedOptions?.[0]?.textContent ?? one.value;
     value.append(text);
     list.append(name, value);
   }
@@ -172,7 +175,7 @@ function noticed(id, added) {
   if (id === "waits") watch();
   grew ||= added.some((one) => turns && turns.contains(one));
   for (const card of added.flatMap((one) => all(".ask", one)))
-    announce(`The agent asks: ${all(".ask-head h2, .ask-head .badge", card).map((one) => one.textContent).join(", ")}`);
+    announce(`The agent asks: ${all(".ask-head h2, .ask-head .badge, .question p", card).map((one) => one.textContent).join(", ")}`);
   added.forEach(dress);
 }
 
@@ -400,6 +403,12 @@ function sum(sheet) {
   button.textContent = words ? words[0].toUpperCase() + words.slice(1) : "Submit decisions";
 }
 document.addEventListener("change", ({ target }) => sum(target.closest(".sheet")));
+
+/* On the sheet, whoever types an answer means to give it. */
+document.addEventListener("input", ({ target }) => {
+  const asked = target.closest("[data-reply]")?.closest("li");
+  asked?.querySelector('[type=radio][value="answer"]')?.click();
+});
 sum(document.querySelector(".sheet"));
 
 const seen = new IntersectionObserver((entries) => {

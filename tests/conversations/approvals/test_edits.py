@@ -17,7 +17,7 @@ from conversations.display.gate import card
 from conversations.models import GateState, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.verification.stored import verify
-from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, meddle, pending
+from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, pending
 from tests.conversations.support import asking
 from tests.engine.support import call, digest_of, says
 
@@ -346,22 +346,6 @@ def test_many_are_decided_each_for_itself_in_order(ann: User, bob: User, post: S
 def test_no_more_than_can_be_read_are_decided_together(ann: User) -> None:
     with pytest.raises(ValueError, match="20"):
         decide_many([WantedDecision(1, "approve", "")] * (TOGETHER_MOST + 1), ann, "api")
-
-
-def test_a_question_is_answered_in_words(ann: User) -> None:
-    story, gate = asking(ann, kind="question", reason="Which?")
-    meddle("UPDATE conversations_prompt SET state = 'waiting_for_approval'")
-    for answer in (None, " \n "):
-        with pytest.raises(DecisionRefused) as caught:
-            decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer=answer)
-        assert caught.value.code == "invalid_answer"
-    with pytest.raises(DecisionRefused, match="Possible decisions: answer"):
-        decide(gate.pk, ann, "approve", digest=gate.digest, via="page")
-    after = decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="The second.")
-    assert after.gate == GateState.ANSWERED
-    assert decided(story.prompt)[0]["answer"] == "The second."
-    with pytest.raises(Conflict):
-        decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="The third.")
 
 
 def test_two_gates_one_edited(ann: User, site: Site) -> None:

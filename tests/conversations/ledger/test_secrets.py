@@ -18,6 +18,7 @@ from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
+from tests.conversations.questions import asked
 from tests.conversations.recorded import Site, pending, taken
 from tests.conversations.support import asking
 from tests.conversations.worker.test_drafts import Failing, write
@@ -50,11 +51,11 @@ def test_a_key_that_somebody_types_is_hidden(ann: User) -> None:
     assert "Not [secret]." in kept()
 
 
-def test_a_decision_tells_none(ann: User) -> None:
+def test_a_decision_tells_none(ann: User, site: Site) -> None:
     """Neither its reason nor an answer; the same words again give the first result."""
     _, gate = asking(ann)
     decide(gate.pk, ann, "reject", digest=gate.digest, via="page", reason=f"It tells {SECRET}.")
-    _, question = asking(ann, kind="question")
+    _, question = asked(site, ann, "Which?")
     for _ in range(2):
         decide(question.pk, ann, "answer", digest=question.digest, via="page", answer=f"It is {SECRET}.")
     assert SECRET not in kept()

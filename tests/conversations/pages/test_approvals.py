@@ -352,18 +352,6 @@ def test_an_interrupted_call_is_answered_with_one_of_three(
     assert fresh(output).gate == gate
 
 
-def test_a_question_is_answered_in_words(client: Client, owner: User) -> None:
-    story, output = asking(owner, kind="question", reason="Two lists are named \u201cautumn\u201d. Which one?")
-    html = client.get(page(story.conversation)).text
-    assert "Which one?" in html
-    assert "Reject" not in html
-    refused = client.post(at("decide", output), said(output, "answer", answer="  "))
-    assert refused.status_code == 400
-    client.post(at("decide", output), said(output, "answer", answer="The\r\nsecond."))
-    step = Step.objects.get(path=output.gate_path, type="action_result")
-    assert step.content["answer"] == "The\nsecond."
-
-
 def test_from_two_on_a_bar_leads_to_the_sheet(client: Client, owner: User) -> None:
     story, (first, second) = batch(owner, "a", "b")
     html = client.get(page(story.conversation)).text
