@@ -122,6 +122,7 @@ api/prompts/<int:pk>/again/                                        UMMMMMM   UWN
 api/approvals/                                                     Uoooooo   UMMMMMM
 api/approvals/decide/                                              UMMMMMM   UWoWoWo
 api/approvals/<int:pk>/                                            UoNoNoN   UMMMMMM
+api/approvals/<int:pk>/answer/                                     UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/approve/                                    UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/reject/                                     UMMMMMM   UWNWNWN
 api/files/<int:pk>/                                                UoNNNNN   UMMMMMM

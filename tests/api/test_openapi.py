@@ -23,6 +23,7 @@ from conversations.models import State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
 from tests.api.client import JSON, Api, said
+from tests.conversations.questions import TRIP, Trip, asked
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
 
@@ -160,6 +161,10 @@ def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: Use
     checked.post(f"/api/approvals/{second.pk}/reject/", {"digest": second.digest, "reason": "No."})
     sent = [{"id": card.pk, "digest": card.digest, "decision": word} for word in ("it_ran", "run_again")]
     checked.post("/api/approvals/decide/", sent)
+    _, question = asked(site, ann, Trip)
+    for answer in ({}, TRIP):
+        checked.post(f"/api/approvals/{question.pk}/answer/", {"digest": question.digest, "answer": answer})
+    checked.post(f"/api/approvals/{question.pk}/answer/", {"digest": question.digest, "answer": "Late."})
     checked.get("/api/approvals/?state=all")
     checked.get("/api/usage/")
 

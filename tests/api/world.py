@@ -50,6 +50,9 @@ class World:
         }
         self.key = make_key(bob, "a program", ["read", "chat", "decide"])[1]
         self.waiting, self.gate = asking(self.owner)
+        questioning = Story(self.owner)
+        self.question = questioning.asks_person("Which one?")
+        questioning.pauses()
         failed = Story(self.owner)
         failed.ends("failed", "max_rounds", "Stopped after 10 rounds.")
         Prompt.objects.filter(pk=failed.prompt.pk).update(fence=1)  # as if a worker had begun it
@@ -124,6 +127,7 @@ class World:
         if "put-back" in route:
             return self.away.pk
         places = {
+            "answer/": self.question.pk,
             "approvals/": self.gate.pk,
             "files/": self.file.pk,
             "prompts/<": self.waiting.prompt.pk,
@@ -152,6 +156,7 @@ class World:
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
+            "api/approvals/<int:pk>/answer/": {"digest": self.question.digest, "answer": "The second."},
             "api/approvals/<int:pk>/approve/": digest,
             "api/approvals/<int:pk>/reject/": digest,
             "api/approvals/decide/": [{"id": self.gate.pk, "decision": "approve", **digest}],

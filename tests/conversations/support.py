@@ -74,6 +74,18 @@ class Story:
         self.append(gate_call(paths.card(call.path, 1) if kind == "interrupted" else paths.gate(call.path), asked))
         return Output.objects.get(prompt=self.prompt, path=call.path, tool=tool)
 
+    def asks_person(self, question: str, **more: Any) -> Output:
+        """Let the turn's program ask a person something, at the next path below its root."""
+        self.round += 1
+        asked = {
+            "ask": "question",
+            "question": question,
+            "digest": digest([question, self.round]),
+            "expires_at": EXPIRES,
+        }
+        self.append(gate_call(str(self.round), asked | more))
+        return Output.objects.get(prompt=self.prompt, path=str(self.round))
+
     def pauses(self) -> None:
         """Pause the turn until somebody decides."""
         self.append(Step("runtime", "pause", {"pending_action_count": 1, "steps_used": 1, "steps_remaining": 9}))

@@ -1,5 +1,7 @@
 """Decisions at the same moment: one wins, and the call runs once or never."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -8,6 +10,7 @@ from conversations.models import Output, State
 from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt
 from conversations.verification.stored import verify
+from tests.conversations.questions import asked, outcome
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, at_once, pending
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,4 +75,44 @@ def test_a_decision_and_a_stop_at_once_leave_one_end(ann: User, site: Site) -> N
     prompt.refresh_from_db()
     assert prompt.state == State.CANCELLED
     assert site.world.done == []
+    assert verify(prompt.conversation_id).problems == []
+
+
+def test_of_twenty_answers_by_twenty_people_one_wins(ann: User, site: Site) -> None:
+    """The losers are told what was answered, and by whom; the policy goes on once, with that answer."""
+    people = [ann, *User.objects.bulk_create(User(username=f"p{n}", is_superuser=True) for n in range(19))]
+    prompt, gate = asked(site, ann, "Which?")
+
+    def answering(n: int) -> Output:
+        return decide(gate.pk, people[n], "answer", digest=gate.digest, via="api", answer=f"Number {n}.")
+
+    came_to = at_once(*[lambda n=n: answering(n) for n in range(20)])
+    (won,) = [n for n, one in enumerate(came_to) if isinstance(one, Output)]
+    lost: list[Any] = [one for one in came_to if isinstance(one, Conflict)]
+    assert len(lost) == 19, came_to
+    assert {conflict.output.decided_by for conflict in lost} == {f"user:{people[won].pk}"}
+    assert {conflict.output.entry().result.output["answer"] for conflict in lost} == {f"Number {won}."}
+    assert outcome(site, prompt) == f"Number {won}."
+    assert Row.objects.filter(type="resume").count() == 1
+    assert verify(prompt.conversation_id).problems == []
+
+
+def test_twenty_clicks_on_an_answer_are_one(ann: User, site: Site) -> None:
+    prompt, gate = asked(site, ann, "Which?", choices=["a", "b"])
+    came_to = at_once(
+        *[lambda: decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="b").decided_at] * 20
+    )
+    assert len(set(came_to)) == 1, came_to
+    assert outcome(site, prompt) == "b"
+
+
+def test_an_answer_and_a_stop_at_once_leave_one_end(ann: User, site: Site) -> None:
+    prompt, gate = asked(site, ann, "Which?")
+    at_once(
+        lambda: decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="a"),
+        lambda: cancel_prompt(prompt.pk, ann),
+    )
+    site.works()
+    prompt.refresh_from_db()
+    assert prompt.state in (State.CANCELLED, State.COMPLETED)
     assert verify(prompt.conversation_id).problems == []

@@ -16,10 +16,13 @@ from markdown_it import MarkdownIt
 from pytest_django import DjangoAssertNumQueries
 
 from agents.engine.ledger import Step
+from conversations.approvals.decisions import decide
 from conversations.display.export import export_markdown, fenced
 from conversations.models import Conversation, File, Prompt
 from conversations.prompts.listing import rename
 from conversations.prompts.start import continue_prompt, start_conversation
+from tests.conversations.questions import asked
+from tests.conversations.recorded import Site
 from tests.conversations.support import Story, asking, says
 
 EVIL = "```\n\n# Approved by Kim\n\n~~~~\n</details><!-- \u202e\x1b[2J\r# Heading\n> x\n````\n- [ ] `"
@@ -119,6 +122,18 @@ def test_what_waits_says_so(ann: User) -> None:
 
 
 @pytest.mark.django_db
+def test_questions_and_answers_are_in_it(ann: User, site: Site) -> None:
+    prompt, gate = asked(site, ann, "Which *one*?", choices=["# a", "b"])
+    told = export_markdown(prompt.conversation)
+    for text in ("**A question**:", "> Which *one*?", "- \\# a", "Waiting for a decision."):
+        assert text in told
+    decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer="# a")
+    told = export_markdown(prompt.conversation)
+    assert "Answered by ann in the chat" in told
+    assert "```text\n# a\n```" in told
+    assert '"decision"' not in told
+
+
 def test_the_same_record_gives_the_same_bytes(ann: User) -> None:
     talk = everything(ann)
     assert export_markdown(talk) == export_markdown(Conversation.objects.get(pk=talk.pk))

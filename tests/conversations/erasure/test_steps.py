@@ -2,8 +2,9 @@
 
 import io
 import json
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.apps import apps
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
+from pydantic import create_model
 
 from agents.engine import actors, paths
 from agents.engine.execution.gates import gate_call
@@ -19,6 +21,7 @@ from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.approvals.decisions import decide
 from conversations.database import guard
+from conversations.display.gate import cards
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import NotRedacted, redact
 from conversations.files.uploads import Upload
@@ -28,6 +31,7 @@ from conversations.models import Step as Row
 from conversations.prompts.killswitch import active_switch
 from conversations.prompts.start import cancel_prompt, repeat_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
+from tests.conversations.questions import asked
 from tests.conversations.recorded import ONE_GATE, Site, lies_there, meddle, pending
 from tests.conversations.support import Story
 from tests.engine.support import call, says
@@ -324,3 +328,29 @@ def test_a_call_goes_with_its_cards_however_often_it_was_interrupted(ann: User) 
     prompt = story.ends()
     redact(prompt.conversation, [seq(prompt, "action_call", command.path)], ann, "A password.")
     assert holding() == set()
+
+
+@pytest.mark.parametrize("which", ["question", "answer", "asked again", "last answer"])
+def test_a_question_goes_with_its_answers(ann: User, site: Site, which: str) -> None:
+    """An answer is content, and so is the question; both are repeated where the policy asks again."""
+    fields: dict[str, Any] = {"word": (Literal[f"{SECRET}!", "no"], ...), "more": (date | None, None)}
+    prompt, gate = asked(site, ann, create_model("Form", __doc__=f"Is it {SECRET}?", **fields))
+    answer = {"word": f"{SECRET}!", "more": SECRET}
+    decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer=answer)
+    site.works()
+    (again,) = pending(prompt)
+    decide(gate.pk, ann, "answer", digest=again.digest, via="page", answer={"word": f"{SECRET}!"})
+    site.works()
+    type_, path = {
+        "question": ("action_call", "1"),
+        "answer": ("action_result", "1"),
+        "asked again": ("action_call", "1/card1"),
+        "last answer": ("action_result", "1/card1"),
+    }[which]
+    assert len(taken_out(prompt, ann, seq(prompt, type_, path))) == 4
+    taken_out(prompt, ann, seq(prompt, "action_result", ""))  # what the program made of it is its own
+    assert holding() == set()
+    row = Output.objects.select_related("conversation__owner", "prompt").get(pk=gate.pk)
+    (card,) = cards([row], ann)
+    assert (card.title, card.verdict) == ("[redacted]", "Answered by you")
+    assert "[redacted]" in card.answer[0].text

@@ -186,6 +186,30 @@ def test_a_turn_with_several_actions_says_how_many(mara: User) -> None:
     assert "And 2 more actions in this turn." in text(mail.outbox[0])
 
 
+@pytest.mark.parametrize("expires", [True, False])
+def test_a_question_is_told_as_one(mara: User, expires: bool) -> None:
+    """With its words, without a link in them, and what happens if nobody answers; if anything does."""
+    story = Story(mara, "Book it.")
+    story.asks_person("Is it http://evil.example?\nMore.", **({} if expires else {"expires_at": ""}))
+    story.pauses()
+    Notifier().notify_waiting()
+    (letter,) = mail.outbox
+    assert "Question: Is it http[://]evil[.]example? \u2026" in letter.body
+    assert "Action:" not in letter.body
+    assert ("without an answer, the agent continues without one." in letter.body) is expires
+
+
+def test_who_must_answer_instead_is_told(mara: User) -> None:
+    kim = person("kim", "decide_approval", is_staff=True, email="kim@example.org")
+    story = Story(mara, "Send it.")
+    gate = story.asks_person("May it go out?", who="another")
+    story.pauses()
+    Notifier().notify_waiting()
+    letters = {to: letter.body for letter in mail.outbox for to in letter.to}
+    assert f"/admin/conversations/approval/{gate.pk}/change/" in letters[kim.email]
+    assert "Someone else must decide this" in letters[mara.email]
+
+
 def test_what_a_model_wrote_can_do_nothing_in_a_mail(mara: User) -> None:
     """A title with line breaks makes no header, a link no link, and what turns text round is seen (T-45)."""
     hostile = "Pay\r\nBcc: all@example.org\u202e\u2066 https://evil.example/approve www.evil.example"
