@@ -150,7 +150,7 @@ class SchemaForm:
             text=text,
             title=str(place.schema.get("title", "")),
             hint=str(place.schema.get("description", "")),
-            default="" if default in (ABSENT, None, "") else label_of(default),
+            default="" if default in (ABSENT, None, "", [], {}) else label_of(default),
             options=options,
             required=place.required,
             code=name in self.code or kind == "json",

@@ -248,5 +248,5 @@ def _text_problems(choices: list[str] | None, answer: JSON) -> dict[str, list[st
 def _by_field(found: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     by_field: dict[str, list[str]] = defaultdict(list)
     for place, why in found:
-        by_field[place].append(why)
+        by_field[place].append(why.removeprefix("Value error, "))  # pydantic's, before a validator's own words
     return dict(by_field)

@@ -67,7 +67,8 @@ def test_a_question_is_answered_in_words(client: Client, owner: User, site: Site
     client.post(at("decide", gate), said(gate, "answer", answer="The\r\nsecond."))
     assert outcome(site, prompt) == "The\nsecond."
     shown = words(client.get(page(prompt)).text)
-    assert "Two lists are named \u201cautumn\u201d. \u2026 The \u2026 Answered by you in the chat" in shown
+    assert "Two lists are named \u201cautumn\u201d. \u2026 Answered by you in the chat" in shown
+    assert "\u201cThe \u2026\u201d" in shown, "the answer stands below, however long the question"
 
 
 @pytest.mark.parametrize(
