@@ -237,7 +237,10 @@ class Migration(migrations.Migration):
                 ),
                 ("gate_path", models.CharField(blank=True, max_length=200)),
                 ("ask", models.CharField(blank=True, max_length=16)),
-                ("reason", models.TextField(blank=True)),
+                (
+                    "reason",
+                    models.TextField(blank=True, help_text="Why a person is asked; of a policy's question, its words."),
+                ),
                 ("risk", models.CharField(blank=True, max_length=16)),
                 ("digest", models.CharField(blank=True, max_length=64)),
                 (

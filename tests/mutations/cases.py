@@ -199,9 +199,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the system calls for keys, which no command has",
-        "agents/plugins/shell/keys.py",
-        "(_IF_ABOVE, 0, 1, keyctl)",
-        "(_IF_ABOVE, 0, 0, keyctl)",
+        "agents/plugins/shell/seccomp.py",
+        "missing = [way.keyctl - 2, way.keyctl - 1, way.keyctl, *_IO_URING]",
+        "missing = [way.keyctl - 2, way.keyctl - 1, *_IO_URING]",
         ("tests/attacks/test_sandbox.py",),
     ),
     Mutation(
