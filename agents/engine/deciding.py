@@ -70,6 +70,16 @@ def answer(ledger: Ledger, path: str, *, by: str, answer: JSON) -> Ledger:
     return _decided(ledger, gate, by, Decision(answer), said)
 
 
+def expire(ledger: Ledger, path: str) -> Ledger:
+    """Return the ledger after the time has run out in which a person could decide about the call at `path`.
+
+    Raises ValueError if nobody is asked about it.
+    """
+    gate = _asked_about(ledger, path)
+    said = {"decision": Decision.EXPIRED.value, "digest": gate.payload["payload"].get("digest", ""), "via": "system"}
+    return _decided_by(ledger, [Step("system", "action_result", said, path=gate.path)])
+
+
 def resume_step(view: View) -> Step:
     """Return the step with which a paused turn goes on: all its gates are decided."""
     pauses = view.at("", "pause")
@@ -78,7 +88,10 @@ def resume_step(view: View) -> Step:
 
 
 def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
-    """Return the open gate, card or question of the call at `path`. Raises ValueError if it takes none of `wanted`."""
+    """Return the open gate, card or question of the call at `path`.
+
+    Raises ValueError if there is none, or if it takes none of the decisions that are `wanted`.
+    """
     if not isinstance(ledger, Ledger):
         raise TypeError(f"decisions are taken in a Ledger, not in a {type(ledger).__name__}: Ledger(tuple(steps))")
     gates = View(ledger).open_gates()
@@ -87,7 +100,7 @@ def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:
         open_calls = ", ".join(sorted({_call_of(each) for each in gates})) or "none"
         raise ValueError(f"nobody is asked about the call at {path!r}; calls that wait for a person: {open_calls}")
     asked = gate.payload["payload"].get("ask", Ask.QUESTION)
-    if not set(answers_to(asked)) & set(wanted):
+    if wanted and not set(answers_to(asked)) & set(wanted):
         raise ValueError(f"the call at {path!r} waits for another decision: {', '.join(answers_to(asked))}")
     return gate
 
@@ -105,6 +118,11 @@ def _decided(ledger: Ledger, gate: Step, by: str, decision: Decision, said: dict
     asked = gate.payload["payload"]
     if "input" in said and asked.get("who") == ANOTHER:
         steps = ask_about_edit(View(ledger), gate, steps[0], asked["expires_at"])
+    return _decided_by(ledger, steps)
+
+
+def _decided_by(ledger: Ledger, steps: list[Step]) -> Ledger:
+    """Return the ledger with the steps of a decision. If it was the last one that is waited for, the turn goes on."""
     after = ledger.extend(steps)
     view = View(after)
     return (after.append(resume_step(view)) if view.paused() and not view.open_gates() else after).numbered()

@@ -1,0 +1,123 @@
+"""Starting trials: of one call of a tool, of an agent with a scripted model, and of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.engine import actors
+from agents.engine.agent.model import model
+from agents.engine.agent.turn import PROMPT, agent
+from agents.engine.execution.effect import as_policy
+from agents.engine.limits import Limits
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Policy, Registered
+from agents.engine.runtime.registry import PolicyRegistry
+from agents.engine.schema import plain_json
+from agents.engine.tools.plugin import Plugin
+from agents.engine.tools.tool import Tool
+from agents.testing.model import Script, ScriptedModel
+from agents.testing.services import TrialServices
+from agents.testing.trial import Trial
+
+
+@dataclass
+class Trials:
+    """Starts trials that share `services`, and so a workspace. `limits` are the budgets of each.
+
+    `dies_at`: the process of each trial dies once, when it is about to write this record, counted from 1; another one
+    goes on from the ledger. What a tool has done by then stays done. A call that began is not repeated, unless its tool
+    says that it may be: its owner is asked what became of it.
+    """
+
+    services: TrialServices = field(default_factory=TrialServices)
+    limits: Limits = field(default_factory=Limits)
+    dies_at: int | None = None
+
+    def call(self, tool: Tool, /, **input: Any) -> Trial:
+        """Call a tool once, with this input. If it asks for approval, the call waits at the path "1"."""
+
+        async def one_call(action: Action, ctx: Context) -> Any:
+            return await ctx.call(Action(tool.name, action.payload))
+
+        registry = PolicyRegistry({"trial": one_call, tool.name: as_policy(tool)})
+        return self._start(registry, "trial", input, value_at="1")
+
+    def turn(
+        self,
+        script: Script,
+        *,
+        tools: Iterable[Tool] = (),
+        plugins: Iterable[Plugin | type[Plugin]] = (),
+        prompt: str = PROMPT,
+        text: str = "Go.",
+    ) -> Trial:
+        """Run a turn of an agent with these tools and plugins, in which a person said `text`.
+
+        The model answers from the script: each answer is a text, a call (`asks`), or a list of both.
+        """
+        offered = list(tools)
+        found = [plugin() if isinstance(plugin, type) else plugin for plugin in plugins]
+        answers = agent(tools=lambda: offered, plugins=lambda: found, prompt=prompt)
+        return self._start(PolicyRegistry({"agent": answers}), "agent", {"text": text}, script=script)
+
+    def run(
+        self,
+        policy: Registered | Policy,
+        /,
+        *,
+        tools: Iterable[Tool] = (),
+        policies: Iterable[Registered] = (),
+        script: Script = (),
+        **payload: Any,
+    ) -> Trial:
+        """Run a policy with this payload. It may call these tools and policies, and agents that ask the script."""
+        root = policy if isinstance(policy, Registered) else Registered("trial", policy)
+        offered = list(tools)
+        registry = PolicyRegistry({each.name: as_policy(each) for each in offered})
+        for each in (root, *policies):
+            registry.register(each.name, description=each.description, input=each.input, seconds=each.seconds)(
+                each.policy
+            )
+        if registry.get("agent") is None:
+            registry.register("agent")(agent(tools=lambda: offered))
+        return self._start(registry, root.name, payload, script=script, value_at="")
+
+    def _start(
+        self,
+        registry: PolicyRegistry,
+        policy: str,
+        payload: dict[str, Any],
+        *,
+        script: Script = (),
+        value_at: str | None = None,
+    ) -> Trial:
+        scripted = ScriptedModel(script)
+        registry.register("model")(model(scripted, {"native": scripted, "json": scripted}))
+        return Trial(
+            registry,
+            policy,
+            plain_json(payload),
+            model=scripted,
+            services=self.services,
+            limits=self.limits,
+            by=actors.user(self.services.user),
+            value_at=value_at,
+            dies_at=self.dies_at,
+        )
+
+
+def call(tool: Tool, /, **input: Any) -> Trial:
+    """Call a tool once: see `Trials.call`."""
+    return Trials().call(tool, **input)
+
+
+def turn(script: Script, **options: Any) -> Trial:
+    """Run a turn of an agent: see `Trials.turn`."""
+    return Trials().turn(script, **options)
+
+
+def run(policy: Registered | Policy, /, **options: Any) -> Trial:
+    """Run a policy: see `Trials.run`."""
+    return Trials().run(policy, **options)
