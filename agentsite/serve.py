@@ -23,14 +23,17 @@ from django.db import connections
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
+from agentsite.reloading import Reloader
 from conversations.worker.children import Child, Family
 
 START_SECONDS = 60.0  # for a child to be ready; a cold start takes 4 to 5 s (measured on two cores)
 STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker stops its cluster, with a margin of its own
 
 
-def serve(say: Say) -> None:
+def serve(say: Say, *, reload: bool = False) -> None:
     """Run the site until SIGINT or SIGTERM. Calls `say` with what the person at the terminal needs to know.
+
+    `reload`: restart the web server and the worker when code changes.
 
     Raises CannotStart if the site cannot start. Once it runs, a child that dies is started again.
     """
@@ -40,17 +43,18 @@ def serve(say: Say) -> None:
     prepare_database()
     announce_administrator(say)
     connections.close_all()  # no child shares a connection of this process
-    family = Family()
+    family, patience = Family(), settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS
     with family.watching():
         try:
-            _start_children(family, say)
-            family.tend()
+            own = _start_children(family, say)
+            family.tend(Reloader(family, own, say, patience) if reload else None)
         finally:
-            if not family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS):
+            if not family.stop(patience):
                 say("Not everything stopped in time. What was cut off continues at the next start.")
 
 
-def _start_children(family: Family, say: Say) -> None:
+def _start_children(family: Family, say: Say) -> list[Child]:
+    """Start everything. Returns the children that run the site's own code."""
     # Without the first administrator's variables, which commands could read.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
@@ -59,9 +63,10 @@ def _start_children(family: Family, say: Say) -> None:
     web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
     host = settings.HOST_HERE
     _wait_until(family, web, lambda: _answers(host, settings.PORT))
-    family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
+    worker = family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
     if not family.stopping:
         say(f"Agentsite is running at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C to stop)")
+    return [web, worker]
 
 
 def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:

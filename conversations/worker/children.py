@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.5  # before a dead child starts again; doubled each time ...
 LONGEST_PAUSE_SECONDS = 30.0  # ... up to this
+LOOK_SECONDS = 1.0  # between two calls of what a family is to look at
 STEADY_SECONDS = 60.0  # after a child ran this long, its next pause is the first one again
 
 
@@ -147,11 +148,22 @@ class Family:
             while self._wakened.recv(4096):
                 pass
 
-    def tend(self) -> None:
-        """Keep every child running until a signal to stop arrives."""
+    def tend(self, look: Callable[[], object] | None = None) -> None:
+        """Keep every child running until a signal to stop arrives. Meanwhile, `look` is called every second."""
         while not self.stopping:
             pauses = [pause for child in self.children if (pause := child.tend()) is not None]
+            if look:
+                look()
+                pauses.append(LOOK_SECONDS)
             self.wait(min(pauses, default=None))
+
+    def restart(self, children: Sequence[Child], patience_seconds: float) -> None:
+        """End these children, the last one first, each within its patience, and start them again."""
+        for child in reversed(children):
+            child.stop(patience_seconds, lambda: self.stopping)
+        if not self.stopping:
+            for child in children:
+                child.start()
 
     def stop(self, patience_seconds: float) -> bool:
         """End the children, the last one first, each within its patience. Return whether all ended by themselves."""

@@ -50,10 +50,10 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, **more: str) -> Iterator[Site]:
+def site(folder: Path, *options: str, **more: str) -> Iterator[Site]:
     port, log = free_port(), folder.with_name("serve.log")
     environment = variables(folder, PORT=str(port), AGENTSITE_STOP_SECONDS="5", **more)
-    with started("manage.py", "serve", environment=environment, log=log) as process:
+    with started("manage.py", "serve", *options, environment=environment, log=log) as process:
         yield Site(process, folder, log, port)
     wait_for(lambda: not processes_of(folder))  # whatever the test did, no child stays
 
@@ -125,3 +125,28 @@ def test_no_demo_model_starts_beside_a_real_one(folder: Path) -> None:
         running.wait_until_up()
         assert not running.child("agents.providers.demo")
         assert "demo model" not in running.said()
+
+
+def test_changed_code_restarts_what_runs_it_unless_it_is_broken(folder: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "apps" / "stock" / "tools.py"
+    tools.parent.mkdir(parents=True)
+    (tools.parent / "__init__.py").touch()
+    tools.write_text("LEVEL = 1\n")
+    of_apps = {"AGENTSITE_APPS": "stock", "PYTHONPATH": str(tools.parents[1])}
+    with site(folder, "--reload", **of_apps) as running:
+        running.wait_until_up()
+        wait_for(lambda: running.get("/healthz") == 200)  # the worker has loaded the app
+        children = ("agentsite.web", "manage.py worker", "agents.providers.demo")
+        before = [running.child(each) for each in children]
+        tools.write_text("LEVEL = 2 +\n")
+        wait_for(lambda: "Not restarted, because the site would not start" in running.said())
+        wait_for(lambda: "SyntaxError" in running.said())
+        assert [running.child(each) for each in children] == before
+        tools.write_text("LEVEL = 22\n")
+        wait_for(lambda: "Restarted." in running.said())
+        assert f"Changed: {tools}" in running.said()
+        wait_for(lambda: running.child("manage.py worker"))
+        now = [running.child(each) for each in children]
+        assert [was == is_now for was, is_now in zip(before, now, strict=True)] == [False, False, True]
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(timeout=60) == 0, running.said()
