@@ -14,8 +14,8 @@ fixture `trials` has the same three functions, which then share a workspace in p
 
 from agents.testing.fixture import trials
 from agents.testing.model import Question, asks
-from agents.testing.services import SavedFile
+from agents.testing.services import SavedFile, TrialServices
 from agents.testing.starting import Trials, call, run, turn
 from agents.testing.trial import Trial
 
-__all__ = ["Question", "SavedFile", "Trial", "Trials", "asks", "call", "run", "trials", "turn"]
+__all__ = ["Question", "SavedFile", "Trial", "TrialServices", "Trials", "asks", "call", "run", "trials", "turn"]

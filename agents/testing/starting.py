@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.engine import actors
 from agents.engine.agent.model import model
-from agents.engine.agent.turn import PROMPT, agent
+from agents.engine.agent.turn import agent
 from agents.engine.execution.effect import as_policy
 from agents.engine.limits import Limits
 from agents.engine.runtime.action import Action
@@ -49,17 +49,15 @@ class Trials:
         script: Script,
         *,
         tools: Iterable[Tool] = (),
-        plugins: Iterable[Plugin | type[Plugin]] = (),
-        prompt: str = PROMPT,
+        plugins: Iterable[Plugin[Any] | type[Plugin[Any]]] = (),
+        prompt: str = "",
         text: str = "Go.",
     ) -> Trial:
         """Run a turn of an agent with these tools and plugins, in which a person said `text`.
 
         The model answers from the script: each answer is a text, a call (`asks`), or a list of both.
         """
-        offered = list(tools)
-        found = [plugin() if isinstance(plugin, type) else plugin for plugin in plugins]
-        answers = agent(tools=lambda: offered, plugins=lambda: found, prompt=prompt)
+        answers = agent(tools=list(tools), plugins=list(plugins), prompt=prompt)
         return self._start(PolicyRegistry({"agent": answers}), "agent", {"text": text}, script=script)
 
     def run(
@@ -77,11 +75,9 @@ class Trials:
         offered = list(tools)
         registry = PolicyRegistry({each.name: as_policy(each) for each in offered})
         for each in (root, *policies):
-            registry.register(each.name, description=each.description, input=each.input, seconds=each.seconds)(
-                each.policy
-            )
+            registry.add(each)
         if registry.get("agent") is None:
-            registry.register("agent")(agent(tools=lambda: offered))
+            registry.register("agent")(agent(tools=offered))
         return self._start(registry, root.name, payload, script=script, value_at="")
 
     def _start(

@@ -23,7 +23,7 @@ from agents.engine.outputs.kinds import (
     WidgetOutput,
     place_of,
 )
-from agents.engine.schema import check_annotation, plain_json
+from agents.engine.schema import check_annotation
 from agents.engine.view import BOOKKEEPING
 
 logger = logging.getLogger(__name__)
@@ -133,21 +133,6 @@ def _kind_with(model: type[Output]) -> Kind | None:
     return next((kind for kind in _KINDS.values() if kind.model is model), None)
 
 
-def as_emitted(output: Output) -> tuple[str, dict[str, JSON]]:
-    """Return the name of the kind of this output, and its fields, as `call.emit` takes them.
-
-    Raises NotKept for a model that is registered for no kind, and for what cannot be written as JSON.
-    """
-    kind = _kind_with(type(output))
-    if kind is None:
-        named = type(output).__qualname__
-        raise NotKept(f"No output kind is registered for {named}: register_output('a_name', {named}).")
-    try:
-        return kind.name, output.model_dump(mode="json", exclude=set(Output.model_fields))
-    except (TypeError, ValueError) as error:
-        raise NotKept(f"The output {kind.name!r} is not JSON: {error}") from error
-
-
 def kind_of(output: Output) -> Kind | None:
     """Return the kind of this output; None for a bare one, whose kind is gone or has changed since."""
     kind = _KINDS.get(output.type)
@@ -170,22 +155,23 @@ def check_kind(name: str, data: dict[str, JSON]) -> None:
         raise NotKept(f"The output {name!r} would have other fields when it is read again.")
 
 
-def kind_name(output: object) -> str:
+def kind_name(output: Output) -> str:
     """Return the name of the kind that this is an output of; "" if it is of no registered kind."""
-    return next((kind.name for kind in _KINDS.values() if kind.model is type(output)), "")
+    kind = _kind_with(type(output))
+    return kind.name if kind else ""
 
 
 def fields_of(output: Output) -> tuple[str, dict[str, JSON]]:
     """Return the kind of an output that is to be shown, and its fields. Raises NotKept if it cannot be kept."""
     if not (kind := kind_name(output)):
-        raise NotKept(f"A {type(output).__name__} is no output of a registered kind: see register_output.")
+        named = type(output).__qualname__
+        raise NotKept(f"No output kind is registered for {named}: register_output('a_name', {named}).")
     try:
-        fields = plain_json(output, kind)
+        fields = output.model_dump(mode="json", exclude=set(Output.model_fields))
     except (TypeError, ValueError) as error:
         raise NotKept(f"The output {kind!r} is not JSON: {error}") from error
-    own = {name: value for name, value in fields.items() if name not in Output.model_fields}
-    check_kind(kind, own)
-    return kind, own
+    check_kind(kind, fields)
+    return kind, fields
 
 
 def _stored(kind: Kind, fields: dict[str, JSON]) -> dict[str, JSON]:

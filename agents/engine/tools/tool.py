@@ -22,7 +22,7 @@ from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Output
-from agents.engine.outputs.registry import as_emitted, check_kind
+from agents.engine.outputs.registry import check_kind, fields_of
 from agents.engine.paths import HUMAN
 from agents.engine.schema import check_annotation, plain_json, problem, schema_of
 from agents.engine.tools.state import Nothing, Stateful
@@ -88,7 +88,7 @@ class ToolCall(Generic[Input, State]):
 
     def show(self, output: Output) -> None:
         """Show people an output of a registered kind, below the call's entry (S24). Raises NotKept as `emit` does."""
-        self.emit(*as_emitted(output))
+        self._emit(*fields_of(output))
 
     def emit(self, kind: str, data: dict[str, JSON]) -> None:
         """Add an output by the name of its kind and its fields, such as a piece that the kind's `fold` adds to another.
