@@ -14,10 +14,10 @@ from agents.engine.ledger import JSON
 from agents.engine.schema import plain_json
 from agents.engine.tools.tool import Tool, wire_name
 
-Said: TypeAlias = str | ToolRequest | Sequence[str | ToolRequest]
-"""One answer of the model: a text, a call (see `asks`), or several of them."""
-Script: TypeAlias = Sequence[Said] | Callable[["Question"], Said]
-"""The answers of the model in their order, or a function that answers a Question."""
+Script: TypeAlias = Sequence[object] | Callable[["Question"], object]
+"""The answers of the model in their order, or a function that answers a Question. An answer is a text, a call (see
+`asks`), or a list of texts and calls.
+"""
 
 _KINDS: tuple[type[Message], ...] = (UserMessage, AssistantMessage, ResultMessage)
 
@@ -70,7 +70,7 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _next(self, question: Question) -> Said:
+    def _next(self, question: Question) -> object:
         if callable(self.script):
             return self.script(question)
         number = len(self.asked)
@@ -80,11 +80,12 @@ class ScriptedModel:
         return self.script[number]
 
 
-def _answer(said: Said) -> Answer:
-    parts: Sequence[str | ToolRequest] = [said] if isinstance(said, str | ToolRequest) else said
-    text = "\n\n".join(part for part in parts if isinstance(part, str))
-    calls = tuple(part for part in parts if isinstance(part, ToolRequest))
-    return Answer(text, calls, model="scripted", finish="tool_calls" if calls else "stop")
+def _answer(said: object) -> Answer:
+    parts = said if isinstance(said, list | tuple) else [said]
+    texts, calls = [each for each in parts if isinstance(each, str)], [e for e in parts if isinstance(e, ToolRequest)]
+    if len(texts) + len(calls) != len(parts):
+        raise TypeError(f"an answer of a script is a text, a call made by asks(...), or a list of both, not {said!r}")
+    return Answer("\n\n".join(texts), tuple(calls), model="scripted", finish="tool_calls" if calls else "stop")
 
 
 def _messages(request: Request) -> tuple[Message, ...]:

@@ -16,7 +16,6 @@ from agents.engine.runtime.policy import Context, Registered
 from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.testing import Question, Trials, TrialServices, asks, call, run, trials, turn
-from agents.testing.model import Script
 
 __all__ = ["trials"]  # a fixture
 DONE: list[str] = []
@@ -98,7 +97,7 @@ class Basket(Plugin[Counted]):
 
 
 def test_a_turn_of_an_agent_follows_its_script() -> None:
-    script: Script = [["I order.", asks(order, item="paper", pieces=11), asks(order, item="pens")], "Ordered."]
+    script = [["I order.", asks(order, item="paper", pieces=11), asks(order, item="pens")], "Ordered."]
     trial = turn(script, tools=[order], plugins=[Basket], prompt="You order.", text="Paper and pens")
     assert (list(trial.waiting), DONE) == (["1/0"], [])
     assert trial.approve("1/0").value == "Ordered."
@@ -117,6 +116,8 @@ def test_a_script_may_be_a_function_and_must_be_long_enough() -> None:
     assert turn(answer, tools=[order]).value.startswith("I read: 1 paper")
     with pytest.raises(AssertionError, match="the script of the model has 1 answers, and it was asked once more"):
         turn([asks(order, item="paper")], tools=[order])
+    with pytest.raises(TypeError, match="a call made by asks"):
+        turn([{"tool": "order"}], tools=[order])
 
 
 def test_what_a_tool_is_not_offered_is_told_to_the_model() -> None:
