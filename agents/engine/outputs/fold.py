@@ -96,8 +96,8 @@ def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     """Fold a gate, a card or a question. A question that is asked again is shown as it is asked now."""
     asked = step.payload.get("payload", {})
     known = {name: asked[name] for name in _ASKED if name in asked}
-    if asked.get("ask") == Ask.QUESTION and "question" in asked:
-        known["reason"] = asked["question"]
+    if entry.tool == HUMAN and known.setdefault("ask", Ask.QUESTION.value) == Ask.QUESTION:
+        known["reason"] = asked.get("question", "")
     before = entry.approval
     if before and before.state == DECISIONS[Decision.EDITED].state:  # then this gate asks about the edited call
         known["proposed"] = before.proposed
@@ -137,6 +137,14 @@ def _fold_gate(entry: ToolOutput, step: Step) -> ToolOutput:
     return entry.model_copy(update=changes)
 
 
+def _as_decided(approval: Approval, said: dict[str, JSON]) -> Approval:
+    """Return what was asked. A question that says no kind was asked as an approval once, without its words."""
+    rule = rule_of(str(said.get("decision", "")))
+    if rule is None or approval.ask in rule.asks:
+        return approval
+    return approval.model_copy(update={"ask": Ask.APPROVE.value, "reason": ""})
+
+
 def _decided(approval: Approval, step: Step, decision: str) -> Approval:
     said, rule = step.payload, rule_of(decision)
     told = {
@@ -172,7 +180,7 @@ def _fold_result(entry: ToolOutput, step: Step) -> ToolOutput:
             changes["approval"] = entry.approval.model_copy(update={"state": DECISIONS[Decision.CANCELLED].state})
     elif entry.tool == HUMAN and entry.approval:
         changes |= {
-            "approval": _decided(entry.approval, step, data.get("decision", "")),
+            "approval": _decided(_as_decided(entry.approval, data), step, data.get("decision", "")),
             "result": Success(output=data),
         }
     else:

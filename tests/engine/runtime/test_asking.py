@@ -111,7 +111,7 @@ async def test_a_form_is_filled_in() -> None:
     plan = asks(Trip)
     ledger = await play(plan)
     assert asked(ledger)["question"] == "Where do you want to go, and for how long?"
-    assert asked(ledger)["schema"] == schema_of(Trip)
+    assert asked(ledger)["schema"] == schema_of(Trip) | {"propertyOrder": ["place", "days"]}
     wrong_ones: list[tuple[JSON, str]] = [
         (["x"], "answer: .* is not of type 'object'"),
         ({"place": "Rome"}, "'days' is a required"),
@@ -172,7 +172,7 @@ async def test_what_todays_form_refuses_is_asked_again() -> None:
     assert open_gates(ledger) == ["1/card1"]
     again = asked(ledger, "1/card1")
     assert again["draft"] == {"place": "Atlantis", "days": 3}
-    assert again["problems"] == {"place": ["Value error, Atlantis is not on the map"]}
+    assert again["problems"] == {"place": ["Atlantis is not on the map"]}
     assert again["digest"] != first["digest"]
     assert entry_of(ledger).input == again
     assert entry_of(ledger).result == Pending(reason=first["question"])
@@ -236,8 +236,7 @@ async def test_an_answer_that_was_taken_is_not_judged_again() -> None:
     assert value_of(await play(planning(Trip), answered)) == {"place": "Atlantis", "days": 3}
     late = await play(planning(changed(lambda place: False)), answered)
     assert value_of(late) == (
-        "invalid_input: The recorded answer does not fit the question any more. "
-        "place: Value error, Atlantis is not on the map"
+        "invalid_input: The recorded answer does not fit the question any more. place: Atlantis is not on the map"
     )
     assert problems_of(late) == []
 
