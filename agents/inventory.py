@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import Error
 
 from agents import discovery
 from agents.engine.runtime.policy import Registered
@@ -20,11 +21,11 @@ from agents.skills import missing_tools
 
 
 def collect() -> dict[str, Any]:
-    """Return the whole inventory as plain values. Raises django.db.Error if the skills cannot be read."""
-    skills = list(Skill.objects.all())
+    """Return the whole inventory as plain values. The skills are None if the database is not set up yet."""
+    skills = _skills()
     found = discovery.installed()
     return {
-        "tools": [_tool(tool, skills) for tool in found.tools],
+        "tools": [_tool(tool, skills or []) for tool in found.tools],
         "policies": [_policy(policy) for policy in found.policies],
         "plugins": [
             {
@@ -36,7 +37,8 @@ def collect() -> dict[str, Any]:
             for plugin in found.plugins
         ],
         "services": [{"name": service.name, "owner": service.owner} for service in found.services],
-        "skills": [
+        "skills": skills
+        and [
             {
                 "name": skill.name,
                 "enabled": skill.enabled,
@@ -47,6 +49,13 @@ def collect() -> dict[str, Any]:
         ],
         "model": model(),
     }
+
+
+def _skills() -> list[Skill] | None:
+    try:
+        return list(Skill.objects.all())
+    except Error:
+        return None
 
 
 def model() -> dict[str, str]:

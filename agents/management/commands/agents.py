@@ -4,8 +4,7 @@ import json
 from itertools import zip_longest
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import Error
+from django.core.management.base import BaseCommand, CommandParser
 
 from agents import inventory
 
@@ -17,11 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="Print the list as JSON, for programs.")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        try:
-            found = inventory.collect()
-        except Error as error:
-            reason = str(error).strip().splitlines()[0]
-            raise CommandError(f"The skills cannot be read ({reason}): run `manage.py migrate`.") from error
+        found = inventory.collect()
         if options["json"]:
             self.stdout.write(json.dumps(found, indent=2))
             return
@@ -33,7 +28,7 @@ class Command(BaseCommand):
         self._section("Plugins, in the order in which they prepare a round", _plugins(found["plugins"]))
         if services := [(service["name"], service["owner"]) for service in found["services"]]:
             self._section("Services", [("NAME", "OWNER"), *services])
-        self._section("Skills", [("NAME", "STATE", "TOOLS"), *map(_skill, found["skills"])])
+        self._section("Skills", _skills(found["skills"]))
         self._section("Model", [(name, found["model"][name]) for name in ("api", "server", "normal", "high")])
 
     def _section(self, title: str, rows: list[tuple[str, ...]]) -> None:
@@ -71,6 +66,12 @@ def _plugins(plugins: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 def _policy(policy: dict[str, Any]) -> tuple[str, ...]:
     return policy["name"], policy["title"], "yes" if policy["offered"] else "no", policy["owner"]
+
+
+def _skills(skills: list[dict[str, Any]] | None) -> list[tuple[str, ...]]:
+    if skills is None:
+        return [("They are in the database, which cannot be read: `manage.py serve` sets it up.",)]
+    return [("NAME", "STATE", "TOOLS"), *map(_skill, skills)]
 
 
 def _skill(skill: dict[str, Any]) -> tuple[str, ...]:
