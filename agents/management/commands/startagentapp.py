@@ -18,7 +18,7 @@ class Command(TemplateCommand):
         parser.add_argument("name", help="Its name, a Python module that does not exist yet.")
         parser.add_argument("directory", nargs="?", help="A folder to write it into, instead of a new one of its name.")
 
-    def handle(self, **options: Any) -> None:  # type: ignore[override] # as in Django's own startapp
+    def handle(self, **options: Any) -> None:  # type: ignore[override]
         name, target = options.pop("name"), options.pop("directory")
         options |= {"template": str(TEMPLATE), "extensions": ["py", "html"], "files": [], "exclude": []}
         super().handle("app", name, target, **options)
