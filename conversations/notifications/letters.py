@@ -24,6 +24,9 @@ from conversations.display.when import on
 from conversations.models import Output
 from conversations.notifications.waits import Wait
 
+UNANSWERED = "without an answer, the agent continues without one"
+UNDECIDED = "without a decision, it does not run"
+"""What happens at the end of the time."""
 TURNS_MOST = 10
 """Turns that one e-mail describes; of the rest it gives only the number."""
 TITLE_MOST, LINE_MOST = 80, 200
@@ -79,12 +82,14 @@ def _turn(wait: Wait, reader: User) -> dict[str, Any]:
         "title": line(str(conversation), TITLE_MOST),
         "asked_by": "" if own else line(display_name(conversation.owner), TITLE_MOST),
         "card": first,
-        "what": line(first.title, TITLE_MOST),
-        "reason": line(first.row.reason if first.question or not first.own else first.reason),
+        "asks": "Question" if first.question else "Action",
+        "what": line(first.row.reason) if first.question else line(first.title, TITLE_MOST),
+        "reason": "" if first.question else line(first.reason if first.own else first.row.reason),
         "begins": line(first.first_line),
         "more": len(rest),
         "since": _moment(wait.since),
         "until": _moment(min(ends)) if ends else "",
+        "then": UNANSWERED if first.question else UNDECIDED,
         "link": _link(_page(first, own)),
         "another": all(card.may and not card.allow for card in (first, *rest)),
     }
