@@ -1,7 +1,7 @@
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandParser
 from django.core.management.templates import TemplateCommand
 
 TEMPLATE = Path(__file__).parents[2] / "app_template"
@@ -14,7 +14,7 @@ class Command(TemplateCommand):
     )
     missing_args_message = "Name the app, such as: manage.py startagentapp stock"
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="Its name, a Python module that does not exist yet.")
         parser.add_argument("directory", nargs="?", help="A folder to write it into, instead of a new one of its name.")
 
