@@ -17,12 +17,11 @@ from io import BytesIO
 from typing import IO, Any, Protocol
 
 from daphne.http_protocol import WebRequest
-from django.utils.http import parse_header_parameters
 from twisted.web.http import HTTPChannel
 
+from agentsite import headers
 from agentsite.refusals import (
     BUSY,
-    CHARSET,
     NO_LENGTH,
     ORDINARY_MOST,
     OWN_AT_ONCE,
@@ -54,9 +53,6 @@ DROP_SECONDS = 10.0
 """How long a refused body is read and dropped. A client that is cut off while it sends never reads the answer."""
 BODY = "agentsite.body"
 """The key of a scope under which the body is handed to `reading`."""
-
-UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
-"""The charsets of a body that is taken. Decoders of others may be slow: Python's punycode takes minutes for 1 MB."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -183,8 +179,11 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Handle the end of the headers, with the length that the client gives for the body; None if it gives none."""
+        unreadable = headers.refusal(self._header("Content-Type"))
         if length == 0:
             super().gotLength(0)
+            if unreadable:
+                self.refuse(unreadable)
             return
         # The channel's own attributes: it passes them to a request only after the whole body has arrived.
         most = self._limits.most(self.channel._command, self.channel._path)
@@ -195,8 +194,8 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         self.channel.setTimeout(BODY_SECONDS)
         if "websocket" in self._header("Upgrade").lower():  # Daphne would never say that the body is done with
             self.refuse(UPGRADED)
-        elif self._charset() not in UTF_8:
-            self.refuse(CHARSET)
+        elif unreadable:
+            self.refuse(unreadable)
         elif length is not None and length > most:
             self.refuse(TOO_LARGE)
         elif length is not None and length > ORDINARY_MOST:
@@ -222,10 +221,6 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
             self._place, self._most = person, most
             if self._header("Expect").lower() == "100-continue":
                 self.channel._send100Continue()
-
-    def _charset(self) -> str:
-        """Return the charset that the client names, as Django reads it: it would take any that Python knows."""
-        return parse_header_parameters(self._header("Content-Type"))[1].get("charset", "utf-8").strip().lower()
 
     def _header(self, name: str) -> str:
         # As Django reads them: of a header that is sent twice, both.

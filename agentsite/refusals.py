@@ -1,4 +1,4 @@
-"""Refusals: what the web server answers to a request whose body it does not take."""
+"""Refusals: what the web server answers to a request that it does not take, mostly for its body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RETRY_SECONDS = 10
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a body is not taken: a status, the code for programs and the sentence for people."""
+    """Why a request is not taken: a status, the code for programs and the sentence for people."""
 
     status: HTTPStatus
     code: str
@@ -80,6 +80,11 @@ CHARSET = Refusal(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "charset",
     "The site reads only UTF-8. Send this request in that charset.",
+)
+LONG_HEADER = Refusal(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    "long_header",
+    "The Content-Type of this request is longer than the site reads. Send a shorter one.",
 )
 TINY_PIECES = Refusal(
     HTTPStatus.BAD_REQUEST, "tiny_pieces", "This request arrives in too many small pieces. Send it in larger ones."
