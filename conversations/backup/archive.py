@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from conversations.backup.folders import FILES, WORKSPACES, archive_entry, stays_inside
+from conversations.backup.links import leading_inside
 from conversations.backup.manifest import BackupFailed, Manifest
 
 MANIFEST, DATABASE = "manifest.json", "database"
@@ -73,7 +74,8 @@ def writing(target: Path, *, force: bool) -> Iterator[Writer]:
 def unpack(archive: Path, folder: Path) -> tuple[Manifest, int]:
     """Unpack an archive into the empty `folder`, and check it against its manifest.
 
-    Returns the manifest, and how many links led out of their workspace and were left out. Raises BackupFailed.
+    Returns the manifest, and how many links were left out: they led out of their workspace, or through too many others.
+    Raises BackupFailed.
     """
     try:
         with tarfile.open(archive, "r:gz") as tar:
@@ -91,7 +93,7 @@ class _Unpacking:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.digests: dict[str, tuple[int, str]] = {}
-        self.links: list[tuple[Path, str]] = []
+        self.links: dict[PurePosixPath, str] = {}
         self.manifest: Manifest | None = None
 
     def take(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
@@ -108,7 +110,7 @@ class _Unpacking:
             return
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if member.issym():
-            self.links.append((place, member.linkname))
+            self.links[PurePosixPath(member.name)] = member.linkname
         elif content:
             self.digests[member.name] = _write(place, content, member)
 
@@ -122,34 +124,31 @@ class _Unpacking:
             known = member.isreg() or member.isdir() or link
         else:
             known = False
-        if not (inside and known):
-            raise BackupFailed(f"The archive contains {member.name!r}, which no backup does. Nothing was changed.")
+        if not (inside and known) or path in self.links:
+            raise _no_backup(member.name)
         return self.folder / path
 
     def finish(self) -> tuple[Manifest, int]:
-        """Make the links; return what `unpack` returns. Raises BackupFailed if the manifest does not match."""
+        """Make the links that stay inside; return what `unpack` returns.
+
+        Raises BackupFailed if the manifest does not match, or if there is something at or below the place of a link.
+        """
         if self.manifest is None:
             raise BackupFailed("The archive has no manifest: it was cut off, or is not a backup.")
         wrong = {name for name, _ in self.digests.items() ^ self.manifest.members.items()}
         if wrong or DATABASE not in self.digests:
             named = ", ".join(sorted(wrong)[:3]) or DATABASE
             raise BackupFailed(f"The archive is damaged: {named} does not match the manifest. Nothing was changed.")
-        for place, target in self.links:
-            place.symlink_to(target)
-        return self.manifest, self._remove_escaping_links()
+        if covered := [path for path in self.links if os.path.lexists(self.folder / path)]:
+            raise _no_backup(str(covered[0]))
+        inside = leading_inside(self.links)
+        for path in inside:
+            (self.folder / path).symlink_to(self.links[path])
+        return self.manifest, len(self.links) - len(inside)
 
-    def _remove_escaping_links(self) -> int:
-        """Remove each link that leads out of its workspace, directly or through other links; return how many."""
-        places = [place for place, _ in self.links]
-        while out := [place for place in places if not self._leads_inside(place)]:
-            for place in out:
-                place.unlink()
-            places = [place for place in places if place not in set(out)]
-        return len(self.links) - len(places)
 
-    def _leads_inside(self, link: Path) -> bool:
-        room = self.folder.joinpath(*link.relative_to(self.folder).parts[:2])  # workspaces/ID
-        return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(room))
+def _no_backup(name: str) -> BackupFailed:
+    return BackupFailed(f"The archive contains {name!r}, which no backup does. Nothing was changed.")
 
 
 def _write(place: Path, content: IO[bytes], member: tarfile.TarInfo) -> tuple[int, str]:

@@ -57,7 +57,7 @@ def _folders() -> dict[str, Path]:
 class Restored:
     """The result of a restore. `again`: commands that repeat the erasures and redactions made after the backup.
 
-    `left_out`: the number of links in the archive that led out of their workspace.
+    `left_out`: the number of links in the archive that led out of their workspace, or through too many others.
     """
 
     manifest: Manifest

@@ -37,7 +37,9 @@ def _summary(done: Restored) -> list[str]:
     if done.updated:
         lines.append(f"The archive is from version {made.version}; its database was migrated to this version.")
     if done.left_out:
-        lines.append(f"Links that led out of their workspace and were left out: {done.left_out}.")
+        lines.append(
+            f"Links that led out of their workspace, or through too many others, and were left out: {done.left_out}."
+        )
     if safe.turns:
         lines.append(f"Turns that had not ended: {safe.turns}. Each notes that what came after the backup is unknown.")
     if safe.calls:
