@@ -6,7 +6,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from conversations.files.workspaces import remove_tree
+from conversations.files.removal import remove_tree
 
 
 class Exchange:

@@ -90,11 +90,16 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
 
     Returns how many. `alive` is called repeatedly.
     """
-    folders = {int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()}
-    used = Conversation.objects.filter(pk=OuterRef("conversation_id"))  # ids may be used again
-    erased = Erasure.objects.exclude(Exists(used))
-    left = folders & set(erased.values_list("conversation_id", flat=True))
+    left = left_behind()
     for conversation_id in left:
         alive()
         clear(conversation_id)
     return len(left)
+
+
+def left_behind() -> set[int]:
+    """Return the ids of erased conversations whose workspace is still there."""
+    folders = {int(folder.name) for folder in root().iterdir() if folder.name.isdecimal()}
+    used = Conversation.objects.filter(pk=OuterRef("conversation_id"))  # ids may be used again
+    erased = Erasure.objects.exclude(Exists(used))
+    return folders & set(erased.values_list("conversation_id", flat=True))

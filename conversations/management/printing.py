@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from django.core.management.base import CommandError, OutputWrapper
+
+from conversations.erasure.conversations import left_behind
 
 
 @contextmanager
@@ -18,6 +20,15 @@ def reporting(*errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         raise CommandError(str(error)) from None
+
+
+def report_left_behind(erased: Iterable[int]) -> None:
+    """Raise CommandError if the workspace of one of these conversations, which were erased, is still there."""
+    if left := sorted(left_behind().intersection(erased)):
+        raise CommandError(
+            f"Not everything is gone: workspace {', '.join(map(str, left))} could not be removed completely, for the"
+            " reasons above. It is tried again every night."
+        )
 
 
 @contextmanager

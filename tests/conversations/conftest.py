@@ -1,8 +1,12 @@
 """Fixtures shared by the tests of `conversations`."""
 
+import ctypes
+from collections.abc import Iterator
+
 import pytest
 from django.contrib.auth.models import User
 
+from conversations.database import hints
 from conversations.display.html_cache import html_cache
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
@@ -36,3 +40,16 @@ def bob(db: None) -> User:
 def kim(db: None) -> User:
     """A user who may decide for others."""
     return person("kim", "decide_approval")
+
+
+@pytest.fixture
+def plain_rights() -> Iterator[None]:
+    """Rights count, as they do for whoever is not root: this thread gives up what root may beyond them."""
+    libc, header = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
+    held, none = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice
+    assert libc.capget(header, held) == 0
+    none[:] = [0 if place % 3 == 0 else right for place, right in enumerate(held)]
+    assert libc.capset(header, none) == 0
+    yield
+    hints.flush()  # a thread that began meanwhile has not these rights either, and glibc would end the process for it
+    assert libc.capset(header, held) == 0

@@ -7,7 +7,7 @@ from django.template.defaultfilters import pluralize
 
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.management.arguments import add_responsible, conversation_id, conversation_with, user_named
-from conversations.management.printing import reporting
+from conversations.management.printing import report_left_behind, reporting
 
 
 class Command(BaseCommand):
@@ -23,3 +23,4 @@ class Command(BaseCommand):
             erasure = erase(conversation, by, options["reason"])
         steps = f"{erasure.steps} step{pluralize(erasure.steps)}"
         self.stdout.write(f"Erased conversation {erasure.conversation_id}, with {steps}.")
+        report_left_behind([erasure.conversation_id])

@@ -8,7 +8,8 @@ from django.template.defaultfilters import pluralize
 from conversations.erasure.conversations import TurnRuns
 from conversations.erasure.people import LastAdministrator, erase_user
 from conversations.management.arguments import add_responsible, user_named
-from conversations.management.printing import reporting
+from conversations.management.printing import report_left_behind, reporting
+from conversations.models import Conversation
 
 
 class Command(BaseCommand):
@@ -23,7 +24,9 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **options: Any) -> None:
         user, by = user_named(options["username"]), user_named(options["by"])
+        theirs = list(Conversation.objects.filter(owner=user).values_list("pk", flat=True))
         with reporting(TurnRuns, LastAdministrator):
             count = erase_user(user, by, options["reason"])
         conversations = f"{count} conversation{pluralize(count)}"
         self.stdout.write(f"Erased {options['username']}, with {conversations}. Now called {user.get_username()}.")
+        report_left_behind(theirs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
 import json
@@ -11,7 +10,7 @@ import shutil
 import stat
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from conversations.backup.archive import IN_MEMORY
 from conversations.erasure.conversations import erase
 from conversations.erasure.people import erase_user
 from conversations.erasure.steps import redact
-from conversations.files.workspaces import remove_tree
+from conversations.files.removal import remove_tree
 from conversations.ledger.claims import claimable
 from conversations.models import Conversation, File, GateState, Output, Prompt, Step, Worker
 from conversations.worker import hosts
@@ -68,18 +67,6 @@ def told(*command: object, **options: Any) -> str:
     out = io.StringIO()
     call_command(*map(str, command), stdout=out, **options)
     return out.getvalue()
-
-
-@pytest.fixture
-def plain_rights() -> Iterator[None]:
-    """Rights count, as they do for whoever is not root: this thread gives up what root may beyond them."""
-    libc, header = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
-    held, none = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice
-    assert libc.capget(header, held) == 0
-    none[:] = [0 if place % 3 == 0 else right for place, right in enumerate(held)]
-    assert libc.capset(header, none) == 0
-    yield
-    assert libc.capset(header, held) == 0
 
 
 def workspace(settings: Settings, conversation: Conversation) -> Path:
