@@ -431,24 +431,6 @@ def test_removing_a_folder_leaves_what_its_links_lead_to(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("plain_rights")
-def test_a_folder_is_removed_however_deep_it_is(tmp_path: Path) -> None:
-    """Deeper than a path may be long, and than functions may call themselves. What is at the bottom is somebody's."""
-    (folder := tmp_path / "folder").mkdir()
-    here = os.open(folder, os.O_RDONLY)
-    for level in range(2500):
-        os.mkdir("deeper", dir_fd=here)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
-        if level % 500 == 0:
-            os.chmod(here, 0o100)  # noqa: PTH101 - it has no path
-        os.close(here)
-        here = below
-    os.close(os.open("secret", os.O_CREAT | os.O_WRONLY, dir_fd=here))
-    os.close(here)
-    remove_tree(folder)
-    assert not folder.exists()
-
-
-@pytest.mark.usefixtures("plain_rights")
 def test_what_cannot_be_read_is_named(site: Site, ann: User, archive: Path, settings: Settings) -> None:
     """A file, a folder, and one that is too deep: the backup goes on, and says what is not in it."""
     folder = workspace(settings, site.ended(ann, says("Hello.")).conversation)
