@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from django.db import OperationalError
+from django.db import OperationalError, connection, transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -16,10 +16,14 @@ from conversations.database.disk import causes
 
 RETRY_SECONDS = 10
 """When to try again."""
+LOCK_SECONDS = 0.5
+"""How long a worker waits on PostgreSQL for somebody else's lock: the other turns of its drain wait with it."""
 SHORT = 40
 """Characters of a value without spaces that a form carries along unseen: an id, not something written."""
 _WORDS = ("database is locked", "database table is locked")
-"""Messages of SQLite. PostgreSQL has a code for a lock that was not given in time, 55P03."""
+"""Messages of SQLite."""
+_LOCKED = "55P03"
+"""PostgreSQL's code for a lock that was not given in time."""
 
 
 class DatabaseBusy(Exception):
@@ -31,11 +35,25 @@ class DatabaseBusy(Exception):
 
 def is_busy(error: BaseException | None) -> bool:
     """Whether this error, or one that caused it, says that a lock was not given in time."""
-    return any(
-        getattr(cause, "sqlstate", "") == "55P03"
-        or (isinstance(cause, OperationalError) and any(words in str(cause).lower() for words in _WORDS))
+    return is_locked(error) or any(
+        isinstance(cause, OperationalError) and any(words in str(cause).lower() for words in _WORDS)
         for cause in causes(error)
     )
+
+
+def is_locked(error: BaseException | None) -> bool:
+    """The same, but only if it was the lock of some rows, on PostgreSQL: others can be written meanwhile."""
+    return any(getattr(cause, "sqlstate", "") == _LOCKED for cause in causes(error))
+
+
+@contextmanager
+def brief_waits(seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Open a transaction that waits for each lock for so long at most; on SQLite, which has one lock, as ever."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+        yield
 
 
 @contextmanager

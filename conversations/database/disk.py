@@ -1,4 +1,4 @@
-"""Full disks: telling them from other errors, showing them to people, and waiting until there is space again.
+"""Full disks: telling them from other errors, and showing them to people.
 
 A process that finds the disk full touches a flag file beside the database, which every process of the host checks: a
 page cannot ask the database whether it is writable. The flag only counts while it is fresh, so nobody must remove it.
@@ -6,7 +6,6 @@ page cannot ask the database whether it is writable. The flag only counts while 
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import shutil
@@ -15,23 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from django.conf import settings
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from conversations.database.threads import Write
-
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FRESH_SECONDS = 30.0
 """How long one failed write counts: the age up to which the flag file is trusted."""
-FIRST_RETRY_SECONDS = 1.0
-"""The wait before a record is first retried. Each further wait is twice as long, up to LONGEST_RETRY_SECONDS."""
-LONGEST_RETRY_SECONDS = 5.0
 LEAST_BYTES = 16 * 1024 * 1024
 """With less free space than this, the disk counts as full."""
 
@@ -113,23 +105,6 @@ def reporting_full() -> Iterator[None]:
         raise
     else:
         report_space()
-
-
-async def retry_while_full(
-    write: Write, function: Callable[..., T], *args: object, waited: Callable[[float], object]
-) -> T:
-    """Return `await write(function, *args)`, retried for as long as the disk is full, so that nothing known is lost.
-
-    `waited` is called with the seconds waited before each retry.
-    """
-    wait = FIRST_RETRY_SECONDS
-    while True:
-        with suppress(DiskFull), reporting_full():
-            return await write(function, *args)
-        since = time.monotonic()
-        await asyncio.sleep(wait)
-        waited(time.monotonic() - since)
-        wait = min(wait * 2, LONGEST_RETRY_SECONDS)
 
 
 class DiskFullMiddleware:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from django.db import connection, transaction
 from django.db.models import Exists, F, Min, QuerySet
 
+from conversations.database.busy import brief_waits
 from conversations.database.sql import Clock, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -150,7 +151,7 @@ def take_up_again(claim: Claim, waited: float, lease_seconds: float) -> bool:
     The time it `waited`, in seconds, does not count as running time. Returns False if it was not renewed.
     """
     stopped = KillSwitch.objects.filter(off_at=None)
-    with transaction.atomic():  # if the disk is still full, neither is done, and the time is not counted twice
+    with brief_waits():  # if the disk is still full, neither is done, and the time is not counted twice
         _held(claim).update(claimed_at=F("claimed_at") + waited)
         return bool(_held(claim).exclude(Exists(stopped)).update(lease_until=Clock() + lease_seconds))
 
@@ -158,7 +159,8 @@ def take_up_again(claim: Claim, waited: float, lease_seconds: float) -> bool:
 def release(claim: Claim) -> None:
     """Release a prompt, so that any worker can claim it at once."""
     ran = Clock() - F("claimed_at")
-    _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
+    with brief_waits():
+        _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
 
 
 def lapse(worker: str) -> None:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NoReturn
 
-from django.db import connection, transaction
+from django.db import connection
 
 from agents.engine.closing import USAGE, answer_price, answer_usage
 from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical, valid_text
 from agents.engine.outputs.kinds import Output, ToolOutput
+from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.hints import hint_changed
 from conversations.database.sql import claim_age, drop_drafts, now, placeholders
@@ -248,7 +249,7 @@ class PromptJournal:
 
     def _record(self, record: Record, drafted: Sequence[str]) -> None:
         self.before()
-        with transaction.atomic():
+        with brief_waits():
             place = append(self.place, record, fence=self.fence, drafted=drafted)
             crashpoint("before_commit", record.steps)
         crashpoint("after_commit", record.steps)

@@ -19,6 +19,7 @@ from agents.engine.actors import Actor
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide
 from conversations.accounts.names import display_name
+from conversations.database.busy import brief_waits, is_locked
 from conversations.database.hints import hint_everything
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
@@ -85,14 +86,27 @@ def turn_off(by: User | None) -> bool:
 
 
 def enforce() -> int:
-    """Stop every turn that a worker has claimed and that is not stopped yet; return how many. Only while it is on."""
+    """Stop every turn that a worker has claimed and that is not stopped yet; return how many. Only while it is on.
+
+    One whose conversation is locked is left to the next who looks: it must not keep the others running.
+    """
     switch = active_switch()
     if switch is None:
         return 0
     stopped = Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), type="cancel")
     running = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=0)
     left = running.exclude(Exists(stopped), lease_until__gt=database_time()).values_list("pk", flat=True)
-    return sum(end(prompt, switch) for prompt in list(left))
+    return sum(_end_unless_locked(prompt, switch) for prompt in list(left))
+
+
+def _end_unless_locked(prompt: int, switch: KillSwitch) -> bool:
+    try:
+        return end(prompt, switch)
+    except OperationalError as error:
+        if not is_locked(error):
+            raise  # the database is unavailable: that is not this turn's fault
+        logger.warning("a turn is locked by another process; it is stopped later", extra={"prompt": prompt})
+        return False
 
 
 def actor_name(actor: str) -> str:
@@ -105,17 +119,18 @@ def actor_name(actor: str) -> str:
 def end(prompt: int, switch: KillSwitch) -> bool:
     """Record that this turn is stopped, if a worker has claimed it. Repeating it changes nothing.
 
-    Returns False if that fails: a turn that cannot be stopped must not keep the others running.
+    Returns False if that fails: a turn that cannot be stopped must not keep the others running. What the database says
+    of itself is raised, and soon if the turn is locked.
     """
     try:
-        with locked_turn(prompt) as turn:
+        with brief_waits(), locked_turn(prompt) as turn:
             if turn.prompt.state == State.RUNNING and turn.prompt.lease_until:
                 turn.stop(
                     switch.on_by, f"Kill switch: {switch.reason}", held=any_held(Prompt.objects.filter(pk=prompt))
                 )
             return True
     except OperationalError:
-        raise  # the database is unavailable: that is not this turn's fault
+        raise
     except Exception:
         logger.exception("a turn could not be stopped", extra={"prompt": prompt})
         return False

@@ -17,6 +17,7 @@ from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
 from agents.engine.secrets import hide, partial_secret_length
+from conversations.database.busy import brief_waits, is_locked
 from conversations.database.disk import report_if_full
 from conversations.database.hints import hint_changed
 from conversations.database.sql import now
@@ -29,6 +30,8 @@ WRITE_SECONDS = 0.1
 """Time between two writes: text that grows ten times a second seems to flow."""
 AGAIN_SECONDS = 1.0
 """Time to wait after a write that the database did not answer."""
+LOCK_SECONDS = 0.05
+"""How long a write waits for somebody else's lock: less than a record does, because a draft may come later."""
 DRAFT_MOST = 200_000
 """Maximum length of a draft, in characters. The rest arrives with its record."""
 ROWS_MOST = 1000
@@ -159,35 +162,53 @@ class Drafts:
             grown = [each for drafts in self._of.values() for each in drafts.take()]
         if not grown:
             return True
+        left = {row.prompt for _, row in grown}
         try:
-            await self._write(store, [row for _, row in grown])
+            left = await self._write(store, [row for _, row in grown])
         except (OperationalError, InterfaceError) as error:
             if not report_if_full(error):
                 logger.warning("drafts could not be written; trying again", exc_info=True)
-            with self._lock:
-                for growing, row in grown:
-                    growing.put_back(row.text)
-            return False
         except Error:
             logger.warning("the database refused drafts; they are dropped", exc_info=True)
-        for growing, row in grown:
-            growing.stored = row.size
-        return True
+            left = set()
+        with self._lock:
+            for growing, row in grown:
+                if row.prompt in left:
+                    growing.put_back(row.text)
+                else:
+                    growing.stored = row.size
+        return not left
 
 
-def store(rows: Sequence[DraftRow]) -> None:
+def store(rows: Sequence[DraftRow]) -> set[int]:
     """Append these pieces to their drafts, if their claims still hold; one transaction for each ROWS_MOST.
 
     Each piece has its own position in the text: writing it twice changes nothing, and one at 0 restarts the draft.
+    Returns the prompts whose rows somebody else has locked: theirs are not written, and no other waits for them.
     """
+    locked: set[int] = set()
     for first in range(0, len(rows), ROWS_MOST):
         some = rows[first : first + ROWS_MOST]
-        values = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(some))
-        with connection.cursor() as cursor:
-            cursor.execute(_sql(values), [value for row in some for value in row])
-            written = {conversation for (conversation,) in cursor.fetchall()}
-        for conversation in written:
-            hint_changed(conversation)
+        try:
+            with brief_waits(LOCK_SECONDS):
+                _insert(some)
+        except OperationalError as error:
+            if not is_locked(error):
+                raise
+            if len(prompts := {row.prompt for row in some}) == 1:
+                locked |= prompts
+            else:
+                locked.update(*(store([row for row in some if row.prompt == prompt]) for prompt in prompts))
+    return locked
+
+
+def _insert(rows: Sequence[DraftRow]) -> None:
+    values = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(rows))
+    with connection.cursor() as cursor:
+        cursor.execute(_sql(values), [value for row in rows for value in row])
+        written = {conversation for (conversation,) in cursor.fetchall()}
+    for conversation in written:
+        hint_changed(conversation)
 
 
 def _sql(values: str) -> str:

@@ -17,12 +17,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import Error, connection, transaction
+from django.db import Error, connection
 
 from agents import discovery, registry
 from agents.engine import actors
 from agents.engine.errors import Cancelled, Draining
 from agents.engine.interfaces.app_services import AppServices
+from conversations.database.busy import brief_waits, is_locked
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
 from conversations.ledger.claims import Claim, claim, claimable
@@ -39,10 +40,6 @@ LOOK_SECONDS = 0.2
 """Time between polls for work and the stop mark: short beside a model's answer, long beside a query (0.2 ms)."""
 IDLE_SECONDS = 1.0
 """How long a drain without work waits for more before it ends, so that a chat's next message finds it awake."""
-CLAIM_SECONDS = 0.5
-"""How long a claim waits on PostgreSQL for another writer to the same turn: all work of the drain waits with it."""
-LOCKED = "55P03"
-"""PostgreSQL's error code when that wait times out."""
 CLOSE_SECONDS = 1.0
 """How long what is left on a loop may take to end: tools were told to stop before, and had time for it."""
 
@@ -132,7 +129,7 @@ class DrainLoop:
         try:
             new = await self.write(_claim_prompt, prompt, self.worker)
         except Error as error:
-            if getattr(error.__cause__, "sqlstate", "") != LOCKED:
+            if not is_locked(error):
                 raise
             logger.warning("this turn is locked by another process; going on with the next", extra={"prompt": prompt})
             return
@@ -200,9 +197,7 @@ class DrainLoop:
 
 
 def _claim_prompt(prompt: int, worker: str) -> Claim | None:
-    with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{CLAIM_SECONDS * 1000:.0f}ms"])
+    with brief_waits():
         return claim(prompt, worker, settings.AGENTSITE_LEASE_SECONDS)
 
 

@@ -23,8 +23,9 @@ from agents.engine.runtime.run import Run
 from agents.plugins.files.usage import usage_of
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.away import is_away
+from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
-from conversations.database.disk import retry_while_full
+from conversations.database.retries import retry_while_held_up
 from conversations.database.threads import Write
 from conversations.files.workspaces import folder_of
 from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
@@ -81,6 +82,11 @@ def limits() -> Limits:
     )
 
 
+def _keep_measure(conversation: int, held: int) -> None:
+    with brief_waits():
+        keep_measure(conversation, held)
+
+
 class Runner:
     """Runs one claim. `write` runs a function in the thread that owns the worker's connection.
 
@@ -104,7 +110,7 @@ class Runner:
         self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
         self._services: PromptServices | None = None
-        self._waited = 0.0  # seconds waited for disk space, not subtracted yet from the prompt's running time
+        self._waited = 0.0  # seconds that a write was held up, not subtracted yet from the prompt's running time
         self._halt: Halt | None = None
         self._draining = False
 
@@ -152,16 +158,16 @@ class Runner:
             return
         try:
             now = await asyncio.to_thread(usage_of, folder_of(self._services.conversation))
-            await self.write(keep_measure, self._services.conversation, now.bytes)
+            await self.write(_keep_measure, self._services.conversation, now.bytes)
         except (Error, OSError):  # the last measure stays
             logger.warning("the workspace could not be measured", exc_info=True, extra=extra)
 
     async def _patiently(self, function: Callable[..., T], *args: object) -> T:
-        """Write it, waiting as long as the disk is full. That time does not count as running time.
+        """Write it, waiting as long as the disk is full or a row is locked. That time does not count as running time.
 
         If the lease ran out meanwhile, it is renewed first.
         """
-        return await retry_while_full(self.write, self._after_wait, function, *args, waited=self._add_wait)
+        return await retry_while_held_up(self.write, self._after_wait, function, *args, waited=self._add_wait)
 
     def _add_wait(self, seconds: float) -> None:
         self._waited += seconds
@@ -223,7 +229,13 @@ class Runner:
     def _begin(self, loaded: Loaded) -> Run:
         drafts = self.drafts.of(self.claim)
         services = self._services = PromptServices(
-            loaded.prompt, loaded.space, self.write, drafts, self.may_begin, of_apps=self._of_apps
+            loaded.prompt,
+            loaded.space,
+            self.write,
+            drafts,
+            self.may_begin,
+            of_apps=self._of_apps,
+            patiently=self._patiently,
         )
         run = self._run = Run(
             registry.policies(),

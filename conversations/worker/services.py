@@ -16,6 +16,7 @@ from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
+from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
 from conversations.database.threads import Write
@@ -30,10 +31,16 @@ from conversations.worker.drafts import PromptDrafts
 T = TypeVar("T")
 
 
+def _save(row: File) -> None:
+    with brief_waits():
+        row.save()
+
+
 class PromptServices(PlainServices):
     """The services of a prompt that was just claimed, read together with its conversation and with its `space`.
 
-    `opened`: whether a tool has had the workspace, which may then hold something else.
+    `opened`: whether a tool has had the workspace, which may then hold something else. `patiently` writes what must not
+    be lost.
     """
 
     def __init__(
@@ -45,12 +52,13 @@ class PromptServices(PlainServices):
         lease_lasts: Callable[[], bool],
         *,
         of_apps: Mapping[str, Any] = MappingProxyType({}),
+        patiently: Write | None = None,
     ) -> None:
         unattended = prompt.origin == Origin.TRIGGER
         super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=unattended, services=of_apps)
         self.conversation, self.drafts = prompt.conversation_id, drafts
         self._space, self.opened = space, False
-        self.write, self.lease_lasts = write, lease_lasts
+        self.write, self._patiently, self.lease_lasts = write, patiently or write, lease_lasts
         self.ran_before = prompt.running_seconds
         self.started = time.monotonic()
         """When it was claimed, by this process's clock, plus the time since then that does not count as running."""
@@ -66,9 +74,6 @@ class PromptServices(PlainServices):
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
-        return await self.write(self._save_file, name, content, media_type, summary)
-
-    def _save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         row = File(
             conversation_id=self.conversation,
             name=name,
@@ -78,10 +83,8 @@ class PromptServices(PlainServices):
             summary=summary,
         )
         try:
-            check(self.user, row.size)
-            storage.store(row, ContentFile(content))
-            crashpoint("after_content")
-            row.save()
+            await self.write(self._store, row, content)
+            await self._patiently(_save, row)
         except OverStorage as error:
             raise ToolError(f"{name} was not stored: {error}.", code="no_space") from error
         except Exception as error:
@@ -91,6 +94,11 @@ class PromptServices(PlainServices):
                 raise  # the database is unavailable: nothing can be recorded now
             raise ToolError(f"{name} was not stored: {type(error).__name__}: {error}") from error
         return row.pk
+
+    def _store(self, row: File, content: bytes) -> None:
+        check(self.user, row.size)
+        storage.store(row, ContentFile(content))
+        crashpoint("after_content")
 
     def draft(self, path: str, text: str, attempt: int = 1) -> None:
         """Add a piece of text to the draft at this path."""

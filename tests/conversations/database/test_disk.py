@@ -20,7 +20,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from agents.engine.errors import Draining
-from conversations.database import disk
+from conversations.database import disk, retries
 from conversations.ledger.claims import Claim
 from conversations.models import File, KillSwitch, Prompt
 from conversations.prompts.start import start_conversation
@@ -38,7 +38,7 @@ sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="a limit on pa
 @pytest.fixture(autouse=True)
 def _flag_of_its_own(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.AGENTSITE_DATA = tmp_path
-    monkeypatch.setattr(disk, "FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.01)
     yield
     disk.report_space()
 
