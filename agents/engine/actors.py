@@ -27,7 +27,7 @@ class Kind(StrEnum):
 class Actor:
     """Who did a step. `kind` is a Kind in the ledgers we write; a ledger from elsewhere may hold any text.
 
-    `id` is the primary key of a user, rule or grant, the name of a tool, plugin or policy, or the `host/pid` of a
+    `id` is the primary key of a user, rule or grant, the name of a tool, plugin or policy, or the `host/process` of a
     worker; "" for kinds without one.
     """
 

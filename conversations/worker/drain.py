@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,6 @@ from django.conf import settings
 from django.db import Error, connection
 
 from agents import discovery, registry
-from agents.engine import actors
 from agents.engine.errors import Cancelled, Draining
 from agents.engine.interfaces.app_services import AppServices
 from conversations.database.busy import brief_waits, is_locked
@@ -31,6 +29,7 @@ from conversations.prompts import killswitch
 from conversations.worker import hosts
 from conversations.worker.drafts import Drafts
 from conversations.worker.leases import LeaseKeeper
+from conversations.worker.processes import this_process
 from conversations.worker.runner import Runner
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class DrainLoop:
 
     def __init__(self, host: str) -> None:
         self.host, self.token = host, hosts.new_token()
-        self.worker = actors.worker(f"{host}/{os.getpid()}")
+        self.worker = hosts.worker_name(host, this_process())
         self.stopping = False
         self._ran = 0
         self.runners: dict[Claim, Runner] = {}

@@ -13,6 +13,7 @@ from conversations.database.sql import Clock, database_time
 from conversations.ledger.claims import Claim, lapse
 from conversations.models import KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
+from conversations.worker.processes import is_gone, this_process
 
 PARENT = "AGENTSITE_WORKER_PID"
 """Environment variable of a cluster's processes: the process id of their `manage.py worker`."""
@@ -68,31 +69,26 @@ def _may_go_on(host: str, token: str) -> bool:
 
 
 def new_token() -> str:
-    """Return a token for a drain in this process: its process id, so that its death is noticed, and a random part."""
-    return f"{os.getpid()}/{uuid.uuid4().hex}"
+    """Return a token for a drain in this process: its name, so that its death is noticed, and a random part."""
+    return f"{this_process()}/{uuid.uuid4().hex}"
+
+
+def worker_name(host: str, process: str) -> str:
+    """Return the actor as which this process of a host runs turns."""
+    return actors.worker(f"{host}/{process}")
 
 
 def bury_drain(host: str) -> None:
-    """If the host's drain was a process that is no longer there, end its leases and free its place.
+    """If the host's drain was a process of this machine that is no longer there, end its leases and free its place.
 
     Without this, the lease's length would pass before its turns go on.
     """
     live = Worker.objects.filter(host=host, drain_until__gt=Clock())
     for token in live.values_list("drain", flat=True):
-        pid = token.partition("/")[0]
-        if pid.isdigit() and not _is_running(int(pid)):
-            lapse(actors.worker(f"{host}/{pid}"))
+        process = token.partition("/")[0]
+        if is_gone(process):
+            lapse(worker_name(host, process))
             give_up_drain(host, token)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
 
 
 def drain_is_free(host: str) -> bool:

@@ -106,7 +106,7 @@ def running(words: str) -> list[int]:
 def drain_of(prompt: Prompt) -> int:
     """Return the process that last claimed the prompt."""
     prompt.refresh_from_db()
-    return int(prompt.worker.rpartition("/")[2])
+    return int(prompt.worker.rpartition("/")[2].partition(".")[0])
 
 
 def _pids() -> list[int]:

@@ -105,8 +105,15 @@ MUTATIONS = (
     Mutation(
         "a drain that died, noticed before its lease runs out",
         "conversations/worker/hosts.py",
-        'lapse(actors.worker(f"{host}/{pid}"))',
+        "lapse(worker_name(host, process))",
         "pass",
+        (f"{_RECORD}/worker/test_parent.py",),
+    ),
+    Mutation(
+        "that a process of another container is not looked for here",
+        "conversations/worker/processes.py",
+        "return namespace == _namespace() and",
+        "return namespace != '' and",
         (f"{_RECORD}/worker/test_parent.py",),
     ),
     Mutation(

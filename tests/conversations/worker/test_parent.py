@@ -17,7 +17,6 @@ from django_q.models import OrmQ
 from django_q.signals import pre_enqueue
 from pytest_django.fixtures import Settings
 
-from agents.engine import actors
 from conversations.database.sql import database_time
 from conversations.ledger.claims import claim
 from conversations.models import Prompt, Worker
@@ -26,6 +25,7 @@ from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker import hosts
 from conversations.worker import parent as parents
 from conversations.worker.parent import Parent
+from conversations.worker.processes import this_process
 from tests.agentsite.processes import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -179,17 +179,19 @@ def test_a_parent_that_is_told_to_stop_cuts_no_drain_off(parent: Parent, cluster
 
 
 @pytest.fixture
-def dead() -> int:
-    """The id of a process that has ended."""
+def dead(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    return process.pid
+    with monkeypatch.context() as its:
+        its.setattr(os, "getpid", lambda: process.pid)
+        return this_process()
 
 
-def drained(host: str, pid: int, prompt: Prompt) -> None:
+def drained(host: str, process: str, prompt: Prompt) -> None:
     """The host's drain is this process. It has held this turn for seven seconds, and does for another ten minutes."""
-    assert hosts.take_drain(host, f"{pid}/token", 600)
-    assert claim(prompt.pk, actors.worker(f"{host}/{pid}"), 600)
+    assert hosts.take_drain(host, f"{process}/token", 600)
+    assert claim(prompt.pk, hosts.worker_name(host, process), 600)
     Prompt.objects.filter(pk=prompt.pk).update(claimed_at=F("claimed_at") - 7)
 
 
@@ -204,7 +206,7 @@ def was_lost(prompt: Prompt) -> bool:
     return held is not None and held.strikes == 1 and 7 <= prompt.running_seconds < 60
 
 
-def test_what_a_drain_held_that_died_goes_on_at_the_next_look(parent: Parent, dead: int, ann: User) -> None:
+def test_what_a_drain_held_that_died_goes_on_at_the_next_look(parent: Parent, dead: str, ann: User) -> None:
     """Nobody waits for leases to run out that nobody renews (I2)."""
     prompt = new_turn(ann)
     drained(parent.host, dead, prompt)
@@ -218,13 +220,29 @@ def test_what_a_drain_held_that_died_goes_on_at_the_next_look(parent: Parent, de
 def test_what_a_living_drain_holds_is_left_to_it(parent: Parent, ann: User) -> None:
     """It may be slow, or the one of an earlier cluster: then its leases run out by themselves."""
     prompt = new_turn(ann)
-    drained(parent.host, os.getpid(), prompt)
+    drained(parent.host, this_process(), prompt)
     parent.tend()
     assert not hosts.drain_is_free(parent.host)
     assert claim(prompt.pk, "worker:test", 600) is None
 
 
-def test_a_worker_that_starts_again_takes_up_what_was_lost_with_it(dead: int, ann: User) -> None:
+def test_what_a_drain_in_another_container_holds_is_left_to_it(
+    parent: Parent, dead: str, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that share a host's name: an id that no process has here may be that of a living one there."""
+    prompt = new_turn(ann)
+    with monkeypatch.context() as there:
+        there.setattr(os, "getpid", lambda: int(dead.partition(".")[0]))
+        there.setattr(os, "readlink", lambda _path: "pid:[1]")
+        there.setattr("socket.gethostname", lambda: "another")
+        elsewhere = this_process()
+    drained(parent.host, elsewhere, prompt)
+    parent.tend()
+    hosts.begin(parent.host, 2)
+    assert claim(prompt.pk, "worker:test", 600) is None
+
+
+def test_a_worker_that_starts_again_takes_up_what_was_lost_with_it(dead: str, ann: User) -> None:
     """All its processes were killed: the new ones do not wait either."""
     host = hosts.this_host()
     hosts.begin(host, 1)
