@@ -163,6 +163,11 @@ def release(claim: Claim) -> None:
         _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
 
 
+def holders() -> set[str]:
+    """Return the workers that hold leases now."""
+    return set(Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock()).values_list("worker", flat=True))
+
+
 def lapse(worker: str) -> None:
     """End the leases of a worker that has died: others claim what it held at once, as after a lease that ran out."""
     held = Prompt.objects.filter(worker=worker, state__in=CLAIMABLE, lease_until__gt=Clock())

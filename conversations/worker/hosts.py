@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from agents.engine import actors
 from conversations.database.sql import Clock, database_time
-from conversations.ledger.claims import Claim, lapse
+from conversations.ledger.claims import Claim, holders, lapse
 from conversations.models import KillSwitch, Step, Worker
 from conversations.prompts.killswitch import active_switch
 from conversations.worker.processes import is_gone, this_process
@@ -78,16 +78,18 @@ def worker_name(host: str, process: str) -> str:
     return actors.worker(f"{host}/{process}")
 
 
-def bury_drain(host: str) -> None:
-    """If the host's drain was a process of this machine that is no longer there, end its leases and free its place.
+def bury_dead(host: str) -> None:
+    """End the leases of processes of this host that are no longer there, and free the drain's place of one.
 
-    Without this, the lease's length would pass before its turns go on.
+    Without this, the lease's length would pass before their turns go on. They are found by their leases: one that was
+    told to end for another to take its place may hold some, and die, after that.
     """
-    live = Worker.objects.filter(host=host, drain_until__gt=Clock())
-    for token in live.values_list("drain", flat=True):
-        process = token.partition("/")[0]
-        if is_gone(process):
-            lapse(worker_name(host, process))
+    for worker in holders():
+        process = worker.rpartition("/")[2]
+        if worker == worker_name(host, process) and is_gone(process):
+            lapse(worker)
+    for token in Worker.objects.filter(host=host, drain_until__gt=Clock()).values_list("drain", flat=True):
+        if is_gone(token.partition("/")[0]):
             give_up_drain(host, token)
 
 
@@ -101,7 +103,7 @@ def begin(host: str, pid: int) -> float:
 
     A drain of an earlier cluster that is still running notices at its next poll.
     """
-    bury_drain(host)
+    bury_dead(host)
     at = database_time()
     new = {"pid": pid, "started_at": at, "beat_at": at, "stopping": False, "drain": "", "drain_until": 0}
     Worker.objects.update_or_create(host=host, defaults=new)

@@ -77,7 +77,7 @@ class Parent:
         try:
             self._tend_cluster()
             wakeup.ask_for_beat(self.host)
-            hosts.bury_drain(self.host)
+            hosts.bury_dead(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.ask_for_drain(self.host)
             self._pause = self._until_next_look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -30,10 +31,19 @@ def _namespace() -> str:
 
 
 def _is_running(pid: int) -> bool:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)  # the first process of a container adopts orphans
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # somebody else's
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it has ended, and only its parent has not asked what became of it. Not known but on Linux."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"  # proc(5)
+    return False

@@ -105,7 +105,7 @@ MUTATIONS = (
     Mutation(
         "a drain that died, noticed before its lease runs out",
         "conversations/worker/hosts.py",
-        "lapse(worker_name(host, process))",
+        "lapse(worker)",
         "pass",
         (f"{_RECORD}/worker/test_parent.py",),
     ),

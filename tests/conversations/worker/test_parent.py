@@ -25,7 +25,7 @@ from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker import hosts
 from conversations.worker import parent as parents
 from conversations.worker.parent import Parent
-from conversations.worker.processes import this_process
+from conversations.worker.processes import is_gone, this_process
 from tests.agentsite.processes import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -178,14 +178,25 @@ def test_a_parent_that_is_told_to_stop_cuts_no_drain_off(parent: Parent, cluster
     assert cluster.ended == []
 
 
+def named(pid: int) -> str:
+    """The name of the process with this id."""
+    return f"{pid}.{this_process().partition('.')[2]}"
+
+
 @pytest.fixture
-def dead(monkeypatch: pytest.MonkeyPatch) -> str:
+def dead() -> str:
     """The name of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    with monkeypatch.context() as its:
-        its.setattr(os, "getpid", lambda: process.pid)
-        return this_process()
+    return named(process.pid)
+
+
+@pytest.fixture
+def living() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that goes on until it is killed."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
 
 
 def drained(host: str, process: str, prompt: Prompt) -> None:
@@ -240,6 +251,37 @@ def test_what_a_drain_in_another_container_holds_is_left_to_it(
     parent.tend()
     hosts.begin(parent.host, 2)
     assert claim(prompt.pk, "worker:test", 600) is None
+
+
+def test_what_is_killed_and_goes_on_for_a_moment_is_buried_later(
+    parent: Parent, living: subprocess.Popen[bytes], ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that is killed is not gone at once; by then the next one has the drain's place."""
+    prompt = new_turn(ann)
+    drained(parent.host, named(living.pid), prompt)
+    monkeypatch.setattr(parents, "STOP_MARGIN_SECONDS", 0)
+    parent._replace()
+    assert hosts.take_drain(parent.host, f"{this_process()}/new", 600)
+    assert claim(prompt.pk, "worker:test", 600) is None
+    living.kill()
+    os.waitid(os.P_PID, living.pid, os.WEXITED | os.WNOWAIT)  # nobody has asked what became of it
+    parent.tend()
+    assert was_lost(prompt)
+    assert not hosts.drain_is_free(parent.host)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says that it is one")
+def test_a_dead_process_whose_parent_does_not_ask_is_gone() -> None:
+    """In a container whose first process adopts orphans and never looks after them."""
+    careless = "import os, signal\nif child := os.fork():\n    print(child, flush=True)\n    signal.pause()"
+    with subprocess.Popen([sys.executable, "-c", careless], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        zombie = named(int(parent.stdout.readline()))
+        try:
+            wait_for(lambda: is_gone(zombie))
+            os.kill(int(zombie.partition(".")[0]), 0)  # its id is still taken
+        finally:
+            parent.kill()
 
 
 def test_a_worker_that_starts_again_takes_up_what_was_lost_with_it(dead: str, ann: User) -> None:
