@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 
 from conversations.admin.base import ReadOnly, person
+from conversations.ledger.claims import claimed
 from conversations.models import KillSwitch, Prompt, State
 from conversations.prompts.killswitch import REASON_MOST, active_switch, actor_name, turn_off, turn_on
 
@@ -63,7 +64,7 @@ class KillSwitchAdmin(ReadOnly):
             "now": now,
             "by": actor_name(now.on_by) if now else "",
             "past": past,
-            "running": Prompt.objects.filter(state=State.RUNNING, lease_until__gt=0).count(),
+            "running": claimed().filter(state=State.RUNNING).count(),
             "waiting": Prompt.objects.filter(state__in=(State.QUEUED, State.WAITING)).count(),
             "problem": problem,
             "reason_most": REASON_MOST,

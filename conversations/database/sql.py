@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import FloatField, Func
+from django.db.models import CharField, FloatField, Func
 
 
 def now() -> str:
@@ -24,6 +24,23 @@ class Clock(Func):
     def as_sql(self, *_args: Any, **_options: Any) -> tuple[str, tuple[()]]:
         """Return the SQL, which has no parameters."""
         return now(), ()
+
+
+class Literal(Func):
+    """A word in the text of a query of the ORM, not escaped, so only for constants.
+
+    SQLite uses an index on some of the rows only where the text says that no others are asked for.
+    """
+
+    output_field = CharField()
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word = str(word)
+
+    def as_sql(self, *_args: Any, **_options: Any) -> tuple[str, tuple[()]]:
+        """Return the SQL, which has no parameters."""
+        return f"'{self.word}'", ()
 
 
 def database_time() -> float:

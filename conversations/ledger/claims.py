@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, Min, QuerySet
 
 from conversations.database.busy import brief_waits
-from conversations.database.sql import Clock, drop_drafts, in_list, now
+from conversations.database.sql import Clock, Literal, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
 
@@ -85,10 +85,21 @@ def claimable(most: int, worker: str = "") -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
+def claimed() -> PromptQuerySet:
+    """Return the prompts that a worker claimed and did not release, in no order: SQLite would read all there are in it,
+    rather than find these by the index on leases.
+    """
+    return Prompt.objects.filter(state__in=map(Literal, CLAIMABLE), lease_until__gt=0).order_by()
+
+
+def held() -> PromptQuerySet:
+    """Return those whose lease has not run out."""
+    return claimed().filter(lease_until__gt=Clock())
+
+
 def next_lapse() -> float:
     """Return the seconds until the first of all leases runs out; infinite if nobody holds one."""
-    held = Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock())
-    first = held.aggregate(left=Min("lease_until") - Clock())["left"]
+    first = held().aggregate(left=Min("lease_until") - Clock())["left"]
     return math.inf if first is None else first
 
 
@@ -165,14 +176,15 @@ def release(claim: Claim) -> None:
 
 def holders() -> set[str]:
     """Return the workers that hold leases now."""
-    return set(Prompt.objects.filter(state__in=CLAIMABLE, lease_until__gt=Clock()).values_list("worker", flat=True))
+    return set(held().values_list("worker", flat=True))
 
 
 def lapse(worker: str) -> None:
     """End the leases of a worker that has died: others claim what it held at once, as after a lease that ran out."""
-    held = Prompt.objects.filter(worker=worker, state__in=CLAIMABLE, lease_until__gt=Clock())
     ran = Clock() - F("claimed_at")
-    held.update(running_seconds=F("running_seconds") + ran, claimed_at=Clock(), lease_until=LAPSED)
+    held().filter(worker=worker).update(
+        running_seconds=F("running_seconds") + ran, claimed_at=Clock(), lease_until=LAPSED
+    )
 
 
 def _held(claim: Claim) -> PromptQuerySet:

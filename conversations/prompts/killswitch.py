@@ -23,7 +23,7 @@ from conversations.database.busy import brief_waits, is_locked
 from conversations.database.hints import hint_everything
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
-from conversations.ledger.claims import any_held
+from conversations.ledger.claims import any_held, claimed
 from conversations.ledger.locked import locked_turn
 from conversations.models import KillSwitch, Prompt, State, Step
 
@@ -94,7 +94,7 @@ def enforce() -> int:
     if switch is None:
         return 0
     stopped = Step.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), type="cancel")
-    running = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=0)
+    running = claimed().filter(state=State.RUNNING)
     left = running.exclude(Exists(stopped), lease_until__gt=database_time()).values_list("pk", flat=True)
     return sum(_end_unless_locked(prompt, switch) for prompt in list(left))
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest, JsonResponse
 
 from conversations.database.disk import is_short
 from conversations.database.sql import database_time
-from conversations.ledger.claims import claimable
+from conversations.ledger.claims import claimable, held
 from conversations.models import Prompt, State, Step, Worker
 from conversations.prompts.killswitch import active_switch
 
@@ -40,8 +40,8 @@ class Host:
 def hosts() -> list[Host]:
     """Return all hosts that ever had a worker, by name, with three queries."""
     time = database_time()
-    held = Prompt.objects.filter(state=State.RUNNING, lease_until__gt=time).values_list("worker", flat=True)
-    running = Counter(worker.removeprefix("worker:").rpartition("/")[0] for worker in held)
+    workers = held().filter(state=State.RUNNING).values_list("worker", flat=True)
+    running = Counter(worker.removeprefix("worker:").rpartition("/")[0] for worker in workers)
     return [
         Host(row.host, max(time - row.beat_at, 0.0), running[row.host], row.stopping)
         for row in Worker.objects.order_by("host")
