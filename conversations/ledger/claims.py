@@ -52,7 +52,7 @@ def _places(strikes: str) -> str:
     return f"CASE WHEN {strikes} < {ALONE} THEN 1 ELSE {PLACES} END"
 
 
-APART = f"""({STRUCK} NOT BETWEEN {SUSPECT} AND {STRIKES - 1} OR {_places(STRUCK)} + (
+APART = f"""({STRUCK} < {SUSPECT} OR {STRUCK} = {STRIKES} OR {_places(STRUCK)} + (
     SELECT COALESCE(SUM({_places("q.strikes")}), 0) FROM conversations_prompt q
     WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.worker = %s AND (q.strikes >= {ALONE}
         OR q.strikes >= {SUSPECT} AND q.claimed_at > {{now}} - {PROVEN_SECONDS})) <= {PLACES})"""
@@ -62,7 +62,8 @@ Whoever kills a worker strikes all turns that it held, and a busy machine loses 
 loss of a worker only makes suspects. Each worker tries PLACES of them at once, and the few that were lost even so one
 at a time, however long that takes: then the next loss strikes one alone. Once a suspect makes progress, is released or
 is lost, the one with the fewest strikes is next. A turn that takes its worker down fails after three tries alone; one
-that was there by chance would have to be hit in each of its own.
+that was there by chance would have to be hit in each of its own. Its end only has to be recorded, so that waits for no
+other, unless a worker was lost at that, too.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all, that is, whether the kill switch is off."""

@@ -17,6 +17,8 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.expressions import Combinable
 
 from agents.engine.closing import USAGE, answer_price, answer_usage
 from agents.engine.errors import Behind, Fenced
@@ -219,11 +221,15 @@ _UPSERT_OUTPUT = (
 
 def read_steps(conversation: int, prompt: int, after: int = 0) -> list[Step]:
     """Return the steps of a prompt with a seq above `after`, as engine steps."""
-    rows = StepRow.objects.filter(conversation_id=conversation, prompt_id=prompt, seq__gt=after).order_by("seq")
-    fields = rows.values_list("actor", "type", "payload", "path", "seq", "time")
+    return engine_steps(StepRow.objects.filter(conversation_id=conversation, prompt_id=prompt, seq__gt=after))
+
+
+def engine_steps(rows: QuerySet[StepRow], payload: Combinable | str = "payload") -> list[Step]:
+    """Return these steps in order, with what `payload`, a column or an expression, makes of theirs."""
+    fields = rows.order_by("seq").values_list("actor", "type", "path", "seq", "time", payload)
     return [
         Step.recorded(actor=actor, type=type, payload=json.loads(text), path=path, id=seq, time=at.isoformat())
-        for actor, type, text, path, seq, at in fields
+        for actor, type, path, seq, at, text in fields
     ]
 
 

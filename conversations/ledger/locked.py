@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,9 +29,12 @@ class LockedTurn:
     place: LedgerPlace
     view: View
 
-    def append(self, steps: Iterable[Step]) -> None:
-        """Record these steps, numbered and dated now, without the site's secrets, with the outputs they change."""
-        outputs = Outputs(self.view.steps)
+    def append(self, steps: Iterable[Step], *, outputs: Outputs | None = None, fence: int | None = None) -> None:
+        """Record these steps, numbered and dated now, without the site's secrets, with the outputs they change.
+
+        `outputs`: those before, if they are not to be folded from the steps. `fence`: of the worker that writes.
+        """
+        outputs = Outputs(self.view.steps) if outputs is None else outputs
         placed, changed = [], {}
         for number, step in enumerate(steps, self.place.seq + 1):
             new = replace(step, payload=hide_in(step.payload), id=number, time=datetime.now(UTC).isoformat())
@@ -40,7 +43,7 @@ class LockedTurn:
             if output := outputs.add(new):
                 changed[output.position] = output
         if placed:
-            self.place = append(self.place, Record(tuple(placed), tuple(changed.values())))
+            self.place = append(self.place, Record(tuple(placed), tuple(changed.values())), fence=fence)
 
     def stop(self, actor: str, reason: str, *, held: bool) -> None:
         """Record that the turn is stopped. A turn that has ended does not change.
@@ -56,10 +59,10 @@ class LockedTurn:
 
 
 @contextmanager
-def locked_turn(prompt_id: int) -> Iterator[LockedTurn]:
+def locked_turn(prompt_id: int, read: Callable[[int, int], Iterable[Step]] = read_steps) -> Iterator[LockedTurn]:
     """Open a transaction that locks this prompt's conversation, so that nobody else writes to its ledger.
 
-    Raises Prompt.DoesNotExist.
+    `read` reads the steps of a conversation's prompt, or as many as are needed. Raises Prompt.DoesNotExist.
     """
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update(of=("self",)).filter(prompts=prompt_id).first()
@@ -67,4 +70,4 @@ def locked_turn(prompt_id: int) -> Iterator[LockedTurn]:
             raise Prompt.DoesNotExist(f"prompt {prompt_id} does not exist, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
         place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
-        yield LockedTurn(prompt, place, View(read_steps(conversation.pk, prompt.pk)))
+        yield LockedTurn(prompt, place, View(read(conversation.pk, prompt.pk)))

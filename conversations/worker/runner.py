@@ -29,6 +29,7 @@ from conversations.database.retries import retry_while_held_up
 from conversations.database.threads import Write
 from conversations.files.workspaces import folder_of
 from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
+from conversations.ledger.given_up import give_up
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
@@ -121,7 +122,10 @@ class Runner:
         """
         extra = {"prompt": self.claim.prompt}
         try:
-            await self._turn(await self.write(load, self.claim.prompt))
+            if self.claim.strikes >= STRIKES:
+                await self._patiently(give_up, self.claim)
+            else:
+                await self._turn(await self.write(load, self.claim.prompt))
         except Fenced:
             logger.warning("another worker took over the prompt", extra=extra)
             return
@@ -212,9 +216,6 @@ class Runner:
 
     async def _turn(self, loaded: Loaded) -> None:
         run = self._begin(loaded)
-        if self.claim.strikes >= STRIKES:
-            await run.fail("crash_loop", f"Given up: {STRIKES} workers in a row were lost at this step.")
-            return
         root = loaded.steps[0].payload
         try:
             await run.run_turn(root["policy"], root["payload"], start=True)

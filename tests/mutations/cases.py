@@ -96,6 +96,13 @@ MUTATIONS = (
         (f"{_RECORD}/worker/test_suspects.py",),
     ),
     Mutation(
+        "that giving up is tried beside others once",
+        "conversations/ledger/claims.py",
+        "OR {STRUCK} = {STRIKES} OR",
+        "OR {STRUCK} >= {STRIKES} OR",
+        (f"{_RECORD}/worker/test_given_up.py",),
+    ),
+    Mutation(
         "a database that was away, no strike",
         "conversations/worker/runner.py",
         "if not is_away(error):",
