@@ -13,6 +13,7 @@ Halt (BaseException: no `except Exception` may swallow it)
 ├── Suspended          a person must decide first; the turn continues later from its ledger
 ├── Cancelled          somebody stopped the turn; everything open is closed
 ├── Draining           this worker is shutting down; another continues where the ledger ends
+├── Unrecorded         the journal did not take a record; the turn continues later from its ledger
 └── Fenced             another worker owns the turn; this one must not write any more
 """
 
@@ -95,6 +96,14 @@ class Cancelled(Halt):
 
 class Draining(Halt):
     """This worker is shutting down and starts nothing new."""
+
+
+class Unrecorded(Halt):
+    """The journal raised this `error` instead of taking a record. It may have kept it all the same."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Fenced(Halt):

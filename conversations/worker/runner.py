@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import Error
 
 from agents import registry
-from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch
+from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch, Unrecorded
 from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
@@ -131,8 +131,8 @@ class Runner:
             return
         except Draining:
             logger.info("left to another worker", extra=extra)
-        except Exception as error:
-            if not is_away(error):
+        except (Unrecorded, Exception) as error:
+            if not is_away(error.error if isinstance(error, Unrecorded) else error):
                 logger.exception("the prompt's run failed; its lease will lapse", extra=extra)
                 return
             logger.warning("the database was away; the turn goes on from its ledger", exc_info=True, extra=extra)

@@ -68,6 +68,13 @@ MUTATIONS = (
         ("tests/engine/runtime/test_side_by_side.py",),
     ),
     Mutation(
+        "that what a journal kept though it raised is not recorded twice",
+        "agents/engine/runtime/recorder.py",
+        "if step not in steps and not",
+        "if steps is not None and not",
+        ("tests/engine/runtime/test_unrecorded.py", f"{_RECORD}/worker/test_turn_kept.py"),
+    ),
+    Mutation(
         "the copy that a policy is given",
         "agents/engine/runtime/policy.py",
         "return [replace(step) for step in answer]",
@@ -105,7 +112,7 @@ MUTATIONS = (
     Mutation(
         "a database that was away, no strike",
         "conversations/worker/runner.py",
-        "if not is_away(error):",
+        "if not is_away(error.error if isinstance(error, Unrecorded) else error):",
         "if error:",
         (f"{_RECORD}/worker/test_turn_kept.py",),
     ),

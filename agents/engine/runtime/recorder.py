@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from agents.engine.closing import cancelled_gate
-from agents.engine.errors import Behind, Cancelled, Halt, UsedUp
+from agents.engine.errors import Behind, Cancelled, Halt, Unrecorded, UsedUp
 from agents.engine.interfaces.journal import Journal, Record
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
@@ -66,7 +66,10 @@ class Recorder:
         self._uses |= uses or {}
 
     async def flush(self, closing: bool = False) -> None:
-        """Record the staged steps together. Raises the Halt that stopped the turn, unless `closing`."""
+        """Record the staged steps together. Raises the Halt that stopped the turn, unless `closing`.
+
+        Raises Unrecorded for any error of the journal: then they stay staged.
+        """
         async with self._lock:
             while self._staged:
                 if self.stopped and not closing:
@@ -80,6 +83,8 @@ class Recorder:
                 except Halt as halt:
                     self.stopped = self.stopped or halt
                     raise
+                except Exception as error:
+                    raise Unrecorded(error) from error
             if self.stopped and not closing:  # absorbing may have dropped everything that was staged
                 raise self.stopped
 
@@ -139,16 +144,17 @@ class Recorder:
     def absorb(self, steps: Iterable[Step], last_id: int, *, closing: bool = False) -> None:
         """Insert the steps that others appended before the staged ones. If they stop the turn, `stopped` is set.
 
-        Some staged steps are dropped: a pause, because its count is outdated; a result, if the call has one by now;
+        Some staged steps are dropped: those that are there by now, because the journal took them though it raised an
+        error; a pause, because its count is outdated; a result, if the call has one by now;
         everything, if the turn has ended; and if the turn was stopped, a start, because its effect has not begun, and
         the turn's own result, unless `closing`.
         """
-        recorded = self._recorded()
+        steps, recorded = list(steps), self._recorded()
         known = {step.id for step in recorded}
         staged = self._unstage([*recorded, *(s for s in steps if s.id not in known)], last_id)
         if self.view.cancelled() or self.view.result(""):
             self.stopped = self.stopped or Cancelled()
-        self.stage(*(step for step in staged if not self._gives_way(step, closing)))
+        self.stage(*(step for step in staged if step not in steps and not self._gives_way(step, closing)))
 
     def _gives_way(self, step: Step, closing: bool) -> bool:
         if self.view.result("") or step.type == "pause":

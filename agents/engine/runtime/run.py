@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agents.engine import actors
 from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, is_round, notice
-from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError
+from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError, Unrecorded
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
 from agents.engine.ledger import JSON, Step, action_error
@@ -86,9 +86,11 @@ class Run(Runtime):
         return self.registry.get(name)
 
     async def flush(self) -> None:
-        """Record the staged steps. Whatever stops the turn stops its effects too."""
+        """Record the staged steps. Whatever stops the turn stops its effects too, but for a journal that is away."""
         try:
             await self.recorder.flush()
+        except Unrecorded:
+            raise
         except Halt as halt:
             self.stop(halt)
             raise
@@ -102,7 +104,8 @@ class Run(Runtime):
 
         `actions`: the names of the policies that its root may offer. If the task that runs this is cancelled, so are
         the calls that it runs; they stand in the ledger as interrupted.
-        Raises Draining or Fenced if this worker must give the turn up, and any error of a policy that is not data.
+        Raises Draining, Fenced or Unrecorded if this worker must give the turn up, and any error of a policy that is
+        not data.
         """
         action = Action(policy, payload, frozenset(actions))
         if not self.view.call(""):

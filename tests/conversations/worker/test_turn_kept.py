@@ -14,14 +14,20 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import DataError, Error, OperationalError
 
+from agents.engine.errors import Unrecorded
+from agents.engine.interfaces.services import PlainServices
+from agents.engine.runtime.recorder import Recorder
+from conversations.approvals.decisions import decide
 from conversations.database.threads import Write
+from conversations.ledger import journal as journals
 from conversations.ledger.claims import Claim, release
-from conversations.models import File, Prompt, Step
+from conversations.ledger.journal import PromptJournal, read_steps
+from conversations.models import File, Output, Prompt, Step
 from conversations.verification.stored import verify
 from conversations.worker import runner as runners
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import Site, in_this_thread, pending, taken
+from tests.conversations.recorded import Site, in_this_thread, pending, place, said, taken
 from tests.engine.support import call, says
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +93,67 @@ def test_a_database_that_was_away_strikes_no_turn(ann: User, site: Site) -> None
     run(taken(prompt), write)
     assert (failures, Prompt.objects.get().lease_until) == ([], 0)
     assert taken(prompt).strikes == 0
+
+
+@pytest.mark.parametrize("n", range(2, 6))
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_record_that_the_database_did_not_answer_is_no_fault_of_its_turn(
+    ann: User, site: Site, n: int, kept: bool
+) -> None:
+    """Committed or not: the turn is released, and goes on from what there is."""
+    prompt, left = site.starts(ann, *SCRIPT), [n]
+
+    async def write(function: Callable[..., Any], *args: Any) -> Any:
+        left[0] -= is_record(args)
+        if is_record(args) and left[0] == 0 and not kept:
+            raise gone()
+        answer = await in_this_thread(function, *args)
+        if is_record(args) and left[0] == 0:
+            raise gone()
+        return answer
+
+    run(taken(prompt), write)
+    prompt.refresh_from_db()
+    assert (left, prompt.lease_until) == ([0], 0)
+    site.works()
+    for gate in pending(prompt):  # its start was recorded, and its result was not
+        decide(gate.pk, ann, "it_ran" if site.world.done else "run_again", digest=gate.digest, via="page")
+    site.works()
+    prompt.refresh_from_db()
+    assert (prompt.state, prompt.strikes, site.world.done) == ("completed", 0, [("report.write", "q")])
+    assert verify(prompt.conversation_id).problems == []
+
+
+def is_record(called: tuple[Any, ...]) -> bool:
+    return getattr(called[0], "__name__", "") == "_record" if called else False
+
+
+def test_a_record_that_was_kept_is_not_written_again(ann: User, site: Site) -> None:
+    """A call beside the one that was told nothing goes on to record what it came to."""
+    prompt = site.starts(ann, *SCRIPT)
+    held, at, lost = taken(prompt), place(prompt), [gone()]
+
+    def passes(point: str, _about: object) -> None:
+        if point == "after_commit" and lost:
+            raise lost.pop()
+
+    site.monkeypatch.setattr(journals, "crashpoint", passes)
+
+    async def records() -> None:
+        recorder.stage(said("One."))
+        with pytest.raises(Unrecorded):
+            await recorder.flush()
+        recorder.stage(said("Two."))
+        await recorder.flush()
+
+    journal, steps = (
+        PromptJournal(at, held.fence, in_this_thread, lambda paths: []),
+        read_steps(at.conversation, at.prompt),
+    )
+    recorder = Recorder(journal, PlainServices(), steps, at.seq, {})
+    async_to_sync(records)()
+    texts = Output.objects.filter(prompt=prompt, type="text").order_by("position")
+    assert [row.content["text"] for row in texts] == ["One.", "Two."]
 
 
 def test_a_turn_that_the_database_refuses_is_struck(ann: User, site: Site) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agents.engine.closing import close_turn
-from agents.engine.errors import Cancelled, Draining, Fenced
+from agents.engine.errors import Cancelled, Draining, Fenced, Unrecorded
 from agents.engine.interfaces.journal import Record
 from agents.engine.interfaces.provider import Answer, Request
 from agents.engine.ledger import Ledger, Step
@@ -211,7 +211,7 @@ async def test_an_end_that_could_not_be_recorded_is_not_doubled(world: World) ->
 
     journal = Stumbles()
     run = Run(site([says("Done.")], world.tools())[0], journal, Site())
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(Unrecorded, match="disk"):
         await run.run_turn("agent", {"text": "go"})
     await run.fail("internal_error", "Something broke.")
     check_ended_once(journal.ledger)
