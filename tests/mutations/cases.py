@@ -75,6 +75,13 @@ MUTATIONS = (
         ("tests/engine/runtime/test_unrecorded.py", f"{_RECORD}/worker/test_turn_kept.py"),
     ),
     Mutation(
+        "that nothing is called after the end",
+        "agents/engine/runtime/run.py",
+        'if self.view.result(""):\n            raise RuntimeError',
+        'if self.view.result("") and not path:\n            raise RuntimeError',
+        ("tests/engine/runtime/test_side_by_side.py",),
+    ),
+    Mutation(
         "the copy that a policy is given",
         "agents/engine/runtime/policy.py",
         "return [replace(step) for step in answer]",

@@ -197,6 +197,8 @@ class Run(Runtime):
             raise ValueError(f"the call at {path!r} would wait for itself")
         if running := self._calls_running.get(path):  # a call that was asked for, invoked twice side by side
             return await asyncio.shield(running)
+        if self.view.result(""):
+            raise RuntimeError(f"the turn has ended, so {action.policy!r} is not called: await what a policy calls")
         self.raise_if_stopped()
         if len(path) > PATH_MOST:
             raise ValueError(f"the path has {len(path)} characters: calls are nested too deeply, or keys are too long")
@@ -261,13 +263,13 @@ class Run(Runtime):
             if context.halt:  # a TaskGroup or a `finally` may have replaced it with another error
                 raise context.halt from None
             raise
+        if not path:  # what is staged at its end must be recorded together, and a call beside it may have to stop
+            await self._wait_for_calls()
         if context.halt:
             raise context.halt
         return await self._record_result(path, action, steps, hold)
 
     async def _record_result(self, path: str, action: Action, steps: Iterable[Step], hold: bool = False) -> list[Step]:
-        if not path:  # first: what is staged below must be recorded together, whoever records meanwhile
-            await self._wait_for_calls()
         *said, result = placed(steps, path, action, self.view)
         self.stage(*said)
         if not path:  # most of these were asked for, and nobody ran them

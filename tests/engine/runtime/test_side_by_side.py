@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, Ledger, Step, run, text
+from agents.engine.errors import Draining
+from agents.engine.interfaces.journal import MemoryJournal
 from agents.engine.ledger import EMPTY, action_call, action_result
+from agents.engine.runtime.registry import PolicyRegistry
+from agents.engine.runtime.run import Run
 from agents.engine.view import View
 from tests.engine.journals import Crash, CrashingJournal, CrashPoint
-from tests.engine.support import lines
+from tests.engine.support import decide, lines
 
 
 async def step(action: Action, ctx: Context) -> list[Step]:
@@ -191,3 +195,64 @@ async def test_what_the_root_says_is_recorded_once_though_a_call_goes_on_beside_
     ledger = await run("root", {}, policies, journal.ledger)
     said = [step.payload["text"] for step in ledger if step.type == "text"]
     assert (sorted(said), lines(ledger).count("0 action_call")) == (["Done.", "late"], 1)
+
+
+async def test_a_call_that_had_not_begun_when_the_turn_ended_is_refused() -> None:
+    """Its steps came after the end, and its effect happened when nobody could see it any more."""
+    ran: list[str] = []
+
+    async def acts(action: Action, ctx: Context) -> list[Step]:
+        ran.append(ctx.path)
+        return []
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        kept.append(asyncio.create_task(ctx.call(Action("acts"), key="s")))
+        return []
+
+    kept: list[asyncio.Task[list[Step]]] = []
+    journal = MemoryJournal()
+    await run("root", {}, {"root": root, "acts": acts}, journal=journal)
+    with pytest.raises(RuntimeError, match="the turn has ended"):
+        await kept[0]
+    assert lines(journal.ledger) == [". action_call", ". action_result"]
+    assert ran == []
+
+
+def leaving(calls: str, first: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """Policies whose root returns while a call goes on, which then does this `first`, and calls another."""
+    returned = asyncio.Event()
+
+    async def goes_on(action: Action, ctx: Context) -> list[Step]:
+        await returned.wait()
+        first()
+        return await ctx.call(Action(calls))
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        left = asyncio.create_task(ctx.call(Action("goes_on"), key="s"))
+        left.add_done_callback(lambda done: done.exception())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(returned.set)
+        return []
+
+    return {"root": root, "goes_on": goes_on, "step": step}
+
+
+async def test_a_person_that_a_call_beside_the_root_asks_is_waited_for() -> None:
+    """The turn ended, and their question was closed unseen."""
+    ledger = await run("root", {}, leaving("human"))
+    assert lines(ledger)[-1] == ". pause"
+    (gate,) = View(ledger).open_gates()
+    ended = await run("root", {}, leaving("human"), decide(ledger, gate.path))
+    assert (lines(ended)[-1], View(ended).open_calls()) == (". action_result", [])
+
+
+async def test_a_worker_that_drains_while_a_call_goes_on_beside_the_root_ends_no_turn() -> None:
+    """What that call was about to do is done by the next worker."""
+    journal = CrashingJournal()
+    draining = Run(PolicyRegistry(leaving("step", lambda: setattr(draining, "draining", True))), journal)
+    with pytest.raises(Draining):
+        await draining.run_turn("root", {})
+    assert ". action_result" not in lines(journal.ledger)
+    ended = await run("root", {}, leaving("step"), journal.ledger)
+    assert lines(ended)[-3:] == ["s/1 action_result", "s action_result", ". action_result"]
