@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Exists, F, Min, QuerySet
 
-from conversations.database.busy import brief_waits
+from conversations.database.busy import brief_waits, is_locked
 from conversations.database.sql import Clock, Literal, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -144,16 +144,41 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
 
 
 def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
-    """Renew these leases with one UPDATE; return the prompts that are still held."""
-    pairs = [(claim.prompt, claim.fence) for claim in claims]
+    """Renew these leases with one UPDATE; return the prompts whose leases were renewed.
+
+    One that ran out is renewed, too, if nobody has claimed its prompt since; but not while the kill switch is on, which
+    ends such turns. Rows that somebody else has locked are left out, so that the others do not wait for them.
+    """
+    pairs = [value for claim in claims for value in (claim.prompt, claim.fence)]
     if not pairs:
         return set()
+    where = f"lease_until > 0 AND (lease_until > {now()} OR {ALLOWED}) AND {_these(pairs)}"
+    sql = f"UPDATE conversations_prompt SET lease_until = {now()} + %s WHERE {where}"
+    free = f" AND id IN (SELECT id FROM conversations_prompt WHERE {where} FOR NO KEY UPDATE SKIP LOCKED)"
+    try:
+        with brief_waits():
+            return _ids(f"{sql} RETURNING id", [lease_seconds, *pairs])
+    except OperationalError as error:
+        if not is_locked(error):
+            raise
+    return _ids(f"{sql}{free} RETURNING id", [lease_seconds, *pairs, *pairs])
+
+
+def still_claimed(claims: Iterable[Claim]) -> set[int]:
+    """Return the prompts that nobody else has claimed since, and that were not released."""
+    pairs = [value for claim in claims for value in (claim.prompt, claim.fence)]
+    if not pairs:
+        return set()
+    return _ids(f"SELECT id FROM conversations_prompt WHERE lease_until > 0 AND {_these(pairs)}", pairs)
+
+
+def _these(pairs: list[int]) -> str:
+    return f"(id, fence) IN (VALUES {', '.join(['(%s, %s)'] * (len(pairs) // 2))})"
+
+
+def _ids(sql: str, values: Sequence[float]) -> set[int]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE conversations_prompt SET lease_until = {now()} + %s WHERE lease_until > {now()}"
-            f" AND (id, fence) IN (VALUES {', '.join(['(%s, %s)'] * len(pairs))}) RETURNING id",
-            [lease_seconds, *(value for pair in pairs for value in pair)],
-        )
+        cursor.execute(sql, values)
         return {row[0] for row in cursor.fetchall()}
 
 

@@ -12,12 +12,15 @@ from django.db import Error, connection
 
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
-from conversations.ledger.claims import Claim, renew
+from conversations.ledger.claims import Claim, renew, still_claimed
 
 logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 20.0
 """A loop that has not ticked for this long hangs. Its leases lapse then: renewing them would hide it."""
+
+AGAIN_SECONDS = 1.0
+"""Time to wait after a renewal that failed: leases may have run out meanwhile, and others may take the turns."""
 
 
 class LeaseKeeper:
@@ -68,7 +71,9 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         silence = max(SILENCE_SECONDS, settings.AGENTSITE_LEASE_SECONDS)
-        while not self._end.wait(settings.AGENTSITE_RENEW_SECONDS):
+        pause = settings.AGENTSITE_RENEW_SECONDS
+        while not self._end.wait(pause):
+            pause = settings.AGENTSITE_RENEW_SECONDS
             if time.monotonic() - self._ticked > silence:
                 logger.error("the loop has not ticked for %d seconds; its leases lapse", silence)
                 continue
@@ -78,6 +83,7 @@ class LeaseKeeper:
                 if not report_if_full(error):
                     logger.warning("the leases could not be renewed; trying again", exc_info=True)
                 connection.close()
+                pause = AGAIN_SECONDS
         connection.close()
 
     def _renew(self) -> None:
@@ -87,8 +93,10 @@ class LeaseKeeper:
         crashpoint("before_renew")
         self._keep_drain(settings.AGENTSITE_LEASE_SECONDS)
         kept = renew(held, settings.AGENTSITE_LEASE_SECONDS)
+        left = {claim for claim in held if claim.prompt not in kept}
+        locked = still_claimed(left)
         with self._lock:
-            lost = [claim for claim in held & self._held.keys() if claim.prompt not in kept]
+            lost = [claim for claim in left & self._held.keys() if claim.prompt not in locked]
             self._held |= {claim: at for claim in held & self._held.keys() if claim.prompt in kept}
         if lost:
             self._on_lost(lost)

@@ -5,9 +5,9 @@ from django.contrib.auth.models import User
 
 from agents.engine.ledger import Step
 from conversations.database.sql import database_time
-from conversations.ledger.claims import STRIKES, any_held, claim, claimable, release, renew
+from conversations.ledger.claims import STRIKES, any_held, claim, claimable, release, renew, still_claimed
 from conversations.ledger.journal import append
-from conversations.models import Prompt
+from conversations.models import KillSwitch, Prompt
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.conversations.recorded import (
@@ -126,13 +126,27 @@ def test_a_step_that_kills_every_worker_ends_its_turn(site: Site, ann: User) -> 
     assert "6 workers in a row were lost" in Row.objects.get(type="text").content["text"]
 
 
-def test_only_a_living_lease_of_the_same_claim_is_renewed(ann: User) -> None:
-    held = [taken(start_prompt(start_conversation(ann), ann, "Go.")) for _ in range(3)]
-    pass_by(Prompt.objects.get(pk=held[1].prompt), LEASE + 1)
-    release(held[2])
-    taken(Prompt.objects.get(pk=held[2].prompt))
-    assert renew(held, LEASE) == {held[0].prompt}
-    assert renew([], LEASE) == set()
+def test_only_a_lease_of_the_same_claim_is_renewed(ann: User) -> None:
+    """Also one that ran out, for example while the database was away: the fence shows that nobody took it (I2)."""
+    lives, lapsed, given_back, lost = held = [
+        taken(start_prompt(start_conversation(ann), ann, "Go.")) for _ in range(4)
+    ]
+    for late in (lapsed, lost):
+        pass_by(Prompt.objects.get(pk=late.prompt), LEASE + 1)
+    release(given_back)
+    taken(Prompt.objects.get(pk=lost.prompt))
+    assert renew(held, LEASE) == {lives.prompt, lapsed.prompt}
+    assert still_claimed(held) == {lives.prompt, lapsed.prompt}
+    assert not claimable(10)[1:]
+    assert renew([], LEASE) == still_claimed([]) == set()
+
+
+def test_a_lease_that_ran_out_is_not_renewed_while_nothing_may_run(ann: User) -> None:
+    """The kill switch ends such turns without their workers (C25)."""
+    lives, lapsed = held = [taken(start_prompt(start_conversation(ann), ann, "Go.")) for _ in range(2)]
+    pass_by(Prompt.objects.get(pk=lapsed.prompt), LEASE + 1)
+    KillSwitch.objects.create(on_by="system", reason="Stop.")
+    assert renew(held, LEASE) == {lives.prompt}
 
 
 def test_leases_of_thousands_are_renewed_by_one_statement(prompt: Prompt) -> None:

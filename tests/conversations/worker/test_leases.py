@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.db import OperationalError
+from pytest_django.fixtures import Settings
 
 from conversations.ledger.claims import Claim
 from conversations.models import Prompt, Step
@@ -18,7 +20,8 @@ from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts
 from conversations.worker.leases import LeaseKeeper
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import LEASE, Site, in_this_thread, taken
+from tests.agentsite.processes import wait_for
+from tests.conversations.recorded import LEASE, Site, in_this_thread, meddle, taken
 from tests.engine.support import call, says
 
 
@@ -47,6 +50,30 @@ def test_a_held_lease_is_renewed_and_a_lost_one_is_told_of(ann: User, settings: 
         leases.drop(gone)
     assert set(told) == {gone}
     assert Prompt.objects.get(pk=kept.prompt).lease_until > before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outage_that_outlasts_a_lease_loses_no_turn(ann: User, settings: Settings) -> None:
+    """The keeper tries again soon, not when the next renewal is due, so that it comes before other workers (I2)."""
+    settings.AGENTSITE_RENEW_SECONDS = 0.02
+    held = taken(start_prompt(start_conversation(ann), ann, "Go."))
+    failures = [OperationalError("away"), OperationalError("away")]
+    lost: list[Claim] = []
+
+    def keep_drain(_seconds: float) -> None:
+        if not failures:
+            return
+        settings.AGENTSITE_RENEW_SECONDS = 600
+        meddle("UPDATE conversations_prompt SET lease_until = 1 WHERE id = %s", [held.prompt])
+        raise failures.pop()
+
+    def renews() -> bool:
+        return Prompt.objects.get(pk=held.prompt).lease_until > 1
+
+    with LeaseKeeper(lost.extend, keep_drain) as leases:
+        leases.hold(held)
+        wait_for(lambda: not failures and renews())
+    assert lost == []
 
 
 @pytest.mark.django_db

@@ -11,15 +11,18 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import transaction
+from pytest_django.fixtures import Settings
 
 from agents.engine.tools.tool import ToolCall
 from conversations.database import retries
+from conversations.ledger.claims import Claim
 from conversations.models import Conversation, Draft, File, Prompt, State
 from conversations.prompts.killswitch import turn_on
 from conversations.prompts.start import cancel_prompt
 from conversations.verification.stored import verify
 from conversations.worker import drafts
 from conversations.worker import drain as drains
+from conversations.worker.leases import LeaseKeeper
 from tests.agentsite.processes import wait_for
 from tests.conversations.recorded import Site, at_once, in_this_thread, taken
 from tests.conversations.worker.test_drain import drained
@@ -124,3 +127,23 @@ def test_drafts_of_others_are_written(ann: User, site: Site) -> None:
     growing.of(held).add("1", "two.", 1)
     assert write()
     assert dict(Draft.objects.values_list("prompt_id", "text")) == {held.prompt: "One two.", other.prompt: "One "}
+
+
+def test_leases_of_others_are_renewed_and_none_counts_as_lost(ann: User, site: Site, settings: Settings) -> None:
+    """A worker whose leases are nearly over begins no effects, and loses its turns."""
+    settings.AGENTSITE_RENEW_SECONDS = 0.02
+    held, other = (taken(site.starts(ann, *SCRIPT)) for _ in range(2))
+    lost: list[Claim] = []
+
+    def hangs() -> None:
+        with transaction.atomic():
+            Prompt.objects.select_for_update().get(pk=held.prompt)
+            before = Prompt.objects.get(pk=other.prompt).lease_until
+            with LeaseKeeper(lost.extend, lambda seconds: None) as leases:
+                leases.hold(held)
+                leases.hold(other)
+                wait_for(lambda: Prompt.objects.get(pk=other.prompt).lease_until > before)
+
+    began = time.monotonic()
+    assert at_once(hangs) == [None]
+    assert (lost, time.monotonic() - began < MOST_SECONDS) == ([], True)
