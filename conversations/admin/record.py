@@ -84,7 +84,7 @@ class PromptAdmin(RecordPages):
         "of_conversation", "number", "whole_input", "origin", "asked_by", "policy", "tier", "visible", "continues",
         "repeats", "state", "stop_reason", "rounds", "pauses", "running_seconds", "input_tokens", "cached_tokens",
         "output_tokens", "reasoning_tokens", "cost_nano_usd", "created_at", "ended_at", "worker", "fence", "strikes",
-        "its_outputs", "its_steps",
+        "outages", "its_outputs", "its_steps",
     )  # fmt: skip
 
     @admin.display(description="Message")

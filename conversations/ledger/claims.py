@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import Exists, F, Min, QuerySet
+from django.db.models import Case, Exists, F, Min, QuerySet, Value, When
 
 from conversations.database.busy import brief_waits, is_locked
 from conversations.database.sql import Clock, Literal, drop_drafts, in_list, now
@@ -42,6 +42,8 @@ PLACES = 8
 PROVEN_SECONDS = 30.0
 """After so long without a loss, one of several suspects keeps no other back: a step may take minutes, and most crashes
 come sooner."""
+OUTAGES = 5
+"""Outages of the database in a row without progress that are no fault of the turn at which they were noticed."""
 LAPSED = 1.0
 """A lease that ran out long ago: nobody released it, so it is a lost worker's."""
 STRUCK = "p.strikes + CASE WHEN p.lease_until > 0 THEN 1 ELSE 0 END"
@@ -193,11 +195,17 @@ def take_up_again(claim: Claim, waited: float, lease_seconds: float) -> bool:
         return bool(_held(claim).exclude(Exists(stopped)).update(lease_until=Clock() + lease_seconds))
 
 
-def release(claim: Claim) -> None:
-    """Release a prompt, so that any worker can claim it at once."""
+def release(claim: Claim, *, outage: bool = False) -> None:
+    """Release a prompt, so that any worker can claim it at once.
+
+    `outage`: because the database was away. After OUTAGES in a row without progress, another is like a lost worker.
+    """
     ran = Clock() - F("claimed_at")
+    until = Case(When(outages__gte=OUTAGES, then=Value(LAPSED)), default=Value(0.0)) if outage else Value(0.0)
     with brief_waits():
-        _held(claim).update(running_seconds=F("running_seconds") + ran, lease_until=0)
+        _held(claim).update(
+            running_seconds=F("running_seconds") + ran, lease_until=until, outages=F("outages") + int(outage)
+        )
 
 
 def holders() -> set[str]:

@@ -143,7 +143,7 @@ def _write_prompt(
     if standing.releases:
         changes += [f"running_seconds = running_seconds + {claim_age()}", "lease_until = 0"]
     if standing.progress:
-        changes.append("strikes = 0")
+        changes.append("strikes = 0, outages = 0")
     where = "id = %s"
     values.append(prompt)
     if fence is not None:

@@ -377,6 +377,10 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(default=0, help_text="Workers lost at one step without progress."),
                 ),
                 (
+                    "outages",
+                    models.PositiveSmallIntegerField(default=0, help_text="Outages of the database there, likewise."),
+                ),
+                (
                     "asked_by",
                     models.ForeignKey(
                         null=True,

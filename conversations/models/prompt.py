@@ -93,6 +93,7 @@ class Prompt(models.Model):
     claimed_at = models.FloatField(default=0)
     worker = models.CharField(max_length=100, blank=True)
     strikes = models.PositiveSmallIntegerField(default=0, help_text="Workers lost at one step without progress.")
+    outages = models.PositiveSmallIntegerField(default=0, help_text="Outages of the database there, likewise.")
 
     objects = PromptQuerySet.as_manager()
 

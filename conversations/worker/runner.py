@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from agents.engine.runtime.run import Run
 from agents.plugins.files.usage import usage_of
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.away import is_away
-from conversations.database.busy import brief_waits
+from conversations.database.busy import brief_waits, is_busy
 from conversations.database.crashpoints import crashpoint
 from conversations.database.retries import retry_while_held_up
 from conversations.database.threads import Write
@@ -120,7 +121,7 @@ class Runner:
 
         If the database is away, the prompt is released as soon as it answers: no worker was lost.
         """
-        extra = {"prompt": self.claim.prompt}
+        extra, outage = {"prompt": self.claim.prompt}, False
         try:
             if self.claim.strikes >= STRIKES:
                 await self._patiently(give_up, self.claim)
@@ -131,25 +132,27 @@ class Runner:
             return
         except Draining:
             logger.info("left to another worker", extra=extra)
-        except (Unrecorded, Exception) as error:
-            if not is_away(error.error if isinstance(error, Unrecorded) else error):
+        except (Unrecorded, Exception) as raised:
+            error = raised.error if isinstance(raised, Unrecorded) else raised
+            if not is_away(error):
                 logger.exception("the prompt's run failed; its lease will lapse", extra=extra)
                 return
+            outage = not is_busy(error)  # somebody else's lock is certainly not the turn's doing
             logger.warning("the database was away; the turn goes on from its ledger", exc_info=True, extra=extra)
         finally:
             self.drafts.forget(self.claim)
-        await self._release(extra)
+        await self._release(extra, outage)
 
-    async def _release(self, extra: dict[str, int]) -> None:
+    async def _release(self, extra: dict[str, int], outage: bool) -> None:
         crashpoint("before_release")
         await self._measure_workspace(extra)
-        while not await self._released(extra):  # noqa: ASYNC110 - nothing in this process tells when it is back
+        while not await self._released(extra, outage):  # noqa: ASYNC110 - nothing in this process tells when it is back
             await asyncio.sleep(AWAY_SECONDS)
 
-    async def _released(self, extra: dict[str, int]) -> bool:
+    async def _released(self, extra: dict[str, int], outage: bool) -> bool:
         """Release the prompt. Returns False if that is to be tried again, because the database is away."""
         try:
-            await self._patiently(release, self.claim)
+            await self._patiently(partial(release, outage=outage), self.claim)
         except Error as error:
             if is_away(error) and not self._draining:
                 return False

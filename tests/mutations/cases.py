@@ -119,7 +119,7 @@ MUTATIONS = (
     Mutation(
         "a database that was away, no strike",
         "conversations/worker/runner.py",
-        "if not is_away(error.error if isinstance(error, Unrecorded) else error):",
+        "if not is_away(error):",
         "if error:",
         (f"{_RECORD}/worker/test_turn_kept.py",),
     ),

@@ -20,14 +20,14 @@ from agents.engine.runtime.recorder import Recorder
 from conversations.approvals.decisions import decide
 from conversations.database.threads import Write
 from conversations.ledger import journal as journals
-from conversations.ledger.claims import Claim, release
-from conversations.ledger.journal import PromptJournal, read_steps
+from conversations.ledger.claims import OUTAGES, STRIKES, Claim, release
+from conversations.ledger.journal import PromptJournal, append, read_steps
 from conversations.models import File, Output, Prompt, Step
 from conversations.verification.stored import verify
 from conversations.worker import runner as runners
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import Site, in_this_thread, pending, place, said, taken
+from tests.conversations.recorded import Site, in_this_thread, pending, place, record, said, taken
 from tests.engine.support import call, says
 
 pytestmark = pytest.mark.django_db
@@ -86,13 +86,50 @@ def test_a_database_that_was_away_strikes_no_turn(ann: User, site: Site) -> None
     failures = [gone(), gone()]
 
     async def write(function: Callable[..., Any], *args: Any) -> Any:
-        if function.__name__ == "_after_wait" and args[0] is release and failures:
+        if args and getattr(args[0], "func", None) is release and failures:
             raise failures.pop()
         return await in_this_thread(function, *args)
 
     run(taken(prompt), write)
     assert (failures, Prompt.objects.get().lease_until) == ([], 0)
     assert taken(prompt).strikes == 0
+
+
+def outages_at(site: Site, prompt: Prompt, point: str) -> None:
+    """Claim and run the turn; the database goes away at this point of it, and comes back."""
+    site.monkeypatch.setattr(runners, "AWAY_SECONDS", 0)
+
+    async def write(function: Callable[..., Any], *args: Any) -> Any:
+        if point in [getattr(each, "__name__", "") for each in (function, *args)]:
+            raise gone()
+        return await in_this_thread(function, *args)
+
+    run(taken(prompt), write)
+    prompt.refresh_from_db()
+
+
+@pytest.mark.parametrize("point", ["load", "_record"])
+def test_a_turn_at_which_the_database_goes_away_each_time_is_struck(ann: User, site: Site, point: str) -> None:
+    """It may be what takes it down, so it is given up in the end, like one that takes its workers down."""
+    prompt, strikes = site.starts(ann, *SCRIPT), list[int]()
+    for _ in range(OUTAGES + 2):
+        outages_at(site, prompt, point)
+        strikes.append(prompt.strikes)
+    assert strikes == [0] * (OUTAGES + 1) + [1]
+    for _ in range(STRIKES - 1):
+        outages_at(site, prompt, point)
+    assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
+
+
+def test_outages_between_which_there_is_progress_do_not_add_up(ann: User, site: Site) -> None:
+    prompt = site.starts(ann, *SCRIPT)
+    for _ in range(OUTAGES):
+        outages_at(site, prompt, "_record")
+    held, at = taken(prompt), place(prompt)
+    append(at, record(prompt, at, said()), fence=held.fence)
+    release(held)
+    outages_at(site, prompt, "_record")
+    assert (prompt.outages, prompt.lease_until) == (1, 0)
 
 
 @pytest.mark.parametrize("n", range(2, 6))
