@@ -96,16 +96,20 @@ class DrainLoop:
         """Stop what was stopped, and claim prompts as far as there is room."""
         try:
             await self._obey_stops()
-            room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
-            for prompt in await self.write(claimable, room, self.worker) if room > 0 else []:
+            found, tried = await self._claimable(), set[int]()
+            while found and not self.stopping:
+                tried.add(prompt := found.pop(0))
+                if not await self._take(prompt):  # if it is a suspect that has to wait, so have the others
+                    found = [prompt for prompt in await self._claimable() if prompt not in tried]
                 if time.monotonic() - self._stops_read_at > LOOK_SECONDS:
                     await self._obey_stops()
-                if self.stopping:
-                    break
-                await self._take(prompt)
         except Error as error:
             if not report_if_full(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)
+
+    async def _claimable(self) -> list[int]:
+        room = settings.AGENTSITE_HOLD_PROMPTS - len(self.runners)
+        return await self.write(claimable, room, self.worker) if room > 0 else []
 
     async def _obey_stops(self) -> None:
         """Stop the turns that were stopped: in memory first, which no failing or slow write can delay."""
@@ -120,10 +124,13 @@ class DrainLoop:
         if seen.switch:
             await self.write(killswitch.enforce)  # the web process that turned it on may have died before doing so
 
-    async def _take(self, prompt: int) -> None:
-        """Claim a prompt and start it before the next one is claimed: from then on its lease is renewed."""
+    async def _take(self, prompt: int) -> bool:
+        """Claim a prompt and start it before the next one is claimed: from then on its lease is renewed.
+
+        Returns False if that cannot be done now.
+        """
         if any(held.prompt == prompt for held in self.runners):
-            return  # its lease lapsed and its runner does not know yet: that one must end before another starts
+            return False  # its lease lapsed and its runner does not know yet: that one must end before another starts
         crashpoint("before_claim")
         try:
             new = await self.write(_claim_prompt, prompt, self.worker)
@@ -131,9 +138,10 @@ class DrainLoop:
             if not is_locked(error):
                 raise
             logger.warning("this turn is locked by another process; going on with the next", extra={"prompt": prompt})
-            return
+            return False
         if new:
             self._start(new)
+        return bool(new)
 
     def _start(self, new: Claim) -> None:
         crashpoint("after_claim")

@@ -16,12 +16,13 @@ from pytest_django.fixtures import Settings
 from agents import discovery, service
 from agents.engine.runtime import run as runtime
 from agents.engine.tools.tool import Risk, ToolCall, tool
+from conversations.ledger.claims import PLACES, SUSPECT
 from conversations.models import Conversation, Prompt, State, Worker
 from conversations.verification.stored import verify
 from conversations.worker import drain as drains
 from conversations.worker import hosts
 from tests.agentsite.processes import wait_for
-from tests.conversations.recorded import LEASE, Site, at_once, pending
+from tests.conversations.recorded import LEASE, Site, at_once, in_this_thread, meddle, pending
 from tests.engine.cast import Name
 from tests.engine.support import call, says
 
@@ -192,3 +193,21 @@ def test_a_drain_that_is_told_to_stop_or_replaced_claims_no_further_turn(
     site.monkeypatch.setattr(drains, "LOOK_SECONDS", 0)
     site.monkeypatch.setattr(drains, "crashpoint", passes)
     assert drained() == 1
+
+
+def test_suspects_that_have_to_wait_are_not_tried_one_after_the_other(
+    ann: User, site: Site, settings: Settings
+) -> None:
+    """Of hundreds at one look, one is refused: the others would be for the same reason. No others wait with them."""
+    settings.AGENTSITE_PROMPTS_AT_ONCE = 100
+    suspects = [site.starts(ann, says("Hello.")) for _ in range(PLACES + 20)]
+    meddle("UPDATE conversations_prompt SET strikes = %s, lease_until = 1", [SUSPECT - 1])
+    fresh = site.starts(ann, says("Hello."))
+    drain, claimed, points = drains.DrainLoop("test"), list[int](), list[str]()
+    assert hosts.take_drain(drain.host, drain.token, LEASE)
+    site.monkeypatch.setattr(drain, "write", in_this_thread)
+    site.monkeypatch.setattr(drain, "_start", lambda claim: claimed.append(claim.prompt))
+    site.monkeypatch.setattr(drains, "crashpoint", points.append)
+    async_to_sync(drain._look)()
+    assert claimed == [*(prompt.pk for prompt in suspects[:PLACES]), fresh.pk]
+    assert points.count("before_claim") == PLACES + 2
