@@ -59,7 +59,8 @@ async def test_a_workspace_has_an_end(desk: Desk, fill: str) -> None:
 async def test_so_does_the_number_of_its_files(desk: Desk) -> None:
     """Also for a command that goes on with what an earlier one left; to tidy up is allowed."""
     make = "python3 -c 'import pathlib; [pathlib.Path(f\"{0}/{{n}}\").touch() for n in range({1})]'"
-    half = Space().files // 2
+    desk.services.most = Space(files=4_000)
+    half = desk.services.most.files // 2
     made = " && ".join(f"mkdir {name} && {make.format(name, half)}" for name in ("a", "b"))
     result = await desk.call(run, command=f"{made}; sleep 200", timeout_seconds=300)
     assert result["note"].startswith("Ended: its folder grew beyond")
