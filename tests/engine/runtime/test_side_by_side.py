@@ -225,7 +225,7 @@ def leaving(calls: str, first: Callable[[], object] = lambda: None) -> dict[str,
     async def goes_on(action: Action, ctx: Context) -> list[Step]:
         await returned.wait()
         first()
-        return await ctx.call(Action(calls))
+        return await ctx.call(Action(calls, {"ask": "question", "question": "May I?"}))
 
     async def root(action: Action, ctx: Context) -> list[Step]:
         left = asyncio.create_task(ctx.call(Action("goes_on"), key="s"))
