@@ -141,7 +141,8 @@ class SchemaForm:
         default = place.schema.get("default", ABSENT)
         options = [(json.dumps(each), plain(label_of(each))) for each in place.options or []]
         if not place.required or place.value is ABSENT:
-            options = [("", "Choose…" if place.required else "left out"), *options]
+            without = "left out" if default is ABSENT else f"{plain(label_of(default))} (default)"
+            options = [("", "Choose…" if place.required else without), *options]
         wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
         return FormField(
             key=f"{self.prefix}{kind}-{number}",

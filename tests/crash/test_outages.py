@@ -160,4 +160,4 @@ def test_a_loop_that_hangs_loses_its_turns(site: Site) -> None:
     assert ended(site, prompt).state == "completed"
     assert last.wait() == 0
     assert site.effects() == {"1/0 began": 1}
-    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+    assert payloads(prompt, "action_result")[0]["code"] == "it_did_not"

@@ -217,7 +217,7 @@ def test_sigterm_interrupts_a_tool_that_runs_too_long(site: Site, start: Start) 
     assert asks(site, prompt).ask == "interrupted"
     assert ended(site, prompt).state == "completed"
     assert site.effects() == {"1/0 began": 1}
-    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+    assert payloads(prompt, "action_result")[0]["code"] == "it_did_not"
 
 
 def test_sigterm_lets_the_model_say_its_answer_to_the_end(site: Site, start: Start) -> None:
@@ -256,7 +256,7 @@ def test_a_worker_that_stood_still_writes_nothing_any_more(site: Site, start: St
     wait_for(lambda: any(words in site.said() for words in gave_up), "the old worker's giving up", site)
     assert Step.objects.filter(prompt=prompt).latest("seq").seq == taken_over
     assert ended(site, prompt).state == "completed"
-    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+    assert payloads(prompt, "action_result")[0]["code"] == "it_did_not"
     assert site.effects()["1/0 began"] == 1
 
 
@@ -277,7 +277,7 @@ def test_a_claim_alone_shuts_the_old_worker_out(site: Site, start: Start) -> Non
     assert payloads(prompt, "action_result") == []  # it claims the prompt anew, and asks what became of the call
     start()
     assert ended(site, prompt).state == "completed"
-    assert payloads(prompt, "action_result")[0]["code"] == "interrupted"
+    assert payloads(prompt, "action_result")[0]["code"] == "it_did_not"
 
 
 @both

@@ -69,13 +69,16 @@ def _abandoned_message(view: View, start: Step) -> str:
 
 
 def card_error(decision: GateDecision, not_again: str) -> ToolError:
-    """Return the error of an interrupted call as its owner decided; `not_again` says why it does not run again."""
+    """Return the error of an interrupted call as its owner decided: `it_ran`, `it_did_not`, or else `interrupted`.
+
+    `not_again` says why it does not run again.
+    """
     if decision.runs:
         return interrupted_error(not_again)
     rule = rule_of(decision.decision)
-    return interrupted_error(
-        rule.told if rule and rule.people else "Nobody answered whether it ran: check before you ask."
-    )
+    if rule and rule.people:
+        return ToolError(rule.told, decision.decision)
+    return interrupted_error("Nobody answered whether it ran: check before you ask.")
 
 
 def interrupted_error(message: str) -> ToolError:

@@ -63,7 +63,8 @@ async def test_the_answer_to_the_card_is_what_the_model_reads(world: World, deci
     waiting = await carry_on(registry, await crashed(world, REPORT, 3))
     await carry_on(registry, decide(waiting, "1/0/card1", decided))
     assert world.times["report.write", "q"] == 1
-    assert results_in(provider.asked[-1]) == [f"Error (interrupted): {message}", "read 1"]
+    code = "interrupted" if decided == "expired" else decided
+    assert results_in(provider.asked[-1]) == [f"Error ({code}): {message}", "read 1"]
 
 
 async def test_run_again_is_an_approval_of_its_own(world: World) -> None:
