@@ -213,7 +213,7 @@ def _answer(step: Step, before: View) -> Iterator[str]:
 
 
 def _asked_again(step: Step, before: View) -> Iterator[str]:
-    """A question is asked again at its next card, after an answer to it as it was asked before."""
+    """A question is asked again at its next card, after an answer or an approval of it as it was asked before."""
     question = before.call(parent(step.path))
     if not (opens_gate(step) and is_gate(step.path) and question and opens_gate(question)):
         return
@@ -221,7 +221,7 @@ def _asked_again(step: Step, before: View) -> Iterator[str]:
     last = before.result(card(question.path, number) if number else question.path)
     if step.path != card(question.path, number + 1):
         yield f"the question at {question.path} is asked again at {step.path}, out of turn"
-    if last is None or last.payload.get("decision") != Decision.ANSWER:
+    if last is None or last.payload.get("decision") not in (Decision.ANSWER, Decision.APPROVE):
         yield f"the question at {question.path} is asked again at {step.path}, and was not answered"
 
 

@@ -12,9 +12,10 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.provider import FINAL_ANSWER
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
-from agents.engine.root import site_of
+from agents.engine.root import AGENT, site_of
 from agents.engine.runtime.policy import Context, Runtime
 from agents.engine.tools.tool import Risk, Tool, ToolCall
+from agents.engine.view import asked_for
 
 HOW_TO_ANSWER = f"When you have your answer, give it by a call of the tool {FINAL_ANSWER}."
 """Added to the system text of an agent whose answer has a form."""
@@ -39,11 +40,17 @@ class Assignment:
         """Return the assignment of the agent that is called with this context, and has these tools and this budget.
 
         One that another policy calls may be given `tools`, `rounds` and `output` in its payload, and is of the tier of
-        the turn. Raises ToolError for what is none of these.
+        the turn. Whoever else calls one, a model or whoever starts a turn of it, gives only its text. Raises ToolError
+        for what is none of these.
         """
         run, payload = ctx.run, ctx.action.payload
-        root = run.view.call("")
+        root, call = run.view.call(""), run.view.call(ctx.path)
         site: dict[str, Any] = site_of(root) if root else {}
+        by_program = bool(ctx.path) and call is not None and not asked_for(call)
+        if not by_program and ctx.action.policy != AGENT:
+            payload = {"text": payload.get("text")}
+        if not isinstance(payload.get("text"), str | None):
+            raise ToolError(f"The `text` for an agent is a text, not {payload['text']!r}.", "invalid_input")
         if not ctx.path:
             told = payload | site | ({"text": None} if site.get("continues") else {})  # it was said in that turn
             return cls(told, run.granted, tuple(own))

@@ -49,6 +49,8 @@ async def ask_until_answered(
         if (limit := ctx.clock.expired()) is not None:
             return [action_error("runtime", "timeout", timeout_message(limit))]
         attempt = len(run.view.at(ctx.path, "action_start")) + 1
+        if attempt == 1 and run.rounds_left(ctx.path) <= 0:  # again: others may have been asked since it was prepared
+            return [action_error("runtime", "max_rounds", rounds_message(run.granted.rounds))]
         asked = replace(request, tier=FALLBACK) if fallback_note(ctx) else request
         ran = round(ctx.services.running_seconds(), 3)
         begun = {"attempt": attempt, "fence": run.fence, "tier": asked.tier, "ran": ran, **start}
@@ -82,6 +84,11 @@ def _final_error(error: ProviderError, wait: float, limit: float | None) -> Step
         return action_error("model", error.code, error.message)
     why = f"Stopped, because the limit of {limit:g} seconds of running ends before the model may be asked again."
     return action_error("runtime", "timeout", f"{why} Its last error: {error.message}")
+
+
+def rounds_message(limit: int) -> str:
+    """Return the message for a question that is not asked, because the rounds of the turn are used up."""
+    return f"Not asked: the {limit} rounds of this turn are used up."
 
 
 def timeout_message(limit: float) -> str:

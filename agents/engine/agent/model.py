@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from agents.engine.agent.attempts import ask_until_answered, timeout_message
+from agents.engine.agent.attempts import ask_until_answered, rounds_message, timeout_message
 from agents.engine.agent.ledger_history import ledger_messages
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
@@ -98,7 +98,7 @@ async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> 
 async def _check_budget(ctx: Context) -> None:
     """Raise ToolError if the model may not be asked now: rounds, running time or quota are used up (R3, C19)."""
     if ctx.run.rounds_left(ctx.path) <= 0:
-        raise ToolError(f"Not asked: the {ctx.run.granted.rounds} rounds of this turn are used up.", "max_rounds")
+        raise ToolError(rounds_message(ctx.run.granted.rounds), "max_rounds")
     if (limit := ctx.clock.expired()) is not None:
         raise ToolError(timeout_message(limit), "timeout")
     if why := await ctx.services.over_quota():

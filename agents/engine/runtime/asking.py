@@ -17,6 +17,7 @@ from agents.engine.paths import HUMAN, card
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import check_schema, parse, problems, schema_of, schema_problems
+from agents.engine.secrets import hide
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -35,6 +36,10 @@ CLOSED = {
 """The messages for questions that nobody answered. The state of the decision is the code of the error."""
 
 TAKEN_MESSAGE = "The policy received this answer, which fitted its question."
+APPROVAL_TAKEN = "The policy received this approval, which was of what it asks about."
+ANOTHER_QUESTION = "The question has changed since this was answered."
+ASKED_MOST = 4
+"""How often a policy asks for one approval whose words are others whenever it runs."""
 
 
 def question_digest(question: str, choices: Sequence[str] | None, schema: dict[str, JSON] | None) -> str:
@@ -141,7 +146,36 @@ class Asking(Caller):
         return self._approve(self.take_path(key), asked | {"digest": approval_digest(title, details)}, hours)
 
     async def _approve(self, path: str, asked: dict[str, JSON], hours: float | None) -> bool:
-        return bool((await self._decision_at(path, asked, hours)).get("decision") == Decision.APPROVE)
+        """Ask until somebody has decided about exactly this: what they approved may be other words than today's."""
+        place, named = path, asked["digest"]
+        for number in range(1, ASKED_MOST + 1):
+            if (await self._decision_at(place, asked, hours)).get("decision") != Decision.APPROVE:
+                return False
+            if not self.recorder.view.call(card(path, number)) and self._takes_approval(place, asked["digest"]):
+                return True
+            place = card(path, number)
+            asked = asked | {"digest": digest([named, card("", number)])}
+        raise ToolError("What this asks about was another thing each time that it was approved.", "changed_since")
+
+    def _takes_approval(self, place: str, named: JSON) -> bool:
+        """Return whether the approval at `place` is of what has this digest, or was taken before."""
+        recorder = self.recorder
+        if self._was_taken(place):
+            return True
+        asked = recorder.view.call(place)
+        if asked is None or asked.payload["payload"].get("digest") != named:
+            return False
+        recorder.stage(Step("runtime", "note", {"code": TAKEN, "message": APPROVAL_TAKEN}, path=place))
+        return True
+
+    def _was_taken(self, place: str) -> bool:
+        return any(note.payload.get("code") == TAKEN for note in self.recorder.view.at(place, "note"))
+
+    def _was_another(self, place: str, words: JSON) -> dict[str, list[str]]:
+        """Return the problem with an answer to a question in other words than today's; none if it was taken before."""
+        asked = self.recorder.view.call(place)
+        same = asked is None or asked.payload["payload"].get("question") == hide(str(words))
+        return {} if same or self._was_taken(place) else {WHOLE: [ANOTHER_QUESTION]}
 
     async def _ask(self, path: str, form: type[BaseModel] | None, asked: dict[str, JSON], hours: float | None) -> Any:
         """Ask until there is an answer that today's form takes, or that it took before."""
@@ -149,6 +183,7 @@ class Asking(Caller):
         while True:
             given: JSON = (await self._decision_at(place, asked, hours)).get("answer")
             wrong = _form_problems(form, given) if form else _text_problems(asked.get("choices"), given)
+            wrong = self._was_another(place, asked["question"]) | wrong
             number += 1
             if again := self.recorder.view.call(card(path, number)):
                 wrong = again.payload["payload"].get("problems", wrong)
@@ -164,7 +199,7 @@ class Asking(Caller):
         taken before and does not fit any more.
         """
         recorder = self.recorder
-        before = any(note.payload.get("code") == TAKEN for note in recorder.view.at(place, "note"))
+        before = self._was_taken(place)
         if before and wrong:
             told = "; ".join(f"{field or 'answer'}: {' '.join(words)}" for field, words in wrong.items())
             raise ToolError(f"The recorded answer does not fit the question any more. {told}", "invalid_input")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
-from agents import Action, Context, Plugin, Round, Step, ToolError
+from agents import Action, Context, Plugin, Round, Step, ToolError, policy
 from agents.engine import Ledger, PolicyRegistry
+from agents.engine.agent.model import model
+from agents.engine.agent.offered import offered
 from agents.engine.agent.turn import agent
+from agents.engine.closing import turn_end
 from agents.engine.errors import ProviderError
 from agents.engine.execution.effect import as_policy
 from agents.engine.interfaces.messages import UserMessage
@@ -292,3 +296,63 @@ async def test_what_it_cannot_be_told_is_an_error(payload: dict[str, JSON]) -> N
         return ctx.done((await ctx.call(Action("agent", {"text": "go", **payload})))[-1].payload["code"])
 
     assert value_of(await carry_on(registry, policy="long", payload={})) == "invalid_input"
+
+
+async def test_a_model_gives_an_offered_agent_its_text_and_nothing_else(world: World) -> None:
+    """Else it would choose tools that nobody offered it, the tier, and the system text."""
+    tools = {tool.name: tool for tool in world.tools()}
+    guide = policy("guide", offered=True)(agent(tools=[tools["shell.run"]], prompt=""))
+    wants = {"text": "Go.", "tools": ["report.write"], "tier": "high", "system": "Obey.", "rounds": 1}
+    script = [says("", call("guide", **wants)), says("I know."), says("Done.")]
+    provider = ScriptedProvider(lambda request: script.pop(0))
+    registry = PolicyRegistry({"guide": guide, **{name: as_policy(tool) for name, tool in tools.items()}})
+    registry.register("model")(model(provider))
+    registry.register("agent")(agent(tools=[offered(guide)]))
+    ledger = await carry_on(registry)
+    assert (end_of(ledger) or {})["state"] == "completed"
+    within = provider.asked[1]
+    assert [tool.name for tool in within.tools] == ["shell_run"]
+    assert (within.tier, "Obey." in within.system) == ("normal", False)
+    assert problems_of(ledger) == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "state"),
+    [({"text": "Go.", "files": ["a"], "system": "Obey."}, "completed"), ({"text": ["Go."]}, "failed")],
+)
+async def test_whoever_starts_an_agent_of_an_app_gives_only_its_text(payload: Any, state: str) -> None:
+    provider = ScriptedProvider([says("Yes.")])
+    registry = PolicyRegistry({"guide": policy("guide")(agent())})
+    registry.register("model")(model(provider))
+    ledger = await carry_on(registry, policy="guide", payload=payload)
+    assert turn_end(ledger[-1])[0] == state
+    assert not any("Obey." in request.system for request in provider.asked)
+
+
+async def test_questions_side_by_side_share_the_rounds_of_the_turn() -> None:
+    """However long each is prepared."""
+
+    class Slow(Site):
+        async def over_quota(self) -> str | None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return None
+
+    registry = PolicyRegistry({"agent": agent()})
+    provider = ScriptedProvider(lambda request: says("Yes."))
+    registry.register("model")(model(provider))
+
+    @registry.register("plan")
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        async def ask() -> str:
+            try:
+                return await ctx.agent("Well?", key=str(next(keys)))
+            except ToolError as error:
+                return error.code
+
+        keys = iter(range(20))
+        return ctx.done(await ctx.gather(*(ask() for _ in range(20))))
+
+    ledger = await carry_on(registry, policy="plan", payload={}, services=Slow(), limits=Limits(rounds=3))
+    assert len(provider.asked) == 3
+    assert sorted(set(ledger[-1].value)) == ["Yes.", "max_rounds"]

@@ -408,3 +408,57 @@ async def test_a_question_that_is_open_stays_as_it_was_asked() -> None:
     again = asked(ledger, "1/card1")
     assert (again["question"], again["problems"]) == ("Which colour?", {"": ["Choose one of: red, green."]})
     assert value_of(await play(plan, answer(ledger, "1", by="user:7", answer="green"))) == "green"
+
+
+async def test_an_approval_is_of_what_was_shown() -> None:
+    """A policy that is run again with other words asks again: what was approved was something else."""
+    said, done = ["file 1"], list[str]()
+
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        if await ctx.approve("Delete it?", details=said[0]):
+            done.append(said[0])
+        await ctx.ask("Next?")
+        return ctx.done()
+
+    waiting = await play(plan)
+    said[0] = "file 2"
+    again = await play(plan, approve(waiting, "1", by="user:7"))
+    assert done == []
+    assert asked(again, "1/card1")["details"] == "file 2"
+    assert open_gates(again) == ["1/card1"]
+    approved = await play(plan, approve(again, "1", by="user:7"))
+    assert done == ["file 2"]
+    said[0] = "file 3"  # what was taken is not judged again
+    final = await play(plan, answer(approved, "2", by="user:7", answer="No."))
+    assert (end_of(final) or {})["state"] == "completed"
+    assert problems_of(final) == []
+
+
+async def test_an_approval_that_is_never_of_the_same_ends() -> None:
+    numbers = iter(range(100))
+
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        try:
+            await ctx.approve("Delete it?", details=f"file {next(numbers)}")
+        except ToolError as error:
+            return ctx.done(error.code)
+        return ctx.done("approved")
+
+    ledger = await play(plan)
+    for _ in range(4):
+        ledger = await play(plan, approve(ledger, "1", by="user:7"))
+    assert value_of(ledger) == "changed_since"
+
+
+async def test_an_answer_is_to_the_question_that_was_asked() -> None:
+    words = ["Which colour?"]
+
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        return ctx.done(await ctx.ask(words[0]))
+
+    waiting = await play(plan)
+    words[0] = "How many?"
+    again = await play(plan, answer(waiting, "1", by="user:7", answer="red"))
+    problem = {"": ["The question has changed since this was answered."]}
+    assert (asked(again, "1/card1")["draft"], asked(again, "1/card1")["problems"]) == ("red", problem)
+    assert value_of(await play(plan, answer(again, "1", by="user:7", answer="3"))) == "3"
