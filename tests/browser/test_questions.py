@@ -96,6 +96,7 @@ def test_whoever_was_second_is_told_and_keeps_their_words(
     admin = context.new_page()
     admin.goto(f"{site.url}/admin/conversations/approval/")
     admin.get_by_role("row").last.get_by_role("link").first.click()
+    expect(admin.locator(APPROVAL)).to_be_visible()
     finds_nothing(admin, within=APPROVAL)
     if typed == "words":
         admin.get_by_label("Your answer").fill("Send it back.")

@@ -68,7 +68,8 @@ class Standing:
 
     def kill_drain(self) -> None:
         """SIGKILL to the process that runs a turn now."""
-        self._kill(int(self._one("SELECT worker FROM conversations_prompt WHERE lease_until > 0").rpartition("/")[2]))
+        worker = self._one("SELECT worker FROM conversations_prompt WHERE lease_until > 0")
+        self._kill(int(worker.rpartition("/")[2].partition(".")[0]))
 
     def steps(self, conversation: str, type: str) -> int:
         """How many steps of a type its ledger has."""

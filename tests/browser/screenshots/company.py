@@ -164,7 +164,7 @@ def interrupted(owner: User, conversation: int) -> None:
     decide(asked.pk, owner, "approve", digest=asked.digest, via="page")
     wait_for(lambda: Output.objects.get(pk=asked.pk).result == "running")
     worker = Prompt.objects.get(conversation=conversation).worker
-    os.kill(int(worker.rpartition("/")[2]), signal.SIGKILL)
+    os.kill(int(worker.rpartition("/")[2].partition(".")[0]), signal.SIGKILL)
     wait_for(lambda: Output.objects.get(pk=asked.pk).ask == "interrupted")
 
 
