@@ -6,9 +6,12 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, LiteralString, Never, NoReturn, TypeVar, get_origin
 
 from jsonschema import Draft202012Validator, SchemaError
+from jsonschema import ValidationError as Invalid
+from jsonschema.validators import extend
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
@@ -27,21 +30,21 @@ def plain_json(value: object, where: str = "the result") -> JSON:
 
     Texts are made valid. Raises TypeError or ValueError for what cannot be JSON.
     """
-    return copy_json(_valid_text(to_jsonable_python(value, fallback=_refuse)), where, DEEPEST)
+    return copy_json(valid_texts(to_jsonable_python(value, fallback=_refuse)), where, DEEPEST)
 
 
 def _refuse(value: object) -> JSON:
     raise TypeError(f"a {type(value).__name__} is not JSON")
 
 
-def _valid_text(value: JSON) -> JSON:
+def valid_texts(value: JSON) -> JSON:
     """Return `value` with every text made valid, including keys."""
     if isinstance(value, str):
         return valid_text(value)
     if isinstance(value, list):
-        return [_valid_text(item) for item in value]
+        return [valid_texts(item) for item in value]
     if isinstance(value, dict):
-        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
+        return {valid_texts(key): valid_texts(item) for key, item in value.items()}
     return value
 
 
@@ -93,11 +96,14 @@ def parse(model: type[Model], payload: dict[str, Any]) -> Model:
 
 
 def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return each problem with `payload` as (place, reason); a place is like "tags.0", or "" for the whole input."""
+    """Return the first problems with `payload` as (place, reason).
+
+    A place is like "tags.0", or "" for the whole input.
+    """
     try:
         dropped = _read(model, payload)[1]
     except ValidationError as error:
-        return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+        return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()[:PROBLEMS_MOST]]
     found = [(place, "not known") for place in sorted(dropped) if place not in payload]
     if unknown := sorted(place for place in dropped if place in payload):
         names = {str(input_names(name, field)[0]) for name, field in model.model_fields.items()}
@@ -112,12 +118,36 @@ NOTHING_OUTSIDE: Registry[JSON] = Registry()
 MESSAGE_MOST = 500
 """The most characters of the reason why a value is refused: it quotes the value, which may be long."""
 
+PROBLEMS_MOST = 50
+"""The most problems that are told of one value: each item of a long list may be wrong."""
+
+
+def _unique_items(_checker: object, unique: bool, items: JSON, _schema: JSON) -> Iterator[Invalid]:
+    """Check `uniqueItems` in one pass. That of jsonschema compares each with each if they are objects."""
+    if unique and isinstance(items, list) and len({canonical(_plain_numbers(item)) for item in items}) < len(items):
+        yield Invalid(f"{items!r} has non-unique elements")
+
+
+def _plain_numbers(value: JSON) -> JSON:
+    """Return `value` with whole numbers for floats that equal them: to JSON Schema, 1 and 1.0 are the same."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_plain_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    return value
+
+
+_Checker = extend(Draft202012Validator, {"uniqueItems": _unique_items})
+
 
 def schema_problems(schema: dict[str, JSON], payload: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return each problem with `payload` under this JSON Schema (draft 2020-12), as `problems` does."""
-    checked = Draft202012Validator(schema, registry=NOTHING_OUTSIDE)
+    """Return the first problems with `payload` under this JSON Schema (draft 2020-12), as `problems` does."""
+    checked = _Checker(schema, registry=NOTHING_OUTSIDE)
     try:
-        found = [(".".join(map(str, error.absolute_path)), error.message) for error in checked.iter_errors(payload)]
+        first = islice(checked.iter_errors(payload), PROBLEMS_MOST)
+        found = [(".".join(map(str, error.absolute_path)), error.message) for error in first]
     except (Unresolvable, RecursionError):
         return [("", "cannot be checked: its schema refers to itself without end, or to what it does not hold")]
     return [(place, textwrap.shorten(why, MESSAGE_MOST)) for place, why in found]

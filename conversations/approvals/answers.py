@@ -5,6 +5,7 @@ The policy itself may still refuse an answer, by rules that no schema can say. I
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +14,10 @@ from agents.engine.ledger import DEEPEST, JSON, copy_json
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.paths import HUMAN
 from agents.engine.runtime.asking import WHOLE, answer_problems
+from agents.engine.schema import valid_texts
 
 ANSWER_MOST = 20_000
-"""Maximum length of an answer in words, in characters."""
+"""Maximum length of an answer, in characters: of its words, or of its JSON."""
 TOO_LONG = f"An answer may have at most {ANSWER_MOST:,} characters."
 NO_VALUE = "Enter a value."
 
@@ -61,15 +63,19 @@ class BadAnswer(ValueError):
 def checked_answer(question: Question, answer: object) -> JSON:
     """Return an untrusted answer, if it is JSON that the question allows. Raises BadAnswer."""
     try:
-        given = copy_json(answer, "the answer", DEEPEST)
+        given = valid_texts(copy_json(answer, "the answer", DEEPEST))
     except TypeError as error:
         raise BadAnswer({WHOLE: [str(error)]}) from error
-    wrong = _missing_named(question.form, given, answer_problems(question.payload, given))
-    if not wrong and isinstance(given, str) and len(given) > ANSWER_MOST:
-        wrong = {WHOLE: [TOO_LONG]}
-    if wrong:
+    if _length(given) > ANSWER_MOST:  # before it is judged, which takes long for a long one
+        raise BadAnswer({WHOLE: [TOO_LONG]})
+    if wrong := _missing_named(question.form, given, answer_problems(question.payload, given)):
         raise BadAnswer(wrong)
     return given
+
+
+def _length(answer: JSON) -> int:
+    """Return the length of an answer. Letters count as one, also those that canonical JSON writes in six."""
+    return len(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
 def _missing_named(schema: dict[str, JSON] | None, answer: JSON, wrong: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -192,10 +192,16 @@ def checked(found: Startable, input: object, user: User) -> Checked:
         raise InvalidInput({"": [f"This is not JSON: {error}."]}) from error
     if not isinstance(given, dict):
         raise InvalidInput({"": ["Send a JSON object."]})
+    _measure(given)  # before it is checked, which takes long for a long one
     accepted = found.checked(given, user)
-    if (length := len(canonical(accepted.payload))) > PAYLOAD_MOST:
-        raise InvalidInput({"": [f"At most {PAYLOAD_MOST:,} characters of JSON are accepted; this has {length:,}."]})
+    _measure(accepted.payload)
     return accepted
+
+
+def _measure(payload: dict[str, JSON]) -> None:
+    """Raise InvalidInput if this is too long."""
+    if (length := len(canonical(payload))) > PAYLOAD_MOST:
+        raise InvalidInput({"": [f"At most {PAYLOAD_MOST:,} characters of JSON are accepted; this has {length:,}."]})
 
 
 def title_of(policy: str) -> str:

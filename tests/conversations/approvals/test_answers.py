@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from pydantic import BaseModel, create_model
 
 from agents.engine import Action, Context
+from conversations.approvals import answers
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.expiry import expire_due
 from conversations.models import GateState, Output, Prompt, State
@@ -97,6 +98,31 @@ def test_what_is_no_json_is_no_answer(ann: User, site: Site, said: Any) -> None:
     with pytest.raises(DecisionRefused) as caught:
         say(gate, ann, said)
     assert caught.value.code == "invalid_answer"
+
+
+def test_an_answer_that_is_too_long_is_not_judged(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was, under the conversation's lock, which took as long as whoever sent it liked. Letters count as one."""
+    _, gate = asked(site, ann, Trip)
+    judged: list[Any] = []
+
+    def judge(_asked: object, given: object) -> dict[str, list[str]]:
+        judged.append(given)
+        return {}
+
+    monkeypatch.setattr(answers, "answer_problems", judge)
+    with pytest.raises(DecisionRefused, match="at most 20,000 characters") as caught:
+        say(gate, ann, TRIP | {"stops": ["a"] * 5_000})
+    assert (caught.value.code, list(caught.value.details), judged) == ("invalid_answer", [""], [])
+    say(gate, ann, said := TRIP | {"note": "\u00fc" * 19_000})
+    assert judged == [said]
+
+
+def test_an_answer_is_recorded_as_valid_text(ann: User, site: Site) -> None:
+    """Halves of characters cannot be sent to anybody."""
+    prompt, gate = asked(site, ann, Trip)
+    say(gate, ann, TRIP | {"note": "a\ud800b\x00", "stops": ["\udfff"]})
+    assert outcome(site, prompt) | {"day": None} == TRIP | {"note": "a\ufffdb\ufffd", "stops": ["\ufffd"], "day": None}
+    assert sound(prompt)
 
 
 def test_a_question_is_answered_and_nothing_else(ann: User, site: Site) -> None:

@@ -178,6 +178,14 @@ def test_a_payload_that_it_does_not_accept_starts_nothing(
     assert not Prompt.objects.exists()
 
 
+def test_a_payload_that_is_too_long_is_not_judged(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its length is told, not all that is wrong with it."""
+    installed(site, monkeypatch)
+    with pytest.raises(InvalidInput) as refused:
+        started(ann, payload={"notes": [1] * 200_000})
+    assert refused.value.fields == {"": ["At most 200,000 characters of JSON are accepted; this has 400,011."]}
+
+
 def test_the_same_key_starts_it_once_though_it_would_not_be_accepted_again(
     ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
