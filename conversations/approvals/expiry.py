@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from conversations.approvals.decisions import expire
 from conversations.ledger.locked import locked_turn
 from conversations.models import GateState, Output, Prompt
+from conversations.models.prompt import OPEN
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +19,11 @@ AT_ONCE = 100
 
 
 def expire_due() -> int:
-    """Expire the gates whose time has passed, by the database's clock; return how many."""
-    due = Output.objects.pending().filter(expires_at__lte=Now()).order_by("asked_at")
+    """Expire the gates whose time has passed, by the database's clock; return how many.
+
+    Those that a turn left open at its end cannot be, and must not stand before the others for ever.
+    """
+    due = Output.objects.pending().filter(expires_at__lte=Now(), prompt__state__in=OPEN).order_by("asked_at")
     return sum(_expire(pk, prompt) for pk, prompt in list(due.values_list("pk", "prompt_id")[:AT_ONCE]))
 
 

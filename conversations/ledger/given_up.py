@@ -7,6 +7,7 @@ from django.db.models import Case, F, Q, TextField, Value, When
 from agents.engine.closing import close_turn
 from agents.engine.ledger import Step
 from agents.engine.outputs.timeline import Outputs
+from agents.engine.paths import is_gate, parent
 from conversations.database.busy import brief_waits
 from conversations.ledger.claims import STRIKES, Claim
 from conversations.ledger.journal import engine_steps
@@ -36,9 +37,13 @@ def _calls(conversation: int, prompt: int) -> list[Step]:
 
 
 def _open_entries(turn: LockedTurn) -> Outputs:
-    """Return the stored entries of the calls that are open: no others change."""
+    """Return the stored entries that change: of the calls that are open, and of what people are asked about.
+
+    The call of a question that is asked again has come to its answer; its entry waits for the next one.
+    """
     outputs = Outputs()
-    paths = [call.path for call in turn.view.open_calls()]
+    paths = {call.path for call in turn.view.open_calls()}
+    paths |= {parent(path) for path in paths if is_gate(path)}
     for row in Output.objects.of(turn.prompt).filter(path__in=paths, type="tool").order_by("position"):
         outputs.put(row.entry())
     return outputs

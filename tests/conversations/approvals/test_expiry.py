@@ -17,7 +17,7 @@ from conversations.ledger.journal import read_steps
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, GateState, Output, State
 from conversations.verification.rules import problems_of
-from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, pending
+from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, meddle, pending
 from tests.engine.support import call, says
 
 LONG_AGO = -1.0
@@ -97,6 +97,18 @@ def test_a_gate_whose_conversation_was_erased_meanwhile_is_nobodys(
 
     monkeypatch.setattr(expiry, "locked_turn", erased)
     assert expire_due() == 0
+
+
+@pytest.mark.usefixtures("due")
+def test_gates_that_an_ended_turn_left_open_do_not_keep_the_others(
+    site: Site, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that is given up may leave some, and as many as one sweep takes stood before all others."""
+    monkeypatch.setattr(expiry, "AT_ONCE", 1)
+    ended, other = site.runs(ann, *ONE_GATE), site.runs(ann, *ONE_GATE)
+    meddle("UPDATE conversations_prompt SET state = 'failed' WHERE id = %s", [ended.pk])
+    assert expire_due() == 1
+    assert not pending(other)
 
 
 def test_a_model_that_asks_for_a_person_by_name_opens_no_approval(site: Site, ann: User) -> None:

@@ -10,15 +10,18 @@ from django.contrib.auth.models import User
 
 from agents.engine.outputs.kinds import Failure, ToolOutput
 from agents.engine.outputs.timeline import Outputs
+from conversations.approvals.decisions import decide
 from conversations.ledger import given_up, locked
 from conversations.ledger.claims import ALONE, STRIKES, claim, claimable
-from conversations.models import Output, Prompt
+from conversations.ledger.given_up import give_up
+from conversations.models import GateState, Output, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.verification.stored import verify
 from conversations.worker import runner as runners
 from conversations.worker.drafts import Drafts
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import LEASE, in_this_thread, meddle, taken
+from tests.conversations.questions import TRIP, Trip, asked
+from tests.conversations.recorded import LEASE, Site, in_this_thread, meddle, pending, taken
 from tests.conversations.support import Story, says
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +97,21 @@ def test_a_turn_that_cannot_be_loaded_is_given_up(poison: Prompt, monkeypatch: p
     said = Output.objects.filter(prompt=poison, type="text").order_by("position").last()
     assert said
     assert "6 workers in a row were lost" in said.content["text"]
+
+
+def test_a_question_that_was_asked_again_is_closed(ann: User, site: Site) -> None:
+    """Its entry stands at the question, not at the card that is open."""
+    prompt, gate = asked(site, ann, Trip)
+    decide(gate.pk, ann, "answer", digest=gate.digest, via="page", answer=TRIP | {"city": "Nowhere"})
+    site.works()
+    assert pending(prompt)[0].gate_path == "1/card1"
+    meddle("UPDATE conversations_prompt SET state = 'running' WHERE id = %s", [prompt.pk])
+    struck(prompt, STRIKES)
+    give_up(taken(prompt))
+    prompt.refresh_from_db()
+    assert (prompt.state, prompt.stop_reason) == ("failed", "crash_loop")
+    assert Output.objects.get(pk=gate.pk).gate == GateState.CANCELLED
+    assert problems(prompt) == []
 
 
 def test_it_ends_without_its_outputs_if_they_are_what_cannot_be_read(
