@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from agents.engine import actors, paths
+from agents.engine import actors, paths, threads
 from agents.engine.actors import Actor
 from agents.engine.closing import HAD_BEGUN
 from agents.engine.decisions import DECISIONS, Ask, Decision, rule_of
 from agents.engine.errors import Abandoned, Fenced, NotKept, Suspended, ToolError
-from agents.engine.execution import threads
 from agents.engine.execution.gates import (
     GateDecision,
     ShownCall,

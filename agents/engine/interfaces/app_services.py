@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.engine.errors import RegistryError, ToolError
+from agents.engine.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,9 @@ def service(name: str) -> Callable[[Callable[[], object]], Service]:
 
     The function is called once in a worker, in whatever thread first asks for the service, and everything else that
     asks for one waits: it should return at once, and what it returns should connect when it is used. If that has a
-    method `aclose` or else `close`, the worker calls it when it stops, and awaits it if it is async. Raises
-    RegistryError for an invalid name, and for a function that needs arguments, is async or yields.
+    method `aclose` or else `close`, the worker calls it when it stops, and awaits it if it is async; a plain `close` is
+    called in a thread. Raises RegistryError for an invalid name, and for a function that needs arguments, is async or
+    yields.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*", name):
         raise RegistryError(f"a service's name must be lower-case words joined by dots, not {name!r}")
@@ -100,14 +102,24 @@ class AppServices(Mapping[str, Any]):
         for name, value in reversed(made.items()):
             closing = asyncio.ensure_future(_close(value))
             done, _ = await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
+            error: BaseException | None
             if not done:
                 closing.cancel()
-            if error := closing.exception() if done else TimeoutError():
+                error = TimeoutError()
+            else:
+                error = asyncio.CancelledError() if closing.cancelled() else closing.exception()
+            if error:
                 owner = self._services[name].owner
                 logger.error("the service %r of %s could not be closed", name, owner, exc_info=error)
 
 
 async def _close(value: Any) -> None:
-    close = getattr(value, "aclose", None) or getattr(value, "close", None)
-    if callable(close) and inspect.isawaitable(closing := close()):
+    """Close a service. A plain `close` is called in a thread, which the worker does not wait for: it may block."""
+    if callable(aclose := getattr(value, "aclose", None)):
+        closing = aclose()
+    elif not callable(close := getattr(value, "close", None)):
+        return
+    else:
+        closing = close() if inspect.iscoroutinefunction(close) else await in_thread(close)
+    if inspect.isawaitable(closing):
         await closing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -122,6 +123,16 @@ class Broken(Outbox):
         raise OSError("gone already")
 
 
+class Cancelled(Outbox):
+    async def aclose(self) -> None:
+        raise asyncio.CancelledError
+
+
+class Blocking(Plain):
+    def close(self) -> None:
+        time.sleep(1)
+
+
 class Stubborn(Outbox):
     async def aclose(self) -> None:
         while True:
@@ -160,6 +171,27 @@ async def test_what_was_made_is_closed_the_last_one_first(
     ]
     with pytest.raises(ToolError, match="its services are closed"):
         services["f"]
+
+
+async def test_one_that_is_cancelled_or_blocks_keeps_nobody(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ended the closing of all others; the second took as long as it liked, and the loop stood still."""
+    monkeypatch.setattr(app_services, "CLOSE_SECONDS", 0.1)
+    closed: list[str] = []
+    kinds = {"a": Outbox, "b": Cancelled, "c": Blocking}
+
+    def making(name: str) -> Service:
+        return service(name)(lambda: kinds[name](closed, name))
+
+    services = AppServices(map(making, kinds))
+    assert [services[name].name for name in kinds] == ["a", "b", "c"]
+    began = time.monotonic()
+    await services.aclose()
+    assert time.monotonic() - began < 0.9
+    assert closed == ["a"]
+    told = [record.exc_info[0] for record in caplog.records if record.exc_info]
+    assert told == [TimeoutError, asyncio.CancelledError]
 
 
 async def _coroutine() -> object:

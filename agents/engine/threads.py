@@ -1,4 +1,4 @@
-"""Threads for tools that are plain functions: one for each call, up to a limit."""
+"""Threads for tools that are plain functions: one for each call, up to a limit. Services are closed in one too."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 
 import pytest
 
+from agents.engine import threads
 from agents.engine.errors import Cancelled
-from agents.engine.execution import threads
 from agents.engine.interfaces.journal import Record
 from agents.engine.limits import Limits
 from agents.engine.runtime.run import Run
@@ -155,7 +155,7 @@ async def test_a_function_has_the_context_that_a_coroutine_would_have() -> None:
 
 HANGS = """
 import asyncio, threading
-from agents.engine.execution import threads
+from agents.engine import threads
 
 async def turn():
     begun = threading.Event()
