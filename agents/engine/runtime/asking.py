@@ -184,7 +184,7 @@ class Asking(Caller):
             given: JSON = (await self._decision_at(place, asked, hours)).get("answer")
             wrong = _form_problems(form, given) if form else _text_problems(asked.get("choices"), given)
             if form is None:  # a form judges all of its answer, whatever its words were
-                wrong |= self._was_another(place, asked["question"])
+                wrong = self._was_another(place, asked["question"]) | wrong
             number += 1
             if again := self.recorder.view.call(card(path, number)):
                 wrong = again.payload["payload"].get("problems", wrong)
