@@ -40,7 +40,7 @@ class Call:
         elif self.kind == FAILS:
             may = {"failed"}
         elif self.answers and self.answers[-1] != "run_again":
-            may = {"interrupted"}
+            may = {self.answers[-1] if self.answers[-1] in ("it_ran", "it_did_not") else "interrupted"}
         else:
             may = {"success"}
         if self.kind == FAILS and lost:
