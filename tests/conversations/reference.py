@@ -37,10 +37,10 @@ class Call:
         """Its possible results: "success", or the code of an error."""
         if self.decided in REFUSED:
             may = {REFUSED[self.decided]}
-        elif self.kind == FAILS:
-            may = {"failed"}
         elif self.answers and self.answers[-1] != "run_again":
             may = {self.answers[-1] if self.answers[-1] in ("it_ran", "it_did_not") else "interrupted"}
+        elif self.kind == FAILS:
+            may = {"failed"}
         else:
             may = {"success"}
         if self.kind == FAILS and lost:
