@@ -12,6 +12,7 @@ COPY manage.py pyproject.toml ./
 COPY agentsite agentsite
 COPY agents agents
 COPY conversations conversations
+COPY workflows workflows
 COPY templates templates
 
 RUN useradd --create-home agentsite && mkdir /data && chown agentsite /data

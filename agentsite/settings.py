@@ -95,6 +95,7 @@ INSTALLED_APPS = [
     "agentsite",
     "agents",
     "conversations",
+    "workflows",
     *env.items("AGENTSITE_APPS"),
 ]
 MIDDLEWARE = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-APPS = ("agents", "agentsite", "bench", "conversations")
+APPS = ("agents", "agentsite", "bench", "conversations", "workflows")
 CHARACTERS_MOST = 160
 """Of a line. ruff sees to those of Python."""
 LINES_MOST = {**dict.fromkeys(APPS, 400), "tests": 800}

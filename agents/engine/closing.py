@@ -73,6 +73,9 @@ def is_round(step: Step) -> bool:
     return asked and not (own and "snapshot" in said)
 
 
+NOT_PERMITTED = "not_permitted"
+"""The code of the error, and the stop reason, of a program whose starter may not run it any more."""
+
 ENDS = ("completed", "failed", "cancelled")
 """The states of a turn that has ended."""
 
@@ -91,7 +94,9 @@ def turn_end(result: Step) -> tuple[str, str]:
     said = result.payload
     if is_turn_result(result):
         return said["state"], said["stop_reason"]
-    return ("failed", "error") if result.failed else ("completed", "done")
+    if result.failed:
+        return "failed", NOT_PERMITTED if said.get("code") == NOT_PERMITTED else "error"
+    return "completed", "done"
 
 
 def turn_usage(steps: Iterable[Step]) -> dict[str, JSON]:

@@ -134,6 +134,12 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("title", models.CharField(blank=True, max_length=200)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("chat", "Chat"), ("run", "Run of a workflow")], default="chat", max_length=8
+                    ),
+                ),
                 ("seq", models.BigIntegerField(default=0, editable=False, help_text="The number of its last step.")),
                 (
                     "head",
@@ -335,6 +341,7 @@ class Migration(migrations.Migration):
                             ("queued", "Queued"),
                             ("running", "Running"),
                             ("waiting_for_approval", "Waiting for approval"),
+                            ("sleeping", "Sleeping"),
                             ("completed", "Completed"),
                             ("failed", "Failed"),
                             ("cancelled", "Stopped"),
@@ -359,6 +366,10 @@ class Migration(migrations.Migration):
                 ("unpriced", models.PositiveIntegerField(default=0, help_text="Answers whose price is not known.")),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "wake_at",
+                    models.DateTimeField(blank=True, help_text="When the next of its sleeps is over.", null=True),
+                ),
                 ("running_seconds", models.FloatField(default=0, help_text="Waiting for people left out.")),
                 (
                     "fence",
@@ -486,6 +497,32 @@ class Migration(migrations.Migration):
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="files",
+                        to="conversations.prompt",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="RunSecret",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("field", models.CharField(max_length=100)),
+                ("ciphertext", models.TextField()),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.conversation",
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
                         to="conversations.prompt",
                     ),
                 ),
@@ -664,6 +701,12 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="prompt",
             index=models.Index(
+                condition=models.Q(("wake_at__isnull", False)), fields=["wake_at"], name="prompt_sleeping"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
                 condition=models.Q(("state__in", ["queued", "running"])),
                 fields=["lease_until"],
                 name="prompt_claimable",
@@ -700,6 +743,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="notice",
             constraint=models.UniqueConstraint(fields=("user", "prompt", "seq"), name="told_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="runsecret",
+            constraint=models.UniqueConstraint(fields=("conversation", "prompt", "field"), name="one_secret_per_field"),
         ),
         migrations.AddConstraint(
             model_name="draft",

@@ -1,13 +1,14 @@
 """Models: the tables of conversations, their ledgers and everything around them."""
 
 from conversations.models.account import Account, ApiKey, Notice, Quota, Scope
-from conversations.models.conversation import Conversation
+from conversations.models.conversation import Conversation, ConversationKind
 from conversations.models.draft import Draft
 from conversations.models.erasure import Erasure, Redaction
 from conversations.models.file import File
 from conversations.models.killswitch import KillSwitch
 from conversations.models.output import Approval, GateState, Output
 from conversations.models.prompt import Origin, Prompt, State
+from conversations.models.secret import RunSecret
 from conversations.models.snapshot import Snapshot
 from conversations.models.step import Step
 from conversations.models.usage import Usage

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=models.Model)
 
 
+class ConversationKind(models.TextChoices):
+    """What a conversation was started for."""
+
+    CHAT = "chat", "Chat"
+    RUN = "run", "Run of a workflow"
+
+
 class OwnedQuerySet(models.QuerySet[Row]):
     """Rows of a conversation, filtered by who may see them."""
 
@@ -35,6 +42,7 @@ class Conversation(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
+    kind = models.CharField(max_length=8, choices=ConversationKind, default=ConversationKind.CHAT)
     system_prompt = models.ForeignKey(
         "agents.SystemPrompt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )

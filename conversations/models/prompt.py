@@ -16,17 +16,18 @@ class State(models.TextChoices):
     QUEUED = "queued", "Queued"  # not started yet
     RUNNING = "running", "Running"  # started, whether or not a worker holds it now
     WAITING = "waiting_for_approval", "Waiting for approval"  # a person must decide; no worker is occupied
+    SLEEPING = "sleeping", "Sleeping"  # until `wake_at`; nobody has to act, and no worker is occupied
     COMPLETED = "completed", "Completed"
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Stopped"
 
 
-OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
+OPEN = (State.QUEUED, State.RUNNING, State.WAITING, State.SLEEPING)
 """States of a prompt that has not ended."""
 ENDED = (State.COMPLETED, State.FAILED, State.CANCELLED)
 """States of a prompt that has ended. They are final."""
 CLAIMABLE = (State.QUEUED, State.RUNNING)
-"""The open states in which a worker can claim the prompt. In the other one, a person has to act."""
+"""The open states in which a worker can claim the prompt. In the others, a person has to act, or time to pass."""
 
 
 class Origin(models.TextChoices):
@@ -86,6 +87,7 @@ class Prompt(models.Model):
     unpriced = models.PositiveIntegerField(default=0, help_text="Answers whose price is not known.")
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    wake_at = models.DateTimeField(null=True, blank=True, help_text="When the next of its sleeps is over.")
 
     running_seconds = models.FloatField(default=0, help_text="Waiting for people left out.")
     fence = models.BigIntegerField(default=0, help_text="Counts the claims; a write under an older one is refused.")
@@ -107,7 +109,10 @@ class Prompt(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=list(CLAIMABLE)))
+            models.Index(
+                fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=list(CLAIMABLE))
+            ),
+            models.Index(fields=["wake_at"], name="prompt_sleeping", condition=models.Q(wake_at__isnull=False)),
         ]
 
     def __str__(self) -> str:

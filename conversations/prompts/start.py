@@ -21,7 +21,7 @@ from conversations.files.uploads import PendingUploads, ReusedFiles, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
-from conversations.models import Conversation, Origin, Prompt, State
+from conversations.models import Conversation, ConversationKind, Origin, Prompt, State
 from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch, startable
 from conversations.prompts.idempotency import set_key, started_before
@@ -52,14 +52,21 @@ class Deactivated(Exception):
         super().__init__(self.__doc__)
 
 
-def start_conversation(owner: User, title: str = "", system_prompt: SystemPrompt | None = None) -> Conversation:
+def start_conversation(
+    owner: User,
+    title: str = "",
+    system_prompt: SystemPrompt | None = None,
+    kind: ConversationKind = ConversationKind.CHAT,
+) -> Conversation:
     """Create an empty conversation. `system_prompt` None: the site's default, as it is when a turn starts.
 
     Raises Deactivated.
     """
     with transaction.atomic():
         _serialize_starts(owner.pk)
-        conversation = Conversation.objects.create(owner=owner, title=hide(title)[:200], system_prompt=system_prompt)
+        conversation = Conversation.objects.create(
+            owner=owner, title=hide(title)[:200], system_prompt=system_prompt, kind=kind
+        )
         clear(conversation.pk)
     return conversation
 
@@ -198,7 +205,8 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
     """
     with transaction.atomic():
         if not prompt.conversation.pk:
-            prompt.conversation = start_conversation(prompt.conversation.owner)
+            new = prompt.conversation
+            prompt.conversation = start_conversation(new.owner, new.title, kind=ConversationKind(new.kind))
         if attended := _attended(prompt):
             _serialize_starts(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)

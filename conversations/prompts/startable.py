@@ -18,7 +18,7 @@ from agents.engine.actors import Kind
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, canonical
 from agents.engine.root import AGENT
-from agents.engine.runtime.policy import Policy, Registered
+from agents.engine.runtime.policy import Registered
 from agents.engine.schema import plain_json
 from agents.engine.tools.tool import NAME
 
@@ -140,16 +140,17 @@ class AppPolicy:
 _REGISTER: dict[str, Startable] = {}
 
 
-def register(startable: Startable, policy: Policy) -> None:
-    """Let people start this. Its policy stands in the engine's registry as `<kind>:<name>`; no model is offered it.
+def register(startable: Startable, policy: Registered) -> None:
+    """Let people start this. Its policy is registered as `<kind>:<name>`; no model is offered it.
 
     Call it from `AppConfig.ready()`. Raises RegistryError if the name is taken, or if kind or name are none.
     """
     kind, name = startable.kind, startable.name
     if not (re.fullmatch("[a-z]+", kind) and re.fullmatch(NAME, name)) or kind in list(Kind):
         raise RegistryError(f"{kind!r} and {name!r} name nothing: use a lower-case word, and such words joined by dots")
-    owner = f"{policy.__module__}.{getattr(policy, '__qualname__', name)}"
-    discovery.add(Registered(f"{kind}:{name}", policy, owner=owner, title=startable.title))
+    if policy.name != f"{kind}:{name}":
+        raise RegistryError(f"the policy of {name!r} must be called {kind}:{name}, not {policy.name!r}")
+    discovery.add(policy)
     _REGISTER[f"{kind}:{name}"] = startable
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.db import DataError, Error
 
@@ -24,6 +25,8 @@ from conversations.files import storage
 from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
 from conversations.models import File, Origin, Output, Prompt
+from conversations.prompts import startable
+from conversations.prompts.startable import UnknownPolicy
 from conversations.usage import quotas
 from conversations.usage.storage import OverStorage, check
 from conversations.worker.drafts import PromptDrafts
@@ -34,6 +37,13 @@ T = TypeVar("T")
 def _save(row: File) -> None:
     with brief_waits():
         row.save()
+
+
+def _may_start(policy: str, user: int) -> bool:
+    try:
+        return startable.find(policy).may(User.objects.get(pk=user))
+    except UnknownPolicy:
+        return False
 
 
 class PromptServices(PlainServices):
@@ -58,6 +68,7 @@ class PromptServices(PlainServices):
         super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=unattended, services=of_apps)
         self.conversation, self.drafts = prompt.conversation_id, drafts
         self._space, self.opened = space, False
+        self._asked_by = prompt.asked_by_id or self.user
         self.write, self._patiently, self.lease_lasts = write, patiently or write, lease_lasts
         self.ran_before = prompt.running_seconds
         self.started = time.monotonic()
@@ -117,6 +128,10 @@ class PromptServices(PlainServices):
     async def over_quota(self) -> str | None:
         """Return why the owner's tokens are used up; None while they are not."""
         return await self.write(quotas.over_tokens, self.user)
+
+    async def may_start(self, policy: str) -> bool:
+        """Whether whoever asked for the turn, or else its owner, may start this policy now."""
+        return await self.write(_may_start, policy, self._asked_by)
 
     async def result_of(self, prompt: int, path: str) -> str:
         """Return the whole result of a call of this conversation. Raises ToolError if there is none."""

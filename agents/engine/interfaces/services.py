@@ -105,6 +105,10 @@ class Services(Protocol):
         """Return why this person's quota forbids asking a model now; None if it does not (C19)."""
         return None
 
+    async def may_start(self, policy: str) -> bool:
+        """Whether the person who started this turn may start this policy, by the rights they have now."""
+        return True
+
     async def history(self) -> Sequence[PastTurn]:
         """Return the finished prompts before this one, oldest first."""
         return ()

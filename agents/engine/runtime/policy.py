@@ -72,8 +72,8 @@ def in_turns(policy: Policy) -> Policy:
 class Registered:
     """A registered policy. `input` says what its payload must be, as a pydantic model or as a JSON Schema.
 
-    `title`: what people read of it. `offered`: whether models may call it. `owner`: where it was defined. `seconds`:
-    the running time of a turn that it is the root of.
+    `title`: what people read of it. `offered`: whether models may call it. `owner`: where it was defined. `seconds` and
+    `rounds`: the running time of a turn that it is the root of, and the rounds of all agents in it; None: the site's.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Registered:
     input: type[BaseModel] | dict[str, JSON] | None = None
     owner: str = ""
     seconds: float = math.inf
+    rounds: int | None = None
     title: str = ""
     offered: bool = False
 

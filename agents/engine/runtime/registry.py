@@ -124,7 +124,7 @@ def _registering(
         owner = f"{getattr(policy, '__module__', '?')}.{getattr(policy, '__qualname__', type(policy).__name__)}"
         about = description or (getattr(policy, "__doc__", None) or "").strip().partition("\n")[0]
         checked = _checked_input(name, input)
-        return Registered(name, policy, about, checked, owner, seconds, title or name, offered)
+        return Registered(name, policy, about, checked, owner, seconds, title=title or name, offered=offered)
 
     return registered
 

@@ -138,7 +138,7 @@ class Run(Runtime):
     def _grant(self, policy: str) -> Limits:
         """Return the limits with the budget of the turn: what its first start granted it, or else what it has now."""
         found, starts = self.registered(policy), self.view.at("", "action_start")
-        budget: dict[str, Any] = getattr(found.policy, "budget", {"seconds": found.seconds}) if found else {}
+        budget: dict[str, Any] = getattr(found.policy, "budget", _budget_of(found)) if found else {}
         if starts and (granted := starts[0].payload.get("limits")):
             seconds = math.inf if granted["seconds"] is None else granted["seconds"]
             budget = budget | {"rounds": granted["rounds"], "seconds": seconds}
@@ -249,7 +249,7 @@ class Run(Runtime):
 
     async def _act(self, path: str, policy: Policy, action: Action, caller: Context | None, hold: bool) -> list[Step]:
         action = action.copy()  # it may change the payload
-        context = Context(self, path, action, caller)
+        context: Context = getattr(policy, "context", Context)(self, path, action, caller)
         if not is_marked(policy, "records_itself"):
             await self.flush()  # a call is recorded before its policy does anything
         try:
@@ -325,6 +325,11 @@ class Run(Runtime):
         """Wait until no call of this turn is running any more, so that their results can be recorded."""
         while rest := set(self._calls_running.values()) - {asyncio.current_task()}:
             await asyncio.wait(rest)
+
+
+def _budget_of(program: Registered) -> dict[str, Any]:
+    """Return what a turn of this program is granted; its rounds are the site's unless it has its own."""
+    return {"seconds": program.seconds} | ({} if program.rounds is None else {"rounds": program.rounds})
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

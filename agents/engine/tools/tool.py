@@ -25,6 +25,7 @@ from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.registry import check_kind, fields_of
 from agents.engine.paths import HUMAN
 from agents.engine.schema import check_annotation, plain_json, problem, schema_of
+from agents.engine.tools.category import Category
 from agents.engine.tools.state import Nothing, Stateful
 
 Input = TypeVar("Input", bound=BaseModel, default=Nothing)
@@ -139,11 +140,11 @@ class Declaration:
     """What the author of a tool declares about it.
 
     risk: what it can do. approval: when a person must approve first; by default always, unless the risk is READ (R18).
-    idempotent: whether it may run again after a crash; by default only READ tools may. category: a word of the site's
-    own. time_limit: seconds, at most 600. approval_hours: how long a gate stays open; None leaves either to the site's
-    settings. four_eyes: whoever asked for the turn may not approve the call, not even a superuser. plugin: the plugin
-    whose state it reads and changes; such a tool runs alone. offered: whether every round has it, or only those to
-    which a plugin adds it.
+    idempotent: whether it may run again after a crash; by default only READ tools may. category: its group, which
+    nobody sees. time_limit: seconds, at most 600. approval_hours: how long a gate stays open; None leaves either to the
+    site's settings. four_eyes: whoever asked for the turn may not approve the call, not even a superuser. plugin: the
+    plugin whose state it reads and changes; such a tool runs alone. offered: whether every round has it, or only those
+    to which a plugin adds it.
 
     title, says, justify: how a call is described to people: "Run a command"; "ran ls"; "Run: ls", the line that says
     what it is about to do.
@@ -160,7 +161,7 @@ class Declaration:
     risk: Risk = Risk.DESTRUCTIVE
     approval: Requirement = None
     idempotent: bool | None = None
-    category: str = ""
+    category: Category | None = None
     time_limit: float | None = None
     approval_hours: float | None = None
     four_eyes: bool = False

@@ -6,6 +6,7 @@ from itertools import islice
 
 from pydantic import BaseModel, Field
 
+from agents.categories import FILES
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.files import writing
@@ -53,7 +54,7 @@ class SearchRequest(BaseModel):
     )
 
 
-@tool("files.list", risk=Risk.READ, category="files", title="List files", says=lambda asked: _list_summary(asked.path))
+@tool("files.list", risk=Risk.READ, category=FILES, title="List files", says=lambda asked: _list_summary(asked.path))
 def list_files(call: ToolCall[Folder]) -> str:
     """List the files of the workspace, with their sizes. Folders end in a slash; links are shown, never followed."""
     asked = call.input
@@ -65,7 +66,7 @@ def list_files(call: ToolCall[Folder]) -> str:
     return "\n".join(lines) or "[The folder is empty.]"
 
 
-@tool("files.read", risk=Risk.READ, category="files", title="Read a file", says=lambda asked: f"read {asked.path}")
+@tool("files.read", risk=Risk.READ, category=FILES, title="Read a file", says=lambda asked: f"read {asked.path}")
 def read_file(call: ToolCall[Excerpt]) -> str:
     """Read the text of a file in the workspace. If text is left out, a last line in brackets says how to read on."""
     asked = call.input
@@ -84,7 +85,7 @@ def read_file(call: ToolCall[Excerpt]) -> str:
 @tool(
     "files.search",
     risk=Risk.READ,
-    category="files",
+    category=FILES,
     time_limit=60,
     title="Search files",
     says=lambda asked: f"searched for {asked.pattern}",
@@ -105,7 +106,7 @@ def search_files(call: ToolCall[SearchRequest]) -> str:
 @tool(
     "files.write",
     risk=Risk.WRITE,
-    category="files",
+    category=FILES,
     title="Write a file",
     says=lambda asked: f"wrote {asked.path}",
     justify=lambda asked: f"Write: {asked.path}",
@@ -120,7 +121,7 @@ def write_file(call: ToolCall[Content]) -> str:
 @tool(
     "files.edit",
     risk=Risk.WRITE,
-    category="files",
+    category=FILES,
     title="Edit a file",
     says=lambda asked: f"edited {asked.path}",
     justify=lambda asked: f"Edit: {asked.path}",

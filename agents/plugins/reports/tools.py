@@ -7,6 +7,7 @@ import unicodedata
 
 from pydantic import BaseModel, Field
 
+from agents.categories import REPORTS
 from agents.engine.ledger import valid_text
 from agents.engine.tools.tool import Risk, ToolCall, tool
 
@@ -34,7 +35,7 @@ class Report(BaseModel):
     risk=Risk.WRITE,
     approval=False,
     idempotent=True,
-    category="reports",
+    category=REPORTS,
     title="Write a report",
     says=lambda asked: f"wrote {file_name(asked.name)}",
 )

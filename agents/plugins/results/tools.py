@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from agents.categories import RESULTS
 from agents.engine.agent.projection import READ_ON, page
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool
@@ -25,7 +26,7 @@ class ResultPage(BaseModel):
 @tool(
     READ_ON,
     risk=Risk.READ,
-    category="results",
+    category=RESULTS,
     title="Read on in a result",
     says=lambda asked: f"read on in the result {asked.result}",
 )

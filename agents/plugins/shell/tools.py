@@ -6,6 +6,7 @@ import os
 
 from pydantic import BaseModel, Field, field_validator
 
+from agents.categories import SHELL
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
 from agents.plugins.files.usage import readable
@@ -51,7 +52,7 @@ def _reach() -> str:
     risk=Risk.HIGH,
     approval=True,
     idempotent=False,
-    category="shell",
+    category=SHELL,
     time_limit=TIME_LIMIT_MOST,
     title="Run a command",
     says=lambda asked: f"ran {asked.command}",

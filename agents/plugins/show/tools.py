@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.categories import SHOW
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.show.figures import Chart, Table, describe_chart, describe_table
 
 
-@tool("chart.show", risk=Risk.READ, category="show", title="Show a chart", says=lambda asked: f"drew {asked.title}")
+@tool("chart.show", risk=Risk.READ, category=SHOW, title="Show a chart", says=lambda asked: f"drew {asked.title}")
 def show_chart(call: ToolCall[Chart]) -> str:
     """Show the person a bar or line chart in the conversation, above your next words. Do not repeat its figures.
 
@@ -20,7 +21,7 @@ def show_chart(call: ToolCall[Chart]) -> str:
     return f"The person sees the {chart.kind} chart {chart.title!r}: {_count(chart.labels, 'label')}{series}."
 
 
-@tool("table.show", risk=Risk.READ, category="show", title="Show a table", says=lambda asked: f"listed {asked.title}")
+@tool("table.show", risk=Risk.READ, category=SHOW, title="Show a table", says=lambda asked: f"listed {asked.title}")
 def show_table(call: ToolCall[Table]) -> str:
     """Show the person a table in the conversation, above your next words. Do not repeat its rows."""
     put_table(call, call.input)

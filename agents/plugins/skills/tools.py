@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, Field
 
+from agents.categories import SKILLS
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
 from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, ActiveSkills, Skills, enabled_skills
@@ -20,7 +21,7 @@ class SkillName(BaseModel):
 @tool(
     ACTIVATE,
     risk=Risk.READ,
-    category="skills",
+    category=SKILLS,
     plugin=Skills,
     title="Activate a skill",
     says=lambda asked: f"activated the skill {asked.name}",
@@ -41,7 +42,7 @@ async def activate(call: ToolCall[SkillName, ActiveSkills]) -> str:
 @tool(
     DEACTIVATE,
     risk=Risk.READ,
-    category="skills",
+    category=SKILLS,
     plugin=Skills,
     title="Deactivate a skill",
     says=lambda asked: f"deactivated the skill {asked.name}",

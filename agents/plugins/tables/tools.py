@@ -8,6 +8,7 @@ from itertools import chain
 
 from pydantic import BaseModel, Field
 
+from agents.categories import TABLES
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.files.box import Box
@@ -54,7 +55,7 @@ class Summary:
 @tool(
     "csv.summary",
     risk=Risk.READ,
-    category="tables",
+    category=TABLES,
     title="Summarize a CSV file",
     says=lambda asked: f"summarized {asked.path}",
 )

@@ -13,6 +13,7 @@ from agents.engine import Action, Context, Step, action_result
 from agents.engine.errors import RegistryError
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage
 from agents.engine.ledger import JSON
+from agents.engine.runtime.policy import Registered
 from agents.engine.secrets import keep_secret
 from conversations.approvals.decisions import decide
 from conversations.erasure.steps import redact
@@ -358,7 +359,7 @@ class Project:
     """Something that an app registers: who may start it, and what of its input is recorded, is its own word."""
 
     kind: str = "workflow"
-    name: str = "project.create"
+    name: str = "project.make"
     title: str = "Create a project"
     schedulable: bool = False
 
@@ -379,14 +380,14 @@ class Project:
 
 
 async def create(action: Action, ctx: Context) -> list[Step]:
-    return [action_result("workflow:project.create", action.payload["name"])]
+    return [action_result("workflow:project.make", action.payload["name"])]
 
 
 @pytest.fixture
 def _registered() -> Any:
-    startable.register(Project(), create)
+    startable.register(Project(), Registered("workflow:project.make", create))
     yield
-    startable.unregister("workflow:project.create")
+    startable.unregister("workflow:project.make")
 
 
 @pytest.mark.usefixtures("_registered")
@@ -395,7 +396,7 @@ def test_what_registers_is_started_only_as_it_says(
 ) -> None:
     """Its own rule says who may, its own check what is recorded; a secret stands nowhere in the record."""
     installed(site, monkeypatch)
-    name = "workflow:project.create"
+    name = "workflow:project.make"
     assert startable.find_for(bob, name) == Project()
     with pytest.raises(NotAllowed):
         startable.find_for(ann, name)
@@ -412,8 +413,8 @@ def test_what_registers_is_started_only_as_it_says(
 
 @pytest.mark.usefixtures("_registered")
 def test_a_name_is_registered_once() -> None:
-    with pytest.raises(RegistryError, match=r"workflow:project\.create"):
-        startable.register(Project(title="Another"), create)
+    with pytest.raises(RegistryError, match=r"workflow:project\.make"):
+        startable.register(Project(title="Another"), Registered("workflow:project.make", create))
     for kind in ("", "user", "Work flow"):
         with pytest.raises(RegistryError, match="name nothing"):
-            startable.register(Project(kind=kind), create)
+            startable.register(Project(kind=kind), Registered(f"{kind}:project.make", create))

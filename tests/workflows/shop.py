@@ -1,0 +1,62 @@
+"""An app's workflows on a test site, and how they are installed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from agents.categories import Category
+from agents.engine.ledger import JSON
+from conversations.prompts import startable
+from tests.conversations.recorded import Site
+from tests.conversations.travel import installed as with_policies
+from workflows import Flow, discovery, workflow
+from workflows.definition import Workflow
+
+SHOP = Category("shop", "Shop", "box", 5)
+
+
+class Order(BaseModel):
+    item: str = Field(min_length=2)
+    pieces: int = Field(default=1, ge=1, le=100)
+
+
+@workflow("shop.order", title="Order something", category=SHOP)
+async def order(flow: Flow[Order]) -> dict[str, JSON]:
+    """Orders pieces of an item, with an approval."""
+    await flow.tool("shell.run", command=f"order {flow.input.pieces} {flow.input.item}")
+    return {"ordered": flow.input.item}
+
+
+@workflow("shop.fail", title="Fail", category=SHOP)
+async def fail(flow: Flow[Any]) -> None:
+    """Fails."""
+    raise ValueError("The shop is closed.")
+
+
+@workflow("shop.nested", title="Order two things", category=SHOP)
+async def nested(flow: Flow[Any]) -> list[JSON]:
+    """Orders two things, one after the other."""
+    return [await flow.workflow("shop.order", item=item) for item in ("paper", "pens")]
+
+
+ALL = (order, fail, nested)
+
+
+@contextmanager
+def installed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, *script: Any, workflows: tuple[Workflow, ...] = ALL
+) -> Iterator[Any]:
+    """Install these workflows on a test site, in place of those it has; the scripted model is yielded."""
+    monkeypatch.setattr(discovery, "installed", lambda: {each.name: each for each in workflows})
+    for each in workflows:
+        startable.register(each, each.registered)
+    try:
+        yield with_policies(site, monkeypatch, *script)
+    finally:
+        for each in workflows:
+            startable.unregister(each.policy_name)

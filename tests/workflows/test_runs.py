@@ -1,0 +1,94 @@
+"""Runs of workflows: started by name, recorded as turns, gated like any other, and ended with a value or a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from conversations.models import Conversation, Output, Prompt
+from conversations.prompts.startable import InvalidInput, NotAllowed
+from conversations.verification.stored import verify
+from tests.conversations.recorded import Site, pending
+from tests.conversations.support import person
+from tests.workflows import shop
+from workflows.models import WorkflowSetting
+from workflows.running import start_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann(db: None) -> User:
+    return person("ann")
+
+
+@pytest.fixture(autouse=True)
+def _installed(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with shop.installed(site, monkeypatch) as provider:
+        yield provider
+
+
+def result_of(prompt: Prompt) -> Any:
+    return Output.objects.get(prompt=prompt, type="result").entry().model_dump()["output"]
+
+
+def problems(prompt: Prompt) -> list[str]:
+    return [str(problem) for problem in verify(prompt.conversation_id).problems]
+
+
+def test_a_run_has_a_conversation_of_its_own_and_waits_for_people(ann: User, site: Site) -> None:
+    run = start_run(shop.order, ann, {"item": "paper", "pieces": 3})
+    assert (run.policy, run.origin, run.conversation.kind) == ("workflow:shop.order", "workflow", "run")
+    assert (run.input, run.conversation.title) == ("/shop.order item=paper pieces=3", "Order something")
+    site.works()
+    (gate,) = pending(run)
+    site.approves(run, ann)
+    site.works()
+    run.refresh_from_db()
+    assert gate.path == "1"
+    assert (run.state, result_of(run)) == ("completed", {"ordered": "paper"})
+    assert site.world.done == [("shell.run", "order 3 paper")]
+    assert problems(run) == []
+
+
+def test_an_input_that_it_does_not_accept_starts_nothing(ann: User) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        start_run(shop.order, ann, {"item": "a", "pieces": 1000})
+    assert set(raised.value.fields) == {"item", "pieces"}
+    assert not Conversation.objects.exists()
+
+
+def test_a_run_that_raises_is_failed_with_its_reason(ann: User, site: Site) -> None:
+    run = start_run(shop.fail, ann, {})
+    site.works()
+    run.refresh_from_db()
+    texts = [row.entry().model_dump()["text"] for row in Output.objects.filter(prompt=run, type="text")]
+    assert (run.state, texts) == ("failed", ["ValueError: The shop is closed."])
+    assert problems(run) == []
+
+
+def test_a_workflow_within_another_belongs_to_the_same_run(ann: User, site: Site) -> None:
+    run = start_run(shop.nested, ann, {})
+    for _ in range(2):
+        site.works()
+        site.approves(run, ann)
+    site.works()
+    run.refresh_from_db()
+    assert (run.state, result_of(run)) == ("completed", [{"ordered": "paper"}, {"ordered": "pens"}])
+    assert site.world.done == [("shell.run", "order 1 paper"), ("shell.run", "order 1 pens")]
+    assert problems(run) == []
+
+
+def test_who_lost_the_right_meanwhile_runs_nothing_more(ann: User, site: Site) -> None:
+    run = start_run(shop.order, ann, {"item": "paper"})
+    site.works()
+    WorkflowSetting.objects.create(name="shop.order", enabled=False)
+    site.approves(run, ann)
+    site.works()
+    run.refresh_from_db()
+    assert (run.state, run.stop_reason, site.world.done) == ("failed", "not_permitted", [])
+    with pytest.raises(NotAllowed):
+        start_run(shop.order, ann, {"item": "paper"})
+    assert problems(run) == []

@@ -1,0 +1,19 @@
+"""The Django app `workflows`: what people start by name."""
+
+from django.apps import AppConfig
+
+
+class WorkflowsConfig(AppConfig):
+    """The app with the registry of workflows, their pages and their API."""
+
+    name = "workflows"
+    label = "workflows"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Discover the workflows, and let people start them. The process does not start if two share a name."""
+        from conversations.prompts import startable
+        from workflows import discovery
+
+        for each in discovery.installed().values():
+            startable.register(each, each.registered)

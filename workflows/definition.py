@@ -1,0 +1,210 @@
+"""Workflows: functions that people start by name. Each is a policy of the engine, and so durable and on record."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+from django.contrib.auth.models import User
+from django.db import Error
+from pydantic import BaseModel
+
+from agents.categories import OTHER, Category
+from agents.engine.closing import NOT_PERMITTED
+from agents.engine.errors import RegistryError, ReplayMismatch, ToolError
+from agents.engine.ledger import JSON, Step
+from agents.engine.runtime.action import Action
+from agents.engine.runtime.policy import Context, Registered
+from agents.engine.schema import parse, problem, problems, schema_digest, schema_of
+from agents.engine.tools.tool import NAME
+from conversations.prompts.startable import Checked, InvalidInput
+from workflows.flow import PREFIX, Flow
+from workflows.line import line_of
+
+logger = logging.getLogger(__name__)
+
+NAME_MOST = 80
+"""Maximum length of a workflow's name, in characters."""
+TAKEN = ("categories",)
+"""Names that no workflow may have: they stand in addresses beside those of workflows."""
+LOST_RIGHT = "Whoever started this may not run it any more."
+
+
+class NoInput(BaseModel):
+    """The input of a workflow that takes none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workflow:
+    """A workflow, as `workflow` made it of a function. People start it by its name; it is a Startable.
+
+    `bare`: its function is a policy, of an action and a context. `owner`: where it was defined.
+    """
+
+    name: str
+    function: Callable[..., Awaitable[Any]]
+    input: type[BaseModel]
+    title: str
+    description: str
+    category: Category
+    permission: str | None
+    confirm: bool
+    schedulable: bool
+    workspace: bool
+    seconds: float
+    rounds: int
+    bare: bool
+    owner: str
+
+    kind: ClassVar[str] = "workflow"
+
+    @property
+    def policy_name(self) -> str:
+        """The name of its policy, by which histories are filtered."""
+        return f"{PREFIX}{self.name}"
+
+    @property
+    def schema(self) -> dict[str, JSON]:
+        """The JSON Schema of its input."""
+        return schema_of(self.input)
+
+    @property
+    def registered(self) -> Registered:
+        """Its policy, with its budget."""
+        policy = WorkflowPolicy(self)
+        budget: dict[str, Any] = {"seconds": self.seconds, "rounds": self.rounds}
+        return Registered(self.policy_name, policy, self.description, owner=self.owner, title=self.title, **budget)
+
+    def payload(self, input: dict[str, JSON]) -> dict[str, JSON]:
+        """Return the payload of a run with this input: beside it stands the digest of its schema."""
+        return {"input": input, "schema": schema_digest(self.input)}
+
+    def may(self, user: User) -> bool:
+        """Whether this person may start it."""
+        return self.why_not(user) is None
+
+    def why_not(self, user: User) -> str | None:
+        """Return why this person may not run it, in a sentence for them; None if they may."""
+        from workflows.permissions import why_not
+
+        return why_not(self.name, self.permission, user)
+
+    def checked(self, input: dict[str, JSON], user: User) -> Checked:
+        """Return what is recorded of this input. Raises InvalidInput."""
+        found: dict[str, list[str]] = {}
+        for place, why in problems(self.input, input):
+            found.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
+        if found:
+            raise InvalidInput(found)
+        return Checked(self.payload(input))
+
+    def summary(self, payload: dict[str, JSON]) -> str:
+        """Return the line by which the same run would be started from a chat."""
+        return line_of(self.name, payload["input"])
+
+
+@dataclass(frozen=True, eq=False)
+class WorkflowPolicy:
+    """A workflow as a policy of the engine."""
+
+    workflow: Workflow
+
+    context: ClassVar[type[Flow[Any]]] = Flow
+
+    async def __call__(self, action: Action, flow: Context) -> list[Step]:
+        """Run the workflow from its ledger. Raises ToolError for whatever it does not catch itself.
+
+        Whether its starter may run it is asked each time: they may have lost the right while it waited.
+        """
+        flow = cast(Flow[Any], flow)
+        workflow, given = self.workflow, action.payload.get("input", {})
+        if not await flow.services.may_start(workflow.policy_name):
+            raise ToolError(LOST_RIGHT, NOT_PERMITTED)
+        if why := problem(workflow.input, given):
+            raise ToolError(f"The input does not fit {workflow.title!r}: {why}", "invalid_input")
+        flow.input = parse(workflow.input, given)
+        try:
+            if workflow.bare:
+                answer: list[Step] = await workflow.function(replace(action, payload=given), flow)
+                return answer
+            return flow.done(await workflow.function(flow))
+        except (ToolError, ReplayMismatch, Error):
+            raise
+        except Exception as error:
+            logger.exception("a workflow raised an error", extra={"prompt": flow.services.prompt})
+            raise ToolError(f"{type(error).__name__}: {error}", "failed") from error
+
+
+def workflow(
+    name: str,
+    *,
+    title: str = "",
+    category: Category = OTHER,
+    permission: str | None = None,
+    confirm: bool = False,
+    schedulable: bool = True,
+    workspace: bool = False,
+    seconds: float = 1800,
+    rounds: int = 40,
+    input: type[BaseModel] | None = None,
+) -> Callable[[Callable[..., Awaitable[Any]]], Workflow]:
+    """Decorator: make a workflow of an async function of a Flow, or of an action and a context.
+
+    `title`: what people read, by default made of its name; its docstring is its description. `permission`: the Django
+    permission that it takes to run it, such as "shop.add_order"; None: every active person may. `confirm`: whether one
+    more page asks before it starts. `schedulable`: whether it may start while nobody is there. `workspace`: whether its
+    form lets people choose a chat of theirs to work in. `seconds`: its running time, without waiting and sleeping.
+    `rounds`: how often all its agents together may ask the model.
+
+    Its input is the pydantic model in the annotation, as in `flow: Flow[CreateProject]`, or `input`.
+
+    Raises RegistryError for a name that is taken for something else, or is not lower-case words joined by dots, and for
+    what is no such function.
+    """
+
+    def made(function: Callable[..., Awaitable[Any]]) -> Workflow:
+        if not re.fullmatch(NAME, name) or len(name) > NAME_MOST:
+            named = f"lower-case words joined by dots, at most {NAME_MOST} characters"
+            raise RegistryError(f"a workflow's name must be {named}, not {name!r}")
+        if name in TAKEN:
+            raise RegistryError(f"no workflow can be called {name!r}: that is the address of something else")
+        if not inspect.iscoroutinefunction(function):
+            raise RegistryError(f"the workflow {name!r} must be an async function: async def")
+        parameters = list(inspect.signature(function).parameters)
+        if len(parameters) not in (1, 2):
+            raise RegistryError(f"the workflow {name!r} takes a flow, or an action and a context")
+        if seconds <= 0 or rounds < 0:
+            raise RegistryError(f"the workflow {name!r} needs `seconds` above 0, and `rounds` from 0 on")
+        words = " ".join(re.split(r"[._-]", name))
+        return Workflow(
+            name=name,
+            function=function,
+            input=input or _input_of(function, parameters[0]),
+            title=title or f"{words[:1].upper()}{words[1:]}",
+            description=inspect.getdoc(function) or "",
+            category=category,
+            permission=permission,
+            confirm=confirm,
+            schedulable=schedulable,
+            workspace=workspace,
+            seconds=seconds,
+            rounds=rounds,
+            bare=len(parameters) == 2,
+            owner=f"{function.__module__}.{function.__qualname__}",
+        )
+
+    return made
+
+
+def _input_of(function: Callable[..., Any], parameter: str) -> type[BaseModel]:
+    """Return the model in the annotation `Flow[Model]` of this parameter; NoInput if it names none."""
+    annotation = typing.get_type_hints(function).get(parameter)
+    named = typing.get_args(annotation)
+    if named and isinstance(named[0], type) and issubclass(named[0], BaseModel):
+        return NoInput if named[0] is BaseModel else named[0]
+    return NoInput
