@@ -5,13 +5,16 @@ On a site, `conversations.approvals.decisions` does it, with permissions, expiry
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+
 from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Ask, Decision, answers_to
 from agents.engine.execution.gates import ANOTHER, approved_details, ask_about_edit, shown_digest
 from agents.engine.ledger import JSON, Ledger, Step
 from agents.engine.paths import is_gate, parent
 from agents.engine.runtime.asking import answer_problems
-from agents.engine.view import View
+from agents.engine.view import View, until
 
 VIA = "program"
 """How the decision came, as it is recorded."""
@@ -80,11 +83,39 @@ def expire(ledger: Ledger, path: str) -> Ledger:
     return _decided_by(ledger, [Step("system", "action_result", said, path=gate.path)])
 
 
-def resume_step(view: View) -> Step:
-    """Return the step with which a paused turn goes on: all its gates are decided."""
+def wake(ledger: Ledger, path: str) -> Ledger:
+    """Return the ledger after the time for which the call at `path` sleeps. Raises ValueError if it does not sleep."""
+    view = View(ledger)
+    call = next((sleep for sleep in view.open_sleeps() if sleep.path == path), None)
+    if call is None:
+        asleep = ", ".join(sleep.path for sleep in view.open_sleeps()) or "none"
+        raise ValueError(f"the call at {path!r} does not sleep; those that do: {asleep}")
+    return ledger.extend(wake_steps(view, until(call))).numbered()
+
+
+def wake_steps(view: View, now: datetime) -> list[Step]:
+    """Return what is recorded once a time has come for which calls of a paused turn sleep; nothing if none has.
+
+    The turn goes on, unless people still have to decide something: then with the last of their decisions. Until then
+    the last result says when the next of its sleeps is over.
+    """
+    asleep = view.open_sleeps()
+    due = [call for call in asleep if until(call) <= now]
+    woken = [Step("system", "action_result", {"output": None}, path=call.path) for call in due]
+    if not woken:
+        return []
+    if not view.open_gates():
+        return [*woken, resume_step(view, "time")]
+    if asleep[len(due) :]:
+        woken[-1] = replace(woken[-1], payload={"output": None, "until": until(asleep[len(due)]).isoformat()})
+    return woken
+
+
+def resume_step(view: View, reason: str = "all_actions_resolved") -> Step:
+    """Return the step with which a paused turn goes on: all its gates are decided, or the `time` has come."""
     pauses = view.at("", "pause")
     left: JSON = pauses[-1].payload.get("steps_remaining", 0) if pauses else 0
-    return Step("runtime", "resume", {"resumed_reason": "all_actions_resolved", "steps_remaining": left})
+    return Step("runtime", "resume", {"resumed_reason": reason, "steps_remaining": left})
 
 
 def _asked_about(ledger: Ledger, path: str, *wanted: Decision) -> Step:

@@ -10,7 +10,7 @@ AgentError
 TimeoutError
 └── Abandoned          an effect ignored its cancellation and may still be running
 Halt (BaseException: no `except Exception` may swallow it)
-├── Suspended          a person must decide first; the turn continues later from its ledger
+├── Suspended          a person must decide first, or a time come; the turn continues later from its ledger
 ├── Cancelled          somebody stopped the turn; everything open is closed
 ├── Draining           this worker is shutting down; another continues where the ledger ends
 ├── Unrecorded         the journal did not take a record; the turn continues later from its ledger
@@ -87,7 +87,7 @@ class Halt(BaseException):
 
 
 class Suspended(Halt):
-    """A person must decide first. Everything so far is recorded, and no worker is blocked."""
+    """A person must decide first, or a time come. Everything so far is recorded, and no worker is blocked."""
 
 
 class Cancelled(Halt):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 
 from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON, Step, copy_json
@@ -21,6 +22,20 @@ def asked_for(step: Step) -> bool:
 def opens_gate(step: Step) -> bool:
     """Whether this call asks a person. A model that asks for a tool named `human` does not."""
     return step.type == "action_call" and step.payload["policy"] == HUMAN and not asked_for(step)
+
+
+SLEEP = "sleep"
+"""The name of the policy by which others wait for a time."""
+
+
+def sleeps(step: Step) -> bool:
+    """Whether this call waits for a time. A model that asks for a tool of that name does not."""
+    return step.type == "action_call" and step.payload["policy"] == SLEEP and not asked_for(step)
+
+
+def until(call: Step) -> datetime:
+    """Return the time for which a call of `sleep` waits. Raises ValueError or TypeError for none."""
+    return datetime.fromisoformat(call.payload["payload"]["until"])
 
 
 class View:
@@ -104,6 +119,10 @@ class View:
     def open_gates(self) -> list[Step]:
         """Return the gates, cards and questions that wait for a person."""
         return [call for call in self.open_calls() if opens_gate(call)]
+
+    def open_sleeps(self) -> list[Step]:
+        """Return the calls that wait for a time, the first to wake first."""
+        return sorted((call for call in self.open_calls() if sleeps(call)), key=until)
 
     def own_steps(self, path: str, given: Iterable[str]) -> list[Step]:
         """Return the ledger of the policy that runs at `path`, which was given the answers of the calls `given` (S107).

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from agents.engine import deciding
@@ -21,7 +22,7 @@ from agents.engine.outputs.kinds import Approval, Output, TextOutput, ToolOutput
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
-from agents.engine.view import View
+from agents.engine.view import View, until
 from agents.testing.model import Question, ScriptedModel
 from agents.testing.services import SavedFile, TrialServices
 
@@ -94,9 +95,11 @@ class Trial:
 
     @property
     def state(self) -> str:
-        """`waiting`, or how the turn ended: `completed`, `failed` or `cancelled`."""
-        end = View(self.ledger).result("")
-        return turn_end(end)[0] if end else "waiting"
+        """`waiting` for people, `sleeping`, or how the turn ended: `completed`, `failed` or `cancelled`."""
+        view = View(self.ledger)
+        if end := view.result(""):
+            return turn_end(end)[0]
+        return "sleeping" if view.open_sleeps() and not view.open_gates() else "waiting"
 
     @property
     def records(self) -> int:
@@ -107,9 +110,9 @@ class Trial:
     def value(self) -> Any:
         """What the call or the policy returned; of an agent's turn, its last text.
 
-        Raises ToolError for an error, and AssertionError while it waits for a person.
+        Raises ToolError for an error, and AssertionError while it waits for a person or sleeps.
         """
-        if self.state == "waiting":
+        if self.state in ("waiting", "sleeping"):
             raise AssertionError(f"it has no value yet: {self!r}")
         if self._value_at is None:
             texts = [output.text for output in self.outputs if isinstance(output, TextOutput)]
@@ -138,6 +141,25 @@ class Trial:
     def expire(self, path: str = "") -> Self:
         """Let the time run out in which a person could decide. Raises ValueError if nothing waits."""
         return self._decide(deciding.expire, path)
+
+    # The clock
+
+    @property
+    def sleeping(self) -> dict[str, datetime]:
+        """Until when calls of `ctx.sleep` wait, by their paths; the first to wake first."""
+        return {call.path: until(call) for call in View(self.ledger).open_sleeps()}
+
+    def wake(self, path: str = "") -> Self:
+        """Put the clock of the trial forward to the end of a sleep, the first one if no path is given.
+
+        The turn goes on, unless people have to decide something first. Raises ValueError if nothing sleeps.
+        """
+        named = path or next(iter(self.sleeping), "")
+        ledger = deciding.wake(self.ledger, named)
+        self.services.ahead += max(self.sleeping[named] - self.services.now(), timedelta())
+        self._journal.go_on_from(ledger)
+        self._go_on()
+        return self
 
     def _decide(self, decide: Callable[..., Ledger], path: str, **said: Any) -> Self:
         self._journal.go_on_from(decide(self.ledger, path or self._only_one(), **said))

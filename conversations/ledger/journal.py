@@ -29,7 +29,7 @@ from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.hints import hint_changed
 from conversations.database.sql import claim_age, drop_drafts, now, placeholders
-from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.prompt_row import UNCHANGED, PromptStanding
 from conversations.ledger.redacted import sha256
 from conversations.ledger.uses import use_up
 from conversations.models import Conversation
@@ -137,6 +137,9 @@ def _write_prompt(
     if standing.state:
         changes += ["state = %s", "stop_reason = %s"]
         values += [standing.state, standing.stop_reason]
+    if standing.wake_at != UNCHANGED:
+        changes.append("wake_at = %s")
+        values.append(standing.wake_at and _time(standing.wake_at))
     if standing.ended:
         changes.append("ended_at = %s")
         values.append(_time(steps[-1].time))

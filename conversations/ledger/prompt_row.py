@@ -17,12 +17,20 @@ COUNTED = ("rounds", "pauses", *USAGE, "cost_nano_usd", "unpriced")
 """The columns that count."""
 
 
+UNCHANGED = "unchanged"
+"""The `wake_at` of steps that change nothing about it."""
+
+
 @dataclass
 class PromptStanding:
-    """What a number of steps change in a prompt's row. `state` is "" if they do not change it."""
+    """What a number of steps change in a prompt's row. `state` is "" if they do not change it.
+
+    `wake_at`: when the first of the sleeps is over, as ISO time; None for no time.
+    """
 
     state: str = ""
     stop_reason: str = ""
+    wake_at: str | None = UNCHANGED
     counts: Counter[str] = field(default_factory=Counter)
     ended: bool = False
     releases: bool = False
@@ -45,6 +53,8 @@ class PromptStanding:
             self._fold_root(step)
         elif is_round(step):
             self.counts["rounds"] += 1
+        elif step.type == "action_result" and step.actor == "system" and "decision" not in step.payload:
+            self.wake_at = step.payload.get("until")  # it was a sleep; the next one, beside a gate
         if (used := answer_usage(step)) is not None:
             for name in USAGE:
                 self.counts[name] += used.get(name, 0)
@@ -55,8 +65,11 @@ class PromptStanding:
         if step.type in ("action_start", "resume"):
             self.state = State.RUNNING.value
         elif step.type == "pause":
-            self.state, self.releases = State.WAITING.value, True
-            self.counts["pauses"] += 1
+            people = step.payload.get("pending_action_count") != 0
+            self.state, self.releases = (State.WAITING if people else State.SLEEPING).value, True
+            self.counts["pauses"] += people
         elif step.type == "action_result":
             self.state, self.stop_reason = turn_end(step)
             self.ended = self.releases = True
+        if step.type in ("pause", "resume", "action_result"):
+            self.wake_at = step.payload.get("until") if step.type == "pause" else None

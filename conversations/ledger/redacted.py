@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON, Step, canonical
 from agents.engine.outputs.registry import BUILT_IN, find_kind
 from agents.engine.paths import HUMAN
 from agents.engine.root import AGENT
+from agents.engine.view import SLEEP
 
 if TYPE_CHECKING:
     from conversations.models import Step as StepRow
@@ -38,7 +40,7 @@ STAYS: Mapping[str, frozenset[str]] = {
         }
     ),
     "state": frozenset({"plugin"}),
-    "pause": frozenset({"pending_action_count", "steps_used", "steps_remaining"}),
+    "pause": frozenset({"pending_action_count", "until", "steps_used", "steps_remaining"}),
     "resume": frozenset({"resumed_reason", "steps_remaining"}),
     "cancel": frozenset(),
     "note": frozenset({"code"}),
@@ -48,8 +50,9 @@ ASKED_STAYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"tier", "continues", "repeats"}),  # what the site says, wherever it stands
     "model": frozenset({"round"}),
     HUMAN: frozenset({"ask", "tool", "title", "preview", "risk", "digest", "who", "edited_by", "expires_at"}),
+    SLEEP: frozenset({"until"}),
 }
-"""The keys kept in the input of a call: the turn itself (""), a round, a gate. Of a tool's input, nothing is kept."""
+"""The keys kept in the input of a call: the turn itself (""), a round, a gate, a sleep. Of a tool's, nothing is."""
 FILE_STAYS = frozenset({"id", "size"})
 COPY_LEAST = 8
 """The length from which a text is searched for in other steps. Shorter texts occur everywhere."""
@@ -185,7 +188,7 @@ def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSO
         said = {"text": PLACEHOLDER} if isinstance(asked.get("text"), str) and asked["text"].strip() else {}
         return _emptied() | said if asked else {}
     stays = ASKED_STAYS.get(policy)
-    if stays is None or step.actor != "runtime":
+    if stays is None or Actor.parse(step.actor).kind not in (Kind.RUNTIME, Kind.POLICY):
         return _emptied() if asked else {}
     left = _kept(asked, stays)
     if isinstance(schema := asked.get("schema"), str) and len(schema) == 64:  # its digest

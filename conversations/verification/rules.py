@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import count
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -20,10 +21,12 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import card, is_gate, parent
 from agents.engine.runtime.asking import answer_problems
 from agents.engine.runtime.short import FILE, SHOW, VALUE
-from agents.engine.view import View, asked_for, opens_gate
+from agents.engine.view import View, asked_for, opens_gate, sleeps, until
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
 
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far the clock of a host may be behind that of the database, which says when a sleep is over."""
 ERROR_MOST = 200
 """Characters kept of an error."""
 
@@ -268,12 +271,35 @@ def _waiting(step: Step, before: View) -> Iterator[str]:
         yield f"{step.type} at {step.path or '.'} while the turn waits"
     if step.type == "action_start" and step.path and before.cancelled():
         yield f"{step.path} was started after the turn was stopped"
-    if step.type == "pause" and (said := step.payload.get("pending_action_count")) != (are := len(before.open_gates())):
-        yield f"says that {said} decisions are open, but {are} are"
+    if step.type == "pause":
+        yield from _pause(step, before)
     if step.type == "resume" and not before.paused():
         yield "resumes, but was not waiting"
     if step.type == "resume" and before.open_gates():
         yield f"resumes while {len(before.open_gates())} decisions are open"
+
+
+def _pause(step: Step, before: View) -> Iterator[str]:
+    """A turn pauses for as many people as are asked, and until the first of its sleeps is over."""
+    if (said := step.payload.get("pending_action_count")) != (are := len(before.open_gates())):
+        yield f"says that {said} decisions are open, but {are} are"
+    first = next((sleep.payload["payload"]["until"] for sleep in before.open_sleeps()), None)
+    if (named := step.payload.get("until")) != first:
+        yield f"waits until {named}, but its first sleep is until {first}"
+    if not are and first is None:
+        yield "pauses, and waits for nothing"
+
+
+def _sleep(step: Step, before: View) -> Iterator[str]:
+    """A sleep is over when its time has come, and not before. Only that lets a turn go on for the `time`."""
+    call = before.call(step.path)
+    ends = step.type == "action_result" and not step.failed and call is not None and sleeps(call)
+    if ends and call and datetime.fromisoformat(step.time) < until(call) - CLOCKS_DIFFER:
+        yield f"{step.path} was woken at {step.time}, before its time"
+    if step.type == "resume" and step.payload.get("resumed_reason") == "time":
+        last = before.call(before.steps[-1].path) if before.steps else None
+        if last is None or not sleeps(last):
+            yield "resumes because a time has come, and no sleep is over"
 
 
 def _round(step: Step, before: View) -> Iterator[str]:
@@ -309,5 +335,6 @@ def _starts(path: str, before: View) -> int:
 
 
 _RULES: tuple[Rule, ...] = (
-    _order, _once, _fence, _gate, _decision, _answer, _asked_again, _recorded_call, _waiting, _round, _partial, _end,
+    _order, _once, _fence, _gate, _decision, _answer, _asked_again, _recorded_call, _waiting, _sleep, _round,
+    _partial, _end,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
 from agents.engine.root import site_of, words_of
 from conversations.ledger.journal import output_columns
-from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.prompt_row import UNCHANGED, PromptStanding
 from conversations.ledger.redacted import MARK, KeptStep, sha256
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, Usage
 from conversations.models import Step as StepRow
@@ -163,7 +163,8 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> It
         return
     standing, last = PromptStanding().after(steps), steps[-1].id
     ends = [datetime.fromisoformat(step.time) for step in steps if step.type == "action_result" and not step.path]
-    for name, value in {**standing.columns(), "ended_at": ends[0] if ends else None}.items():
+    times = {"ended_at": ends[0] if ends else None, "wake_at": _wake_at(standing)}
+    for name, value in {**standing.columns(), **times}.items():
         if (stored := getattr(prompt, name)) != value:
             yield LedgerProblem(last, f"{name} of {prompt} is {stored!r}, but its steps say {value!r}")
     holds = conversation.active_prompt_id == prompt.pk
@@ -171,6 +172,11 @@ def _prompt(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> It
         yield LedgerProblem(last, f"{prompt} has ended and still holds the slot")
     if standing.state in OPEN and not holds:
         yield LedgerProblem(last, f"{prompt} has begun and does not hold the slot")
+
+
+def _wake_at(standing: PromptStanding) -> datetime | None:
+    at = standing.wake_at
+    return None if at is None or at == UNCHANGED else datetime.fromisoformat(at)
 
 
 def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:

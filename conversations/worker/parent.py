@@ -24,6 +24,7 @@ from conversations.ledger import wakeup
 from conversations.ledger.claims import claimable, next_lapse
 from conversations.notifications.mail import Notifier
 from conversations.prompts import killswitch
+from conversations.prompts.waking import next_wake, wake_due
 from conversations.verification.all import ensure_schedule
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family
@@ -82,6 +83,7 @@ class Parent:
                 wakeup.ask_for_drain(self.host)
             self._pause = self._until_next_look()
             expire_due()
+            wake_due()
             killswitch.enforce()
         except Error as error:
             if not report_if_full(error):
@@ -92,10 +94,11 @@ class Parent:
 
     @staticmethod
     def _until_next_look() -> float:
-        """The seconds until the next round: soon while turns run, and when a lease runs out: its worker may be dead."""
+        """The seconds until the next round: soon while turns run, when a lease runs out, and when a sleep is over."""
         usual = min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3)
         lapses = next_lapse()
-        return usual if math.isinf(lapses) else min(usual, WATCH_SECONDS, lapses + LAPSED_SECONDS)
+        soon = usual if math.isinf(lapses) else min(usual, WATCH_SECONDS, lapses + LAPSED_SECONDS)
+        return max(min(soon, next_wake()), LOOK_SECONDS)
 
     def _tend_cluster(self) -> None:
         if self.cluster.running:

@@ -44,7 +44,27 @@ async def nested(flow: Flow[Any]) -> list[JSON]:
     return [await flow.workflow("shop.order", item=item) for item in ("paper", "pens")]
 
 
-ALL = (order, fail, nested)
+@workflow("shop.tomorrow", title="Order tomorrow", category=SHOP)
+async def tomorrow(flow: Flow[Order]) -> str:
+    """Sleeps for a day, then orders."""
+    await flow.sleep(seconds=86_400)
+    return str(await flow.tool("shell.run", command=f"order {flow.input.item}"))
+
+
+@workflow("shop.beside", title="Ask and sleep", category=SHOP)
+async def beside(flow: Flow[Any]) -> list[JSON]:
+    """Asks a question, and sleeps for one hour and for two, all side by side."""
+    hour = flow.sleep(seconds=3600, key="hour")
+    return await flow.gather(flow.ask("Which one?", key="ask"), hour, flow.sleep(seconds=7200, key="hours"))
+
+
+@workflow("shop.blink", title="Blink", category=SHOP)
+async def blink(flow: Flow[Any]) -> None:
+    """Sleeps for a moment."""
+    await flow.sleep(seconds=0.2)
+
+
+ALL = (order, fail, nested, tomorrow, beside, blink)
 
 
 @contextmanager

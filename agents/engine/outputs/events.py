@@ -68,10 +68,11 @@ class ApprovalDecided(OutputEvent):
 
 
 class PromptPaused(Event):
-    """The turn waits for people (S84)."""
+    """The turn waits for people, or for a time (S84). `until`: when the first of its sleeps is over."""
 
     type: Literal["prompt.paused"] = "prompt.paused"
     pending_action_count: int
+    until: str | None = None
     steps_used: int = 0
     steps_remaining: int = 0
 

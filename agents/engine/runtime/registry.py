@@ -16,8 +16,9 @@ from agents.engine.runtime.policy import Policy, Registered
 from agents.engine.runtime.short import FILE, SHOW, VALUE
 from agents.engine.schema import check_schema
 from agents.engine.tools.tool import NAME, RESERVED
+from agents.engine.view import SLEEP
 
-BUILT_IN = (HUMAN, SHOW, FILE, VALUE)
+BUILT_IN = (HUMAN, SHOW, FILE, VALUE, SLEEP)
 """The names of what every run has. No policy can be registered under them."""
 
 

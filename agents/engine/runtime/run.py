@@ -100,7 +100,7 @@ class Run(Runtime):
     async def run_turn(
         self, policy: str, payload: dict[str, Any], *, start: bool = False, actions: Iterable[str] = ()
     ) -> None:
-        """Run the turn until it ends or a person must decide. `start`: record that the worker starts it.
+        """Run the turn until it ends, or has to wait for a person or a time. `start`: record that the worker starts it.
 
         `actions`: the names of the policies that its root may offer. If the task that runs this is cancelled, so are
         the calls that it runs; they stand in the ledger as interrupted.
@@ -161,8 +161,11 @@ class Run(Runtime):
         if self._calls_running:
             await self.flush()  # gates show at once; the pause waits for calls that are still running
             await self._wait_for_calls()
-        while self.view.open_gates() and not self.view.paused():
-            self.stage(Step("runtime", "pause", {"pending_action_count": len(self.view.open_gates()), **self.budget()}))
+        while not self.view.paused() and (self.view.open_gates() or self.view.open_sleeps()):
+            waits: dict[str, JSON] = {"pending_action_count": len(self.view.open_gates())}
+            if asleep := self.view.open_sleeps():
+                waits["until"] = asleep[0].payload["payload"]["until"]
+            self.stage(Step("runtime", "pause", {**waits, **self.budget()}))
             await self.flush()  # a decision meanwhile drops the pause, and it is counted again
         await self.flush()
 

@@ -5,8 +5,9 @@ All of it is recorded: a policy that runs again from its ledger gets what it got
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
 from typing import Any, TypeVar, overload
 from uuid import UUID, uuid4
@@ -23,6 +24,7 @@ from agents.engine.root import AGENT
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import parse, plain_json, problem
+from agents.engine.view import SLEEP
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -144,6 +146,33 @@ class Short(Caller):
     def random(self, *, key: str | None = None) -> Coroutine[Any, Any, float]:
         """Return a random number from 0 to 1, the same one whenever the policy runs again."""
         return self._value("random", float, key)
+
+    def sleep(
+        self, *, until: datetime | None = None, seconds: float | None = None, key: str | None = None
+    ) -> Coroutine[Any, Any, None]:
+        """Wait until this time, or for so many seconds. No worker waits meanwhile, and it is no running time.
+
+        The time is fixed when the policy first gets here; it may be months away. Raises ValueError for a time without a
+        zone, or that no calendar has.
+        """
+        if (until is None) == (seconds is None):
+            raise TypeError("ctx.sleep takes a time, `until`, or a number of `seconds`")
+        if until is not None and until.tzinfo is None:
+            raise ValueError(f"the time to sleep until needs its zone: {until.isoformat()} has none")
+        if seconds is not None and not 0 <= seconds < math.inf:
+            raise ValueError(f"a policy sleeps for 0 seconds or more, not {seconds!r}")
+        return self._sleep(self.take_path(key), until, seconds)
+
+    async def _sleep(self, path: str, until: datetime | None, seconds: float | None) -> None:
+        recorded = self.recorder.view.call(path)
+        over = recorded.payload["payload"].get("until") if recorded else None
+        if over is None:
+            try:
+                given = self.recorder.services.now() + timedelta(seconds=seconds or 0) if until is None else until
+                over = given.astimezone(UTC).isoformat()
+            except OverflowError as error:
+                raise ValueError("no calendar has the time to sleep until: it is too far away") from error
+        await _read(self.call_at(path, Action(SLEEP, {"until": over})), lambda value: value)
 
     def done(self, value: object = None) -> list[Step]:
         """Return the end of this policy, with its value: anything that pydantic can write as JSON.

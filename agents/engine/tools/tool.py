@@ -31,7 +31,7 @@ from agents.engine.tools.state import Nothing, Stateful
 Input = TypeVar("Input", bound=BaseModel, default=Nothing)
 State = TypeVar("State", default=None)
 
-RESERVED = ("agent", HUMAN, "model", "show", "file", "value", FINAL_ANSWER)
+RESERVED = ("agent", HUMAN, "model", "show", "file", "value", "sleep", FINAL_ANSWER)
 """Names of the engine's own policies and tools, not available to others."""
 
 NAME = r"[a-z][a-z0-9]*([._-][a-z0-9]+)*"
