@@ -18,12 +18,13 @@ from agents.categories import OTHER, Category
 from agents.engine.closing import NOT_PERMITTED
 from agents.engine.errors import RegistryError, ReplayMismatch, ToolError
 from agents.engine.ledger import JSON, Step
+from agents.engine.root import WORKFLOW
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Registered
 from agents.engine.schema import parse, problem, problems, schema_digest, schema_of
 from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
-from workflows.flow import PREFIX, Flow
+from workflows.flow import Flow
 from workflows.line import line_of
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Workflow:
     @property
     def policy_name(self) -> str:
         """The name of its policy, by which histories are filtered."""
-        return f"{PREFIX}{self.name}"
+        return f"{WORKFLOW}{self.name}"
 
     @property
     def schema(self) -> dict[str, JSON]:

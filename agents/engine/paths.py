@@ -12,6 +12,8 @@ from collections.abc import Iterator
 HUMAN = "human"
 """The key of a gate, and the name of the policy called there, by which a person decides."""
 
+_PROGRESS = "//progress"
+"""Keys are never empty."""
 _GATE = re.compile(rf"{HUMAN}|card[1-9]\d*")
 
 
@@ -53,6 +55,16 @@ def gate(path: str) -> str:
 def card(path: str, number: int) -> str:
     """Return the path of the card with this number, from 1: what is asked about the call at `path` after its gate."""
     return join(path, f"card{number}")
+
+
+def progress(path: str) -> str:
+    """Return the place of the draft that says how far the policy at `path` is. No call can stand there."""
+    return f"{path}{_PROGRESS}"
+
+
+def is_progress(path: str) -> bool:
+    """Whether this is the place of such a draft."""
+    return path.endswith(_PROGRESS)
 
 
 def is_gate(path: str) -> bool:

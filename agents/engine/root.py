@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from agents.engine.ledger import JSON, Step
 
+WORKFLOW = "workflow:"
+"""What the names of the policies of workflows begin with. Of a run, later turns read only what came of it."""
 AGENT = "agent"
 """The policy that answers messages. What the site says of its turns stands in its own payload."""
 

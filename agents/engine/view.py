@@ -10,7 +10,10 @@ from agents.engine.actors import Actor, Kind
 from agents.engine.ledger import JSON, Step, copy_json
 from agents.engine.paths import HUMAN, parent
 
-BOOKKEEPING = {"action_call", "action_start", "action_retry", "action_deferred", "pause", "resume", "cancel", "note"}
+BOOKKEEPING = {
+    *("action_call", "action_start", "action_retry", "action_deferred"),
+    *("pause", "resume", "cancel", "note", "progress"),
+}
 """Step types that record how a call proceeded, not what it said."""
 
 

@@ -20,6 +20,7 @@ from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Approval, Output, TextOutput, ToolOutput
 from agents.engine.outputs.timeline import Outputs
+from agents.engine.root import WORKFLOW
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
 from agents.engine.view import View, until
@@ -73,7 +74,8 @@ class Trial:
     @property
     def messages(self) -> list[Message]:
         """What a model reads of this turn in later ones."""
-        past = PastTurn(self.services.prompt, self._payload.get("text"), self.outputs)
+        program = self._policy.startswith(WORKFLOW)
+        past = PastTurn(self.services.prompt, self._payload.get("text"), self.outputs, program=program)
         return turn_messages(past, CallIds(), self._limits)
 
     @property

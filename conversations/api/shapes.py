@@ -245,6 +245,7 @@ class PromptHead(Shape):
     continues: int | None
     repeats: Annotated[int | None, Field(description="The id of the turn whose message this one repeats.")]
     created_at: str
+    wake_at: Annotated[str | None, Field(description="When the first of its sleeps is over.")]
     ended_at: str | None
 
 

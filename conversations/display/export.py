@@ -35,6 +35,7 @@ ENDS = {
     State.FAILED: "This turn failed.",
     State.CANCELLED: "This turn was stopped.",
     State.WAITING: "This turn is waiting for a decision.",
+    State.SLEEPING: "This turn is sleeping until a time that it has set.",
     State.RUNNING: "This turn is still running.",
     State.QUEUED: "This turn has not started yet.",
 }

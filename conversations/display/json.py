@@ -81,6 +81,7 @@ def prompt_head(prompt: Prompt) -> dict[str, JSON]:
         "continues": prompt.continues_id,
         "repeats": prompt.repeats_id,
         "created_at": prompt.created_at.isoformat(),
+        "wake_at": prompt.wake_at.isoformat() if prompt.wake_at else None,
         "ended_at": prompt.ended_at.isoformat() if prompt.ended_at else None,
     }
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Case, F, IntegerField, Value, When
 from django.db.models.functions import Substr
 
+from agents.engine.paths import progress
 from conversations.models import Draft
 
 Place = tuple[int, str]
@@ -106,7 +107,9 @@ class Growth:
             default=Value(1),
             output_field=IntegerField(),
         )
-        drafts = Draft.objects.filter(conversation__in=conversations).order_by("pk")
+        # How far a policy is comes as an output; its draft is for the site's own pages.
+        texts = Draft.objects.exclude(path__endswith=progress(""))
+        drafts = texts.filter(conversation__in=conversations).order_by("pk")
         rows = drafts.annotate(new=Substr("text", begins), seq=F("conversation__seq"))
         return rows.values("pk", "conversation", "prompt", "path", "fence", "attempt", "new", "seq")
 

@@ -17,6 +17,7 @@ from agents.engine.agent.projection import GO_ON, whole_text
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.root import WORKFLOW
 from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
@@ -161,5 +162,13 @@ class PromptServices(PlainServices):
         for row in Output.objects.of(*prompts).order_by("prompt_id", "position"):
             outputs.setdefault(row.prompt_id, []).append(row.entry())
         given = attached(prompts)
-        messages = {prompt.pk: GO_ON if prompt.continues_id else prompt.input for prompt in prompts}
-        return [PastTurn(pk, text, outputs.get(pk, []), given.get(pk, ())) for pk, text in messages.items()]
+        return [
+            PastTurn(
+                prompt.pk,
+                GO_ON if prompt.continues_id else prompt.input,
+                outputs.get(prompt.pk, []),
+                given.get(prompt.pk, ()),
+                program=prompt.policy.startswith(WORKFLOW),
+            )
+            for prompt in prompts
+        ]

@@ -8,10 +8,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from conversations.models import Conversation, Output, Prompt
+from conversations.prompts.start import TurnInProgress, start_conversation, start_prompt
 from conversations.prompts.startable import InvalidInput, NotAllowed
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, pending
 from tests.conversations.support import person
+from tests.engine.support import says, seen
 from tests.workflows import shop
 from workflows.models import WorkflowSetting
 from workflows.running import start_run
@@ -25,7 +27,7 @@ def ann(db: None) -> User:
 
 
 @pytest.fixture(autouse=True)
-def _installed(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
+def model(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
     with shop.installed(site, monkeypatch) as provider:
         yield provider
 
@@ -92,3 +94,28 @@ def test_who_lost_the_right_meanwhile_runs_nothing_more(ann: User, site: Site) -
     with pytest.raises(NotAllowed):
         start_run(shop.order, ann, {"item": "paper"})
     assert problems(run) == []
+
+
+def test_in_a_chat_later_turns_read_its_line_and_what_came_of_it(ann: User, site: Site, model: Any) -> None:
+    """Not what it called: that is the business of the program."""
+    chat = start_conversation(ann)
+    run = start_run(shop.order, ann, {"item": "paper"}, conversation=chat)
+    site.works()
+    with pytest.raises(TurnInProgress):
+        start_prompt(chat, ann, "Hello?")
+    site.approves(run, ann)
+    site.works()
+    failed = start_run(shop.fail, ann, {}, conversation=chat)
+    site.works()
+    start_prompt(chat, ann, "What was that?")
+    model.script = [says("You ordered paper.")]
+    site.works()
+    read = [(type(message).__name__, getattr(message, "text", "")) for message in seen(model.asked[0])]
+    assert read[:5] == [
+        ("UserMessage", "/shop.order item=paper"),
+        ("AssistantMessage", '{"ordered": "paper"}'),
+        ("UserMessage", "/shop.fail"),
+        ("AssistantMessage", "ValueError: The shop is closed."),
+        ("UserMessage", "What was that?"),
+    ]
+    assert (failed.conversation_id, chat.prompts.count()) == (chat.pk, 3)

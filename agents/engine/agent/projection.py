@@ -108,6 +108,8 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
     with whatever follows. A prompt in which nothing was said at all has none. What a policy showed people stands like
     a text of the model, and what one that is no agent returned where an agent's answer would.
     """
+    if past.program:
+        return [*input_messages(past.input, past.files), AssistantMessage(_came_of(past, limits))]
     outputs = Outputs()
     rounds: dict[str, str] = {}  # with what was shown, where a policy showed something
     for output in sorted(past.outputs, key=lambda o: o.position):
@@ -127,6 +129,15 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
     if messages and not isinstance(messages[-1], AssistantMessage):
         messages.append(AssistantMessage(TURN_ENDED))
     return messages
+
+
+def _came_of(past: PastTurn, limits: Limits) -> str:
+    """Return what came of the run of a workflow: its value, or what the system said about its end."""
+    values = [output.output for output in past.outputs if isinstance(output, ResultOutput)]
+    if values:
+        return shorten(render(values[-1]), limits.result_characters)
+    told = [o.text for o in past.outputs if isinstance(o, TextOutput) and o.role_hint == "system" and not o.path]
+    return told[-1] if told else TURN_ENDED
 
 
 def _round_of(output: Output) -> str:

@@ -34,12 +34,16 @@ class Space:
 
 @dataclass(frozen=True)
 class PastTurn:
-    """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs."""
+    """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs.
+
+    `program`: it was the run of a workflow. Of that a model is told what came of it, and not what it called.
+    """
 
     prompt: int
     input: str | None
     outputs: Sequence[Output]
     files: Sequence[Attachment] = ()
+    program: bool = False
 
 
 class Services(Protocol):

@@ -20,6 +20,7 @@ from agents.engine.outputs.kinds import (
     Deferred,
     Failure,
     Pending,
+    ProgressOutput,
     ResultOutput,
     RetryOutput,
     Running,
@@ -59,6 +60,16 @@ def retry(output: RetryOutput | None, step: Step) -> RetryOutput | None:
     if step.type != "action_result" or data.get("code") != "parse_failure":
         return None
     return RetryOutput(raw=str(data.get("raw", "")), message=str(data.get("message", "")), **place_of(step))
+
+
+def progress(output: ProgressOutput | None, step: Step) -> ProgressOutput:
+    """Fold how far a policy is: one output, which keeps its place."""
+    said = ProgressOutput.opened_by(step)
+    if output is None:
+        return said
+    return said.model_copy(
+        update={"position": output.position, "created_at": output.created_at, "parent": output.parent}
+    )
 
 
 def result(output: ResultOutput | None, step: Step) -> ResultOutput | None:

@@ -186,6 +186,16 @@ class RetryOutput(Output):
     message: str
 
 
+class ProgressOutput(Output):
+    """How far a policy says that it is: `done` of `total`, if that is known. `said` counts how often it said so."""
+
+    type: Literal["progress"] = "progress"
+    done: int | float
+    total: int | float | None = None
+    text: str = ""
+    said: int = 1
+
+
 class ResultOutput(Output):
     """What the policy of a turn returned, if that is not an agent, whose answer is its last text."""
 

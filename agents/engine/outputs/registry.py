@@ -15,6 +15,7 @@ from agents.engine.outputs import fold as rules
 from agents.engine.outputs.kinds import (
     FileOutput,
     Output,
+    ProgressOutput,
     ReasoningOutput,
     ResultOutput,
     RetryOutput,
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 Fold = Callable[[Any, Step], Output | None]
 Told = Callable[[Any], str | None]
 
-RECORD = frozenset({*BOOKKEEPING, "action_result", "state"})
+RECORD = frozenset({*BOOKKEEPING, "action_result", "state"}) - {"progress"}
 """Step types that the ledger itself uses. None of them can be the name of a kind."""
 
 
@@ -211,9 +212,20 @@ register_output("file", FileOutput, told=_file_told, template="conversations/tim
 register_output("widget", WidgetOutput, template="conversations/timeline/widget.html", stays=["widget"])
 register_output("reasoning", ReasoningOutput)
 register_output("retry", RetryOutput, fold=rules.retry)
+register_output(
+    "progress",
+    ProgressOutput,
+    fold=rules.progress,
+    template="conversations/timeline/progress.html",
+    stays=["done", "total", "said"],
+)
 register_output("result", ResultOutput, fold=rules.result, template="conversations/timeline/result.html")
 
-_NOT_EMITTED = {"tool": "", "retry": "", "reasoning": "", "result": "", "file": ", but given with call.file(...)"}
+_NOT_EMITTED = {
+    **dict.fromkeys(("tool", "retry", "reasoning", "result"), ""),
+    "file": ", but given with call.file(...)",
+    "progress": ", but said with ctx.progress(...)",
+}
 """The kinds that tools do not emit, and what they do instead."""
 
 BUILT_IN = frozenset(_KINDS)

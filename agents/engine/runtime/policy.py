@@ -22,6 +22,7 @@ from agents.engine.paths import check_key, join
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.asking import Asking
 from agents.engine.runtime.clock import Clock
+from agents.engine.runtime.progress import Progress
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.short import Short
 from agents.engine.schema import problem, problems, schema_of, schema_problems
@@ -197,6 +198,7 @@ class Context(Asking, Short):
         self.run, self.path, self.action = run, path, action
         self.turn: HasClock | None = caller.turn if caller else None
         self.halt: Halt | None = None
+        self.told = Progress(run.recorder, action.policy, path)
         self._task = asyncio.current_task()
         self._ordinal = 0
         self._keys: set[str] = set()
@@ -224,6 +226,14 @@ class Context(Asking, Short):
     def clock(self) -> Clock:
         """The clock of its agent; outside of an agent, the clock of the whole turn."""
         return self.turn.clock if self.turn else Clock(self.run.recorder, "", self.run.granted.seconds)
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Say how far this policy is: `done` of `total`, if that is known, and a few words. People see it at once.
+
+        It need not be awaited. On a replay, what was recorded is not said again. No model is told. Raises TypeError or
+        ValueError for what is no number from 0 on, or no text.
+        """
+        self.told.say(done, total, text)
 
     def call(
         self, action: Action, decorators: Sequence[Decorator] = (), *, key: str | None = None, hold: bool = False

@@ -262,10 +262,13 @@ class Run(Runtime):
             steps = [action_error("runtime", error.code, error.message)]
         except SystemExit as error:  # it would end the event loop, and the ledger of this run with it
             raise RuntimeError(f"the policy {action.policy!r} called sys.exit({error.code!r})") from error
-        except BaseException:
+        except BaseException as error:
+            if isinstance(context.halt or error, Suspended):
+                context.told.keep()
             if context.halt:  # a TaskGroup or a `finally` may have replaced it with another error
                 raise context.halt from None
             raise
+        context.told.keep()
         if not path:  # what is staged at its end must be recorded together, and a call beside it may have to stop
             await self._wait_for_calls()
         if context.halt:

@@ -66,9 +66,11 @@ class Dock:
 
     @property
     def state(self) -> str:
-        """The state in the bar: waiting, working, behind (a hidden turn is working), failed, or ""."""
+        """The state in the bar: waiting, sleeping, working, behind (a hidden turn is working), failed, or ""."""
         if self.open:
             return "waiting"
+        if self.active and self.active.state == State.SLEEPING:
+            return "sleeping"
         if self.active:
             return "working" if self.active.visible else "behind"
         return "failed" if self.last and self.last.state == State.FAILED else ""

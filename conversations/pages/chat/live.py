@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from agents.engine.paths import parent
+from agents.engine.paths import is_progress, parent
 from conversations.database.disk import is_short
 from conversations.database.ids import row_id
 from conversations.display.html_cache import annotate_removed, use_html_cache
@@ -56,6 +56,7 @@ class LivePage:
         self._cache: dict[int, CachedTurn] = {}
         self._has: dict[int, dict[str, str]] = {}  # the versions sent, by prompt and id; those of the dock are under 0
         self._prose: dict[str, Prose] = {}
+        self._told: dict[int, tuple[int, int]] = {}  # the last progress that was sent, by its draft: fence and attempt
         self._unplaced: set[str] = set()  # the ids of drafts that have no place on the page
         self._collapsed: set[int | None] = set()  # turns that were sent collapsed, because another one repeats them
 
@@ -76,12 +77,17 @@ class LivePage:
         if conversation is None:
             return "".join(html or "" for _, html in grown)
         frame = self._frame(conversation, {draft.prompt_id for draft in new})
-        names = [(draft.prompt_id, draft_id(draft.prompt_id, draft.path)) for draft in new]
+        placed = [draft for draft in new if not is_progress(draft.path)]
+        names = [(draft.prompt_id, draft_id(draft.prompt_id, draft.path)) for draft in placed]
         self._unplaced |= {name for prompt, name in names if name not in self._has.get(prompt, {})}
         return "".join([*(html or "" for _, html in grown), frame])
 
     def _growth_html(self, draft: Draft) -> str | None:
-        """Render what was added to one draft; None if it has no place on the page yet."""
+        """Render what was added to one draft; None if it has no place on the page yet, or says how far a policy is."""
+        if is_progress(draft.path):
+            newer = self._told.get(draft.pk) != (draft.fence, draft.attempt)
+            self._told[draft.pk] = (draft.fence, draft.attempt)
+            return None if newer else ""
         name, has = draft_id(draft.prompt_id, draft.path), self._has.get(draft.prompt_id, {})
         if name not in has:
             return "" if name in self._unplaced else None

@@ -21,12 +21,12 @@ OTHER = "conversations/timeline/other.html"
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a turn. `kind` is queued, working, speaking, continuing, waiting, failed, cancelled or completed.
+    """The status of a turn. `kind` is queued, working, speaking, continuing, waiting, sleeping, or how it ended.
 
     `activity`: the number of the activity block that already says that the turn is working. `because` is why the turn
     failed, `advice` what to do about it, `kept` how many calls succeeded, which a failure does not undo. `may`: the
     reader may decide. For the last turn, `on`: it can be continued; `again`: its message can be repeated. `first` is
-    the better of these two. `spent` is known once the turn has ended.
+    the better of these two. `spent` is known once the turn has ended. `until`: when it will wake.
     """
 
     kind: str
@@ -43,6 +43,7 @@ class Status:
     on: bool = False
     again: bool = False
     first: str = ""
+    until: datetime | None = None
 
     @property
     def shown(self) -> bool:

@@ -33,6 +33,8 @@ def status_of(
     waiting = [block.card for block in blocks if block.card and block.card.pending]
     if waiting:
         return Status("waiting", prompt.created_at, may=any(card.allow for card in waiting))
+    if prompt.state == State.SLEEPING:
+        return Status(prompt.state, prompt.created_at, until=prompt.wake_at)
     if prompt.state == State.QUEUED:
         return Status(prompt.state, prompt.created_at)
     if any(block.card and block.card.entry.result.type == "deferred" for block in blocks):

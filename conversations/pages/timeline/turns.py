@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain, groupby
@@ -16,9 +16,10 @@ from itertools import chain, groupby
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
 
-from agents.engine.outputs.kinds import FileOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import FileOutput, ProgressOutput, TextOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
+from agents.engine.paths import is_progress, progress
 from agents.engine.root import AGENT
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.gate import Card, cards
@@ -28,7 +29,7 @@ from conversations.models import Conversation, Draft, File, Output, Prompt, Reda
 from conversations.models.erasure import message_redacted
 from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
-from conversations.pages.timeline.drafts import Prose, RunningCommand, drafts_of, grow_prose
+from conversations.pages.timeline.drafts import Prose, RunningCommand, draft_id, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
 from conversations.pages.versions import version
 from conversations.usage.totals import Spent, of_prompts
@@ -207,7 +208,7 @@ def _shown(row: Output, entry: Entry, card: Card | None, files: Mapping[int, Fil
 
 def build_turn(
     prompt: Prompt,
-    shown: Iterable[ShownOutput],
+    outputs: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
     kept: dict[str, Prose],
     spent: Spent | None = None,
@@ -216,10 +217,11 @@ def build_turn(
 
     Of a hidden turn only its gates are shown, waiting and decided ones.
     """
-    at = {one.entry.position: one for one in shown}
+    at = {one.entry.position: one for one in outputs}
     entries = reading_order(one.entry for one in at.values())
     last = _failure_message(entries) if prompt.state == State.FAILED else None
-    blocks = list(_blocks(prompt, [at[entry.position] for entry in entries if entry is not last], drafts))
+    shown = [_as_of_now(at[entry.position], drafts) for entry in entries if entry is not last]
+    blocks = list(_blocks(prompt, shown, drafts))
     if not prompt.visible:
         blocks = [block for block in blocks if block.card]
         waits = any(block.card.pending for block in blocks if block.card)
@@ -228,11 +230,24 @@ def build_turn(
         blocks.append(came)
     if not prompt.ended:
         calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
-        blocks += [_prose(grow_prose(draft, kept)) for path, draft in drafts.items() if path not in calls]
+        texts = {path: draft for path, draft in drafts.items() if path not in calls and not is_progress(path)}
+        blocks += [_prose(grow_prose(draft, kept)) for draft in texts.values()]
+        told = {progress(entry.path) for entry in entries if isinstance(entry, ProgressOutput)}
+        blocks += [_progress(draft) for path, draft in drafts.items() if is_progress(path) and path not in told]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent)
     if status.activity is not None and (activity := blocks[status.activity].activity):
         blocks[status.activity] = _activity_block(Activity(activity.id, activity.rows, working=True))
     return TimelineTurn(prompt, blocks, status)
+
+
+def _as_of_now(one: ShownOutput, drafts: Mapping[str, Draft]) -> ShownOutput:
+    """Return an output as it is by now: how far a policy is may be known better than it is recorded."""
+    entry = one.entry
+    if not isinstance(entry, ProgressOutput) or (draft := drafts.get(progress(entry.path))) is None:
+        return one
+    if draft.attempt <= entry.said:
+        return one
+    return replace(one, entry=entry.model_copy(update=json.loads(draft.text)), version=version(draft.text))
 
 
 def _failure_message(entries: Sequence[Entry]) -> TextOutput | None:
@@ -320,6 +335,12 @@ def _activity_block(activity: Activity) -> Block:
 
 def _prose(draft: Prose) -> Block:
     return Block("prose", draft.id, draft.version, prose=draft)
+
+
+def _progress(draft: Draft) -> Block:
+    """Return how far a policy is, before any of it is recorded."""
+    entry = ProgressOutput.model_validate(json.loads(draft.text))
+    return Block("progress", draft_id(draft.prompt_id, draft.path), version(draft.text), entry)
 
 
 def _running(prompt: Prompt, entry: Entry, drafts: Mapping[str, Draft]) -> RunningCommand | None:
