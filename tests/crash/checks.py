@@ -50,7 +50,7 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
         *_used(prompt, scenario),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
-        *_ledger(site, prompt, usual),
+        *_ledger(site, prompt, scenario, usual),
     ]
 
 
@@ -69,7 +69,7 @@ def _usual(value: JSON, site: Site) -> JSON:
 
 ASKED_BEFORE = ("before_record", "before_commit", "draft")
 """Points at which an answer may have arrived without being recorded."""
-VARIES = {"began", "expires_at", "file", "seconds", "stdout"}
+VARIES = {"began", "expires_at", "file", "seconds", "stdout", "until"}
 """The keys whose values differ from run to run: times, and the id of a file that was stored anew."""
 
 
@@ -150,7 +150,10 @@ def _refused(bodies: list[Any]) -> Iterator[str]:
             yield f"the API would refuse a request: {error.message}"
 
 
-def _ledger(site: Site, prompt: Prompt, usual: Undisturbed) -> Iterator[str]:
-    """The ledger is as undisturbed, but for cards and what they explain."""
-    for difference in differences(recorded(prompt, site), usual.ledger):
+def _ledger(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbed) -> Iterator[str]:
+    """The ledger is as undisturbed, but for cards and what they explain; of what is side by side, each call's own."""
+    now, before = recorded(prompt, site), usual.ledger
+    if scenario.beside:
+        now, before = (sorted(steps, key=lambda step: step.path) for steps in (now, before))
+    for difference in differences(now, before):
         yield f"the ledger differs: {difference}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from conversations.models import Prompt, Step
+from conversations.prompts.waking import wake_due
 from tests.crash.checks import Killed, Undisturbed, recorded, violations
 from tests.crash.databases import Databases
 from tests.crash.model import Model, serving
@@ -110,6 +111,8 @@ class Matrix:
                 worker.tend(stall.pid)
                 if not (stall.pid and walk.point == "before_commit"):  # it holds the lock that an answer needs
                     _answer(site, prompt, walk, cards)
+                    if not walk.whole:  # then nobody else looks whether a sleep is over
+                        wake_due()
                 time.sleep(0.03)
                 prompt.refresh_from_db()
         finally:
@@ -119,7 +122,9 @@ class Matrix:
 
 def _answer(site: Site, prompt: Prompt, walk: Walk, cards: dict[str, list[str]]) -> None:
     for output in site.pending(prompt):
-        if output.ask == "interrupted":
+        if output.ask == "question":
+            site.answer(output, "this")
+        elif output.ask == "interrupted":
             cards.setdefault(output.path, []).append(walk.card)
             site.decide(output, walk.card)
         else:

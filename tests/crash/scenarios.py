@@ -25,6 +25,7 @@ class Scenario:
 
     `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all. `policy`:
     what runs, with this `payload`, in place of the agent; then `agent` is the path of the agent that it calls.
+    `beside`: it does several things side by side, in whatever order they end.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Scenario:
     policy: str = AGENT
     payload: dict[str, Any] = field(default_factory=dict)
     agent: str = ""
+    beside: bool = False
 
 
 def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
@@ -85,4 +87,14 @@ POLICY = Scenario(
 )
 """A program of an app, with gated and other calls of its own, and those of an agent within it."""
 
-SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY)}
+WORKFLOW = Scenario(
+    "workflow",
+    [],
+    once=("2", "4/1", "6"),
+    policy="workflow:fx.everything",
+    payload={"name": "a"},
+    beside=True,
+)
+"""A workflow: calls and a question side by side, another workflow within it, a sleep, and two gated calls."""
+
+SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY, WORKFLOW)}

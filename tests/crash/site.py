@@ -80,6 +80,9 @@ class Site:
     def decide(self, output: Output, decision: str, reason: str = "") -> None:
         decide(output.pk, self.person(), decision, digest=output.digest, via="api", reason=reason)
 
+    def answer(self, output: Output, answer: JSON) -> None:
+        decide(output.pk, self.person(), "answer", digest=output.digest, via="api", answer=answer)
+
     # Effects outside
 
     def effects(self) -> Counter[str]:
