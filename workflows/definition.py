@@ -106,7 +106,7 @@ class Workflow:
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""
-        return line_of(self.name, payload["input"])
+        return line_of(self.name, payload["input"], self.schema)
 
 
 @dataclass(frozen=True, eq=False)

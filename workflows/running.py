@@ -1,4 +1,4 @@
-"""Running a workflow: one function for the pages, the API and the command."""
+"""Running a workflow, and the workflows of a person: the same for the pages, the API and the command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from agents.engine.ledger import JSON
 from conversations.models import Conversation, ConversationKind, Origin, Prompt
 from conversations.prompts import startable
 from conversations.prompts.start import start_prompt
+from workflows import discovery
 from workflows.definition import Workflow
+from workflows.line import Line, parse_line
+from workflows.permissions import SeenWorkflow, visible_to
+
+
+def seen_by(user: User) -> list[SeenWorkflow[Workflow]]:
+    """Return the workflows that this person sees, by category and title, with why they may not run some."""
+    return visible_to(user, discovery.installed().values())
+
+
+def seen(user: User, name: str) -> SeenWorkflow[Workflow] | None:
+    """Return the workflow of this name, None if there is none that this person sees."""
+    named = discovery.installed().get(name)
+    return next(iter(visible_to(user, [named])), None) if named else None
+
+
+def line_from(text: str, user: User) -> Line[Workflow] | None:
+    """Return the line that this person's message is; None for an ordinary message. Raises BadLine, see parse_line."""
+
+    def find(name: str) -> Workflow | None:
+        found = seen(user, name)
+        return found.workflow if found else None
+
+    return parse_line(text, find)
 
 
 def start_run(

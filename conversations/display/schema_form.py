@@ -78,7 +78,7 @@ class SchemaForm:
     def payload(self) -> dict[str, JSON]:
         """Return the input that was typed. Fields that were not posted keep their value. Check `errors` before use."""
         found: dict[str, JSON] = {}
-        for number, (name, place) in enumerate(self._places()):
+        for number, (name, place) in enumerate(self.places()):
             kind, text = self._typed(number, name, place)
             try:
                 value = place.read(kind, text)
@@ -92,18 +92,19 @@ class SchemaForm:
     @property
     def fields(self) -> list[FormField]:
         """The fields, in the order of the schema; names that are not in the schema come last."""
-        found = [self._field(number, name, place) for number, (name, place) in enumerate(self._places())]
+        found = [self._field(number, name, place) for number, (name, place) in enumerate(self.places())]
         start = next((number for number, each in enumerate(found) if each.errors), 0 if self.focus else None)
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
     def others(self) -> list[str]:
         """Errors that belong to no field of this form."""
-        names = dict(self._places())
+        names = dict(self.places())
         wrong = {at: all for at, all in self.errors.items() if at.partition(".")[0] not in names}
         return [f"{at}: {why}" if at else why for at, all in wrong.items() for why in all]
 
-    def _places(self) -> list[tuple[str, ValuePlace]]:
+    def places(self) -> list[tuple[str, ValuePlace]]:
+        """Return the names of its fields with their places, in their order."""
         known = properties_of(self.schema)
         names = [*known, *(name for name in self.input if name not in known)]
         needed = self.schema.get("required", ())
@@ -126,9 +127,12 @@ class SchemaForm:
         return schema, False
 
     def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
-        """Return the field's present kind and text. A text shown as JSON stays JSON until it is accepted."""
+        """Return the field's present kind and text. A text shown as JSON stays JSON until it is accepted.
+
+        One that has become longer than a line, as in a line of a chat, stays a text of several lines.
+        """
         kind = place.kind(name in self.code)
-        for each in (kind, "json"):
+        for each in (kind, "json", *(["text"] if kind == "line" else [])):
             text = (self.posted or {}).get(f"{self.prefix}{each}-{number}")
             if text is not None:
                 return each, text.replace("\r\n", "\n").replace("\r", "\n")
