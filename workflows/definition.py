@@ -8,9 +8,8 @@ import re
 import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from django.contrib.auth.models import User
 from django.db import Error
 from pydantic import BaseModel
 
@@ -26,6 +25,9 @@ from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
 from workflows.flow import Flow
 from workflows.line import line_of
+
+if TYPE_CHECKING:  # a workflow is tested without a site, and there are no tables then
+    from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
 

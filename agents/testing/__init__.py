@@ -1,4 +1,4 @@
-"""Testing tools, plugins, agents and policies, without a site, a database or a model.
+"""Testing tools, plugins, agents, policies and workflows, without a site, a database or a model.
 
     from agents.testing import asks, call, run, turn
 
@@ -7,9 +7,9 @@
         assert "more than ten" in order.waiting["1"].reason
         assert order.approve().value == "Ordered. Now 620 in stock."
 
-`call` runs one call of a tool, `turn` an agent whose model answers from a script, and `run` a policy. Each returns a
-`Trial`: what happened, and the people who decide. With `pytest_plugins = ["agents.testing"]` in `conftest.py`, the
-fixture `trials` has the same three functions, which then share a workspace in pytest's `tmp_path`.
+`call` runs one call of a tool, `turn` an agent whose model answers from a script, and `run` a policy or a workflow.
+Each returns a `Trial`: what happened, and the people who decide. With `pytest_plugins = ["agents.testing"]` in
+`conftest.py`, the fixture `trials` has the same three functions, which then share a workspace in pytest's `tmp_path`.
 """
 
 from agents.testing.fixture import trials

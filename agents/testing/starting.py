@@ -1,15 +1,16 @@
-"""Starting trials: of one call of a tool, of an agent with a scripted model, and of a policy."""
+"""Starting trials: of one call of a tool, of an agent with a scripted model, of a policy, and of a workflow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from agents.engine import actors
 from agents.engine.agent.model import model
 from agents.engine.agent.turn import agent
 from agents.engine.execution.effect import as_policy
+from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Policy, Registered
@@ -20,6 +21,20 @@ from agents.engine.tools.tool import Tool
 from agents.testing.model import Script, ScriptedModel
 from agents.testing.services import TrialServices
 from agents.testing.trial import Trial
+
+
+@runtime_checkable
+class Startable(Protocol):
+    """Something that people start with an input, such as a workflow: a policy, and the payload that it is run with."""
+
+    @property
+    def registered(self) -> Registered:
+        """Its policy, with its budget."""
+        ...
+
+    def payload(self, input: dict[str, JSON], /) -> dict[str, JSON]:
+        """Return the payload of a run with this input."""
+        ...
 
 
 @dataclass
@@ -62,23 +77,27 @@ class Trials:
 
     def run(
         self,
-        policy: Registered | Policy,
+        policy: Registered | Policy | Startable,
         /,
         *,
         tools: Iterable[Tool] = (),
-        policies: Iterable[Registered] = (),
+        policies: Iterable[Registered | Startable] = (),
         script: Script = (),
         **payload: Any,
     ) -> Trial:
-        """Run a policy with this payload. It may call these tools and policies, and agents that ask the script."""
-        root = policy if isinstance(policy, Registered) else Registered("trial", policy)
+        """Run a policy with this payload, or a workflow with this input.
+
+        It may call these tools and policies (or workflows), and agents that ask the script.
+        """
+        root = _registered(policy)
+        given = policy.payload(plain_json(payload)) if isinstance(policy, Startable) else payload
         offered = list(tools)
         registry = PolicyRegistry({each.name: as_policy(each) for each in offered})
-        for each in (root, *policies):
+        for each in (root, *map(_registered, policies)):
             registry.add(each)
         if registry.get("agent") is None:
             registry.register("agent")(agent(tools=offered))
-        return self._start(registry, root.name, payload, script=script, value_at="")
+        return self._start(registry, root.name, given, script=script, value_at="")
 
     def _start(
         self,
@@ -104,6 +123,12 @@ class Trials:
         )
 
 
+def _registered(policy: Registered | Policy | Startable) -> Registered:
+    if isinstance(policy, Startable):
+        return policy.registered
+    return policy if isinstance(policy, Registered) else Registered("trial", policy)
+
+
 def call(tool: Tool, /, **input: Any) -> Trial:
     """Call a tool once: see `Trials.call`."""
     return Trials().call(tool, **input)
@@ -114,6 +139,6 @@ def turn(script: Script, **options: Any) -> Trial:
     return Trials().turn(script, **options)
 
 
-def run(policy: Registered | Policy, /, **options: Any) -> Trial:
-    """Run a policy: see `Trials.run`."""
+def run(policy: Registered | Policy | Startable, /, **options: Any) -> Trial:
+    """Run a policy or a workflow: see `Trials.run`."""
     return Trials().run(policy, **options)

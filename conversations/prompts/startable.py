@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from django.contrib.auth.models import User
+from typing import TYPE_CHECKING, Protocol
 
 from agents import discovery
 from agents.engine.actors import Kind
@@ -21,6 +19,9 @@ from agents.engine.root import AGENT
 from agents.engine.runtime.policy import Registered
 from agents.engine.schema import plain_json
 from agents.engine.tools.tool import NAME
+
+if TYPE_CHECKING:  # workflows are tested without a site, and there are no tables then
+    from django.contrib.auth.models import User
 
 PERMISSION = "conversations.start_policy"
 """The permission to start policies of apps by name."""
