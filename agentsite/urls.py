@@ -2,10 +2,13 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from conversations.api import errors
 
 urlpatterns = [
+    # The admin's own page would look at any number of wrong passwords.
+    path("admin/password_change/", RedirectView.as_view(pattern_name="password_change")),
     path("admin/", admin.site.urls),
     path("api/", include("conversations.api.urls")),
     path("", include("conversations.urls")),

@@ -121,6 +121,19 @@ def test_guesses_that_arrive_at_once_are_all_counted(ann: User, monkeypatch: pyt
     assert attempt.failures_since_start == len(looked_at)
 
 
+def test_staff_have_no_other_page_to_guess_on(ann: User) -> None:
+    """Django's own page for a new password looked at any number of old ones, at a screen left open."""
+    ann.is_staff = True
+    ann.save()
+    client = Client(REMOTE_ADDR=HERE)
+    client.force_login(ann)
+    sent = {"old_password": PASSWORD, "new_password1": "guess-two-22", "new_password2": "guess-two-22"}
+    for answer in (client.get("/admin/password_change/"), client.post("/admin/password_change/", sent)):
+        assert (answer.status_code, answer.headers["Location"]) == (302, reverse("password_change"))
+    ann.refresh_from_db()
+    assert ann.check_password(PASSWORD)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_sign_in_that_succeeds_leaves_nothing(ann: User) -> None:
     assert signs_in(HERE)

@@ -16,7 +16,7 @@ class CanaryConfig(AppConfig):
     def ready(self) -> None:
         from agentsite import urls
 
-        urls.urlpatterns[:0] = [path("fail/", fail)]  # type: ignore[list-item]
+        urls.urlpatterns[:0] = [path("fail/", fail)]
 
 
 def fail(request: HttpRequest) -> HttpResponse:
