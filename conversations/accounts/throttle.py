@@ -6,14 +6,16 @@ everybody may share, that of a proxy which no setting declares, has a limit of a
 shut the site with a few wrong passwords, nor go on for ever. The settings name these functions; django-axes calls them,
 and keeps the failures in the database for as long as they count.
 
-A sign-in counts as a failure before its password is looked at, which takes a while, and no longer once it was right:
-whoever guesses many times at once would otherwise have none of them counted while they are looked at.
+Each sign-in has a row of its own from before its password is looked at, which takes a while: whoever guesses many times
+at once would otherwise have none of them counted meanwhile. Those under way take up the limits like failures, but only
+for as long as they are under way. A success leaves nothing, and forgets only failures that had ended by then.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from axes.attempts import get_cool_off_threshold
 from axes.backends import AxesStandaloneBackend
 from axes.handlers.database import AxesDatabaseHandler
@@ -32,8 +35,8 @@ from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db import connection, transaction
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -47,6 +50,12 @@ SITE_LIMIT = 200
 """Failures allowed from a /48 of IPv6. A company may have all of it (RFC 6177), or a provider 256 customers in it."""
 SHARED_LIMIT = 1000
 """Failures allowed from an address that everybody may share."""
+UNDER_WAY_MOST = timedelta(minutes=1)
+"""How long an attempt can be under way. It takes a fraction of a second, even where many are."""
+AGAIN_SECONDS = 1
+"""When to try again where too many are under way."""
+_BEGINNING = 0x5167_1E
+"""The number of the lock on PostgreSQL under which attempts begin one after the other."""
 NETWORK_BITS = 64
 """The length of an IPv6 network: whoever has one address has all that begin with these bits."""
 INSIDE = [
@@ -77,58 +86,54 @@ class PasswordBackend(AxesStandaloneBackend, ModelBackend):  # type: ignore[misc
             attempt.succeeded = user is not None
             return user
 
+    async def aauthenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **more: Any
+    ) -> User | None:
+        """Do the same. Django's own would look at the password by itself."""
+        return await sync_to_async(self.authenticate)(request, username, password, **more)
+
 
 class TooManyAttempts(PermissionDenied):
     """The password was not looked at: so many sign-ins are being tried that it would be one too many."""
 
 
 class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
-    """The axes handler for failed sign-ins, with separate limits per address and per network."""
+    """The axes handler for failed sign-ins, with separate limits per address and per network.
+
+    Of the columns of its table, `failures_since_start` is 0 while a sign-in is under way and 1 once it failed, and
+    `user_agent` has a random text, because axes keeps one row of each browser.
+    """
 
     @contextmanager
     def counted(self, request: HttpRequest, credentials: dict[str, Any]) -> Iterator[Attempt]:
-        """Count this sign-in as a failure in the block and after it, unless it `succeeded`.
+        """Count this sign-in as under way in the block, and as a failure after it, unless it `succeeded`.
 
         Raises TooManyAttempts if it exceeds a limit together with those that are counted by now. Whatever arrives at
         the same time, no more passwords are looked at than a limit allows.
         """
         self.clean_expired_user_attempts(request, credentials)
-        stored = self._count(request, credentials)
+        this = AccessAttempt.objects.filter(pk=self._begin(request, credentials))
         attempt = Attempt()
         try:
-            if any(each.failures > each.most for each in self._limits(request, credentials)):
-                attempt.succeeded = True  # it is not one that failed, and keeps nobody out for longer
-                request.axes_locked_out = True  # type: ignore[attr-defined]
-                raise TooManyAttempts
-            AccessAttempt.objects.filter(pk=stored).update(attempt_time=request.axes_attempt_time)  # type: ignore[attr-defined]
             yield attempt
         finally:
             if attempt.succeeded:
-                of_this = AccessAttempt.objects.filter(pk=stored)
-                of_this.update(failures_since_start=F("failures_since_start") - 1)
-                of_this.filter(failures_since_start__lte=0).delete()
+                this.delete()
+            else:
+                this.update(failures_since_start=1)
 
-    def _count(self, request: Any, credentials: dict[str, Any]) -> int:
-        """Add one to the failures of this name, from this address with this browser. Returns the row's key."""
-        who = {
-            "username": get_client_username(request, credentials),
-            "ip_address": request.axes_ip_address,
-            "user_agent": request.axes_user_agent,
-        }
-        with transaction.atomic():
-            row, created = AccessAttempt.objects.get_or_create(
-                **who,
-                defaults={
-                    "failures_since_start": 1,
-                    "attempt_time": request.axes_attempt_time,
-                    "http_accept": request.axes_http_accept,
-                    "path_info": request.axes_path_info,
-                },
+    def _begin(self, request: Any, credentials: dict[str, Any]) -> int:
+        """Store that this sign-in is under way. Returns the row's key. Raises TooManyAttempts."""
+        with _one_at_a_time():
+            if any(each.full for each in self._limits(request, credentials)):
+                request.axes_locked_out = True
+                raise TooManyAttempts
+            row = AccessAttempt.objects.create(
+                username=get_client_username(request, credentials),
+                ip_address=request.axes_ip_address,
+                user_agent=secrets.token_hex(16),
+                failures_since_start=0,
             )
-            if not created:
-                counted = AccessAttempt.objects.filter(pk=row.pk)
-                if not counted.update(failures_since_start=F("failures_since_start") + 1):
-                    return self._count(request, credentials)  # it was forgotten just now
         return int(row.pk)
 
     def user_login_failed(
@@ -155,19 +160,16 @@ class Attempts(AxesDatabaseHandler):  # type: ignore[misc]
         guessing other people's passwords.
         """
         of_name, _of_address = self.filter_user_attempts(request, credentials)
-        count: int = of_name.delete()[0]
+        count: int = of_name.filter(_ended()).delete()[0]
         return count
 
-    def locked_until(self, request: HttpRequest, credentials: dict[str, Any] | None) -> datetime:
-        """Return when this name can be tried again from this address."""
-        limits = self._limits(request, credentials)
-        last = max((each.last for each in limits if each.reached and each.last), default=timezone.now())
-        cool_off: timedelta = settings.AXES_COOLOFF_TIME
-        return last + cool_off
+    def locked_until(self, request: HttpRequest, credentials: dict[str, Any] | None) -> datetime | None:
+        """Return when this name can be tried again from this address; None if it is as soon as others have ended."""
+        return max((each.opens for each in self._limits(request, credentials) if each.reached), default=None)
 
     def tries_left(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
         """Return how many more failures lock this name out at this address."""
-        return max(0, min(each.most - each.failures for each in self._limits(request, credentials)))
+        return max(0, min(each.most - each.taken for each in self._limits(request, credentials)))
 
     def _limits(self, request: HttpRequest, credentials: dict[str, Any] | None) -> list[_Limit]:
         """Return the limits that hold for this name at this address: first its own, then those whatever the name."""
@@ -190,20 +192,50 @@ class Attempt:
 
 @dataclass(frozen=True)
 class _Limit:
-    """How many failures are counted together, how many are allowed, and when the last one was."""
+    """Attempts that are counted together: how many failed, how many with those under way, and how many are allowed."""
 
+    attempts: QuerySet[Any]
     failures: int
+    taken: int
     most: int
-    last: datetime | None
 
     @classmethod
     def of(cls, attempts: QuerySet[Any], most: int) -> _Limit:
-        found = attempts.aggregate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
-        return cls(found["failures"] or 0, most, found["last"])
+        found = attempts.aggregate(failures=Count("pk", filter=_ended()), taken=Count("pk"))
+        return cls(attempts, found["failures"], found["taken"], most)
 
     @property
     def reached(self) -> bool:
+        """Whether it is reached by those that failed."""
         return self.failures >= self.most
+
+    @property
+    def full(self) -> bool:
+        """Whether it is, together with those that are under way."""
+        return self.taken >= self.most
+
+    @property
+    def opens(self) -> datetime:
+        """When so many of the failures no longer count that it is not reached."""
+        times = self.attempts.filter(_ended()).order_by("-attempt_time").values_list("attempt_time", flat=True)
+        last_to_go: datetime = next(iter(times[self.most - 1 : self.most]), timezone.now())
+        cool_off: timedelta = settings.AXES_COOLOFF_TIME
+        return last_to_go + cool_off
+
+
+def _ended() -> Q:
+    """Return which attempts have failed, or ended without a word: a process may die while it looks at a password."""
+    return Q(failures_since_start__gt=0) | Q(attempt_time__lt=timezone.now() - UNDER_WAY_MOST)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Open a transaction in which nobody else begins a sign-in. On SQLite every transaction has the database's lock."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_BEGINNING])
+        yield
 
 
 def _networks(address: str | None) -> Iterator[tuple[Q, int]]:
@@ -268,14 +300,15 @@ def tries_left(request: HttpRequest, username: str) -> int:
 
 def forget_failures(username: str) -> None:
     """Let this user sign in from anywhere again, because they proved who they are in another way."""
-    AxesProxyHandler.reset_attempts(username=username)
+    AccessAttempt.objects.filter(_ended(), username=username).delete()
 
 
 def locked(request: HttpRequest, _response: HttpResponse | None, credentials: dict[str, Any] | None) -> HttpResponse:
     """Return the page that says when to try again (429), in place of the view's response."""
     handler: Attempts = AxesProxyHandler.get_implementation()
     until = handler.locked_until(request, credentials)
-    seconds = max(1, math.ceil((until - timezone.now()).total_seconds()))
-    page = render(request, "registration/locked.html", {"minutes": math.ceil(seconds / 60)}, status=429)
+    seconds = max(AGAIN_SECONDS, math.ceil((until - timezone.now()).total_seconds())) if until else AGAIN_SECONDS
+    minutes = math.ceil(seconds / 60) if until else 0
+    page = render(request, "registration/locked.html", {"minutes": minutes}, status=429)
     page.headers["Retry-After"] = str(seconds)
     return page
