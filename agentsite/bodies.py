@@ -179,7 +179,7 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Handle the end of the headers, with the length that the client gives for the body; None if it gives none."""
-        unreadable = headers.refusal(self._header("Content-Type"))
+        unreadable = headers.refusal(self._header("Content-Type"), self._header("Accept"))
         if length == 0:
             super().gotLength(0)
             if unreadable:

@@ -84,7 +84,7 @@ CHARSET = Refusal(
 LONG_HEADER = Refusal(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     "long_header",
-    "The Content-Type of this request is longer than the site reads. Send a shorter one.",
+    "The Content-Type or the Accept of this request is longer than the site reads. Send a shorter one.",
 )
 TINY_PIECES = Refusal(
     HTTPStatus.BAD_REQUEST, "tiny_pieces", "This request arrives in too many small pieces. Send it in larger ones."

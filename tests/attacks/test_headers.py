@@ -29,6 +29,14 @@ SLOW = {
     "quotes that are escaped": 'a="' + '\\";' * (LINE // 3),
     "parameters without an end": ";" * LINE,
 }
+UNREADABLE_TYPES = {
+    "thousands": ",".join(["a/b"] * 3900),
+    "parameters without an end": "a/b" + ";" * LINE,
+    "quotes that do not close": 'a/b; a="' + ";" * LINE,
+    "a slow decoder": "text/html;charset*=punycode''" + "a" * 900,
+    "a decoder that nobody has": "*/*, a/b; q*=foo''x",
+    "pieces that cannot be put together": "a/b; b*0=z; b*=q",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +83,37 @@ def test_no_header_of_a_stranger_takes_long_to_read(door: Door, named: str, body
     assert seconds(door) - before < 0.5
 
 
+@pytest.mark.parametrize("path", ["/api/docs/", "/api/schema/", "/nowhere", "/login/"])
+@pytest.mark.parametrize("named", UNREADABLE_TYPES)
+def test_no_accept_is_read_that_takes_long_or_cannot_be_read(door: Door, folder: Path, path: str, named: str) -> None:
+    """Of who is signed in, one was a bare 500; what thousands of types cost was for others to limit."""
+    ann = door.people["ann"]
+    refused = door.ask(f"GET {path}", f"Accept: {UNREADABLE_TYPES[named]}", f"Cookie: sessionid={ann.session}")
+    assert refused.status == (431 if len(UNREADABLE_TYPES[named]) > headers.MOST else 415)
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+def test_an_accept_that_is_sent_in_many_lines_is_read_as_one(door: Door) -> None:
+    assert door.ask("GET /nowhere", *["Accept: text/html;level=1"] * 100).status == 431
+    assert door.ask("GET /nowhere", *["Accept: text/html;level=1"] * 5).status == 404
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8",
+        "text/html;q=0.7, */*;q=0.1, application/*;level=1",
+        'a/b;c="*"',
+        ";",
+        "",
+    ],
+)
+def test_an_ordinary_accept_is_read(door: Door, kinds: str) -> None:
+    ann = door.people["ann"]
+    assert door.ask("GET /login/", f"Accept: {kinds}").status == 200
+    assert door.ask("GET /api/docs/", f"Accept: {kinds}", f"Cookie: sessionid={ann.session}").status in (200, 406)
+
+
 def test_a_socket_is_not_opened_with_such_a_header(door: Door) -> None:
     refused = door.ask(
         "GET /ws/nowhere/", "Upgrade: websocket", "Connection: Upgrade", "Content-Type: text/plain; charset*=foo''x"
@@ -101,7 +140,10 @@ def test_an_ordinary_header_is_read_without_a_body_too(door: Door, kind: str) ->
 
 @given(st.lists(st.sampled_from([*"ab*0=;'\"\\ \xff,", "charset", "utf-8", "foo", "%ff"]), max_size=20).map("".join))
 def test_what_is_let_through_django_reads(parameters: str) -> None:
-    """Whatever it looks like: no error, and no charset but UTF-8."""
+    """Whatever it looks like: no error, and no charset but UTF-8. So it is with each type of an Accept."""
     kind = f"text/plain;{parameters}"
     if not headers.refusal(kind):
         assert parse_header_parameters(kind)[1].get("charset", "utf-8").strip().lower() in headers.UTF_8
+    if not headers.refusal("", kind):
+        for each in kind.split(","):
+            parse_header_parameters(each)
