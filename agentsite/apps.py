@@ -1,4 +1,4 @@
-"""The app that is the site itself: its commands and its checks."""
+"""The app that is the site itself: its commands, its checks, and what it reads of forms."""
 
 from django.apps import AppConfig
 
@@ -9,7 +9,8 @@ class AgentsiteConfig(AppConfig):
     name = "agentsite"
 
     def ready(self) -> None:
-        """Register the checks."""
-        from agentsite import checks
+        """Register the checks, and limit the headers of the parts of forms."""
+        from agentsite import checks, parts
 
         checks.register()
+        parts.install()

@@ -32,6 +32,10 @@ DEPTH_MOST = 50
 """The maximum nesting of lists and objects in a body. Tools accept no deeper input."""
 TOO_DEEP = f"The body is nested deeper than {DEPTH_MOST} levels."
 
+UNREADABLE = (
+    "The body is not a valid form: its parts cannot be read. Their headers may be short, and name no charset but UTF-8."
+)
+
 
 class StrictJSON(BaseParser):  # type: ignore[misc]
     """A JSON body of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes."""
@@ -62,7 +66,7 @@ class MultipartBody(MultiPartParser):  # type: ignore[misc]
         try:
             return super().parse(stream, media_type, context)
         except ParseError as error:
-            raise ParseError("The body is not a valid form: its parts cannot be read.") from error
+            raise ParseError(UNREADABLE) from error
 
 
 def _check_depth(value: Any) -> None:
