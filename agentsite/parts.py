@@ -39,7 +39,10 @@ def _parse_boundary_stream(stream: Any, max_header_size: int) -> Any:
     head, end, _content = begin.partition(b"\r\n\r\n")
     if end:
         check(head)
-    return _read(stream, max_header_size)
+    kind, headers, content = _read(stream, max_header_size)
+    if kind == multipartparser.FILE and "name" not in headers["content-disposition"][1]:
+        raise MultiPartParserError("A part is a file for no field.")  # Django passes over it, and counts the others
+    return kind, headers, content
 
 
 def check(head: bytes) -> None:
