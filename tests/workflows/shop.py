@@ -64,7 +64,13 @@ async def blink(flow: Flow[Any]) -> None:
     await flow.sleep(seconds=0.2)
 
 
-ALL = (order, fail, nested, tomorrow, beside, blink)
+@workflow("shop.nap", title="Take a nap", category=SHOP)
+async def nap(flow: Flow[Any]) -> None:
+    """Sleeps for an hour."""
+    await flow.sleep(seconds=3600)
+
+
+ALL = (order, fail, nested, tomorrow, beside, blink, nap)
 
 
 @contextmanager

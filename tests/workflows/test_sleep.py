@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from agents.engine.ledger import Step
 from agents.testing import Trials, run
 from conversations.approvals.decisions import decide
 from conversations.ledger.claims import claimable
@@ -17,6 +19,7 @@ from conversations.prompts import killswitch
 from conversations.prompts.start import cancel_prompt
 from conversations.prompts.waking import next_wake, wake_due
 from conversations.usage import quotas
+from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, meddle, pending
 from tests.workflows import shop
@@ -122,7 +125,7 @@ def test_it_can_be_stopped_and_the_kill_switch_wakes_nobody(ann: User, site: Sit
 
 
 def test_in_a_trial_the_clock_is_put_forward() -> None:
-    trial = run(shop.beside.registered, input={})
+    trial = run(shop.beside)
     assert (trial.state, list(trial.sleeping)) == ("waiting", ["hour", "hours"])
     trial.wake().answer("This one.")
     assert trial.state == "sleeping"
@@ -133,8 +136,38 @@ def test_in_a_trial_the_clock_is_put_forward() -> None:
 
 @pytest.mark.parametrize("dies_at", range(1, 8))
 def test_wherever_a_process_dies_the_time_stays_what_it_was(dies_at: int) -> None:
-    trial = Trials(dies_at=dies_at).run(shop.beside.registered, input={})
+    trial = Trials(dies_at=dies_at).run(shop.beside)
     slept = dict(trial.sleeping)
     trial.answer("This one.").crash()
     assert trial.sleeping == slept
     assert trial.wake("hours").value == ["This one.", None, None]
+
+
+def slept() -> list[Step]:
+    """The ledger of a run that slept for an hour, as if its time had come."""
+    trial = run(shop.nap).wake()
+    assert trial.value is None
+    later = (timezone.now() + timedelta(hours=2)).isoformat()
+    return [replace(step, time=later) for step in trial.ledger]
+
+
+def changed(steps: list[Step], kind: str, actor: str = "", /, *, time: str | None = None, **said: Any) -> list[Step]:
+    at = next(n for n, step in enumerate(steps) if step.type == kind and (not actor or step.actor == actor))
+    new = replace(steps[at], payload=steps[at].payload | said, time=time or steps[at].time)
+    return [*steps[:at], new, *steps[at + 1 :]]
+
+
+def told(steps: list[Step]) -> str:
+    return "; ".join(problem.what for problem in problems_of(steps))
+
+
+def test_verification_knows_how_sleeps_go() -> None:
+    steps = slept()
+    for end in range(len(steps) + 1):
+        assert problems_of(steps[:end]) == []
+    early = timezone.now().isoformat()
+    assert "before its time" in told(changed(steps, "action_result", "system", time=early))
+    assert "but its first sleep is until" in told(changed(steps, "pause", until=early))
+    assert "no sleep is over" in told([step for step in steps if step.actor != "system"])
+    calls = [step for step in steps if step.payload.get("policy") != "sleep" and step.actor != "system"]
+    assert "waits for nothing" in told(changed(calls, "pause", until=None))
