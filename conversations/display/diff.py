@@ -72,6 +72,11 @@ class Diff:
     removed: int
     hunks: Sequence[Hunk]
 
+    @property
+    def what(self) -> str:
+        """What does not exist yet: a file, or a folder with all of its files."""
+        return "folder" if self.path.endswith("/") else "file"
+
 
 @lru_cache(maxsize=KEPT)
 def diff(change: Change) -> Diff:

@@ -112,10 +112,11 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     found = replace(there_is, tools=(add, order, pack, *there_is.tools), plugins=(Basket, *there_is.plugins))
     monkeypatch.setattr(discovery, "installed", lambda: found)
     listed = json.loads(run_agents("--json"))
-    assert [tool["name"] for tool in listed["tools"] if not tool["offered"]] == ["basket.order"]
+    not_offered = [tool["name"] for tool in listed["tools"] if not tool["offered"]]
+    assert not_offered == ["basket.order", "component.read", "project.write"]
     assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
     lines = [" ".join(line.split()) for line in run_agents().splitlines()]
-    assert "basket.order Order the basket destructive yes a plugin" in lines
+    assert "basket.order Order the basket destructive yes a plugin or a workflow" in lines
     at = lines.index("basket 100 tests.plugins.test_inventory")
     assert lines[at + 1] == "basket.pack is offered anyway: declare it with offered=False"
 

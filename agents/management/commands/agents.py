@@ -50,7 +50,10 @@ def _tools(tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         for tool in tools:
             if tool["owner"] == owner:
                 cells = (tool[name] for name in ("title", "risk", "gate", "plugin"))
-                only_with = [*([] if tool["offered"] else ["a plugin"]), *(f"skill {name}" for name in tool["skills"])]
+                only_with = [
+                    *([] if tool["offered"] else ["a plugin or a workflow"]),
+                    *(f"skill {name}" for name in tool["skills"]),
+                ]
                 rows.append((f"  {tool['name']}", *cells, ", ".join(only_with)))
     return rows
 

@@ -76,15 +76,16 @@ def apply(call: ToolCall[Content] | ToolCall[Replacement], change: Change) -> st
     if _text(box, change.path) != change.before:
         raise ToolError(f"{change.path!r} has changed in the meantime: read it again.", code="changed_since")
     content = change.after.encode()
-    _check_space(call.services.space(), box, len(content) - len((change.before or "").encode()), change.before is None)
+    more = len(content) - len((change.before or "").encode())
+    check_space(call.services.space(), box, more, int(change.before is None))
     box.write(change.path, content)
     lines = change.after.count("\n") + (not change.after.endswith("\n") and bool(change.after))
     did = "Created" if change.before is None else "Wrote"
     return f"{did} {change.path}: {_count(lines, 'line')}, {_count(len(content), 'byte')}."
 
 
-def _check_space(space: Space, box: Box, more: int, new: bool) -> None:
-    """Raise ToolError if the workspace may not grow by so many bytes, or by a new file. It may always shrink."""
+def check_space(space: Space, box: Box, more: int, new: int) -> None:
+    """Raise ToolError if the workspace may not grow by so many bytes and new files. It may always shrink."""
     if more <= 0 and not new:
         return
     used = usage_of(box.root)
@@ -92,7 +93,7 @@ def _check_space(space: Space, box: Box, more: int, new: bool) -> None:
     if used.bytes + more > space.room:
         whose = "the workspace" if space.left is None or space.bytes <= space.left else "all files of this person"
         raise ToolError(f"There is no space left: the limit of {whose} is reached. {tidy}", code="no_space")
-    if new and used.files >= space.files:
+    if new and used.files + new > space.files:
         raise ToolError(f"The workspace has {used.files:,} files, which is the limit. {tidy}", code="no_space")
 
 

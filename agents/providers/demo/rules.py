@@ -13,6 +13,7 @@ from agents.engine.ledger import JSON
 from agents.providers.demo import json_text
 from agents.providers.demo.guide import INTRODUCTION, guide
 from agents.providers.demo.planning import Plan, Unclear, make_plan
+from agents.providers.demo.refactoring import refactoring
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.samples import sample
 from agents.providers.demo.situation import Situation
@@ -40,6 +41,8 @@ def answer(body: dict[str, JSON]) -> Reply:
 
 def _reply(situation: Situation, calls: int | None) -> Reply:
     """`calls`: how many the protocol allows in one answer, if it limits them."""
+    if refactored := refactoring(situation):
+        return refactored
     steps, final = understand(situation.said), situation.offered.get(FINAL_ANSWER)
     if not steps and not situation.done and not final:
         return Reply(guide(situation))

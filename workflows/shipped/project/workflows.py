@@ -1,0 +1,76 @@
+"""Create a project: a folder in the workspace, from a template, with a README and first tests."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+from pydantic import BaseModel, Field
+
+from agents.categories import PROJECTS
+from agents.engine.errors import ToolError
+from workflows.definition import workflow
+from workflows.flow import Flow
+from workflows.shipped.commands import TESTS, run_tests
+from workflows.shipped.project.kinds import Project
+from workflows.shipped.project.tools import exists
+
+OLDEST = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in the archive: the first that the format knows, so that the same files are the same bytes."""
+
+
+class CreateProject(Project):
+    """What to set up."""
+
+    tests: bool = Field(
+        True,
+        title="Run its tests",
+        description="Afterwards, to see that it works. You approve the command before it runs.",
+    )
+
+
+class Created(BaseModel):
+    """A project that was set up. `tests`: what became of its first tests, in a sentence."""
+
+    folder: str
+    files: list[str]
+    tests: str
+
+
+@workflow("project.create", title="Create a project", category=PROJECTS, workspace=True)
+async def create_project(flow: Flow[CreateProject]) -> Created:
+    """Sets up a folder from a template, with a README and first tests. You see every file before it is written."""
+    asked = Project.model_validate(flow.input.model_dump(exclude={"tests"}))
+    await _require_free(flow, asked.place)
+    steps = 3 if flow.input.tests else 2
+    flow.progress(0, steps, f"Setting up {asked.place}")
+    written = await flow.tool("project.write", input=asked)
+    project = Project.model_validate(written["project"])  # as it was approved: a person may have edited it
+    folder, files = project.place, project.files
+    flow.progress(1, steps, "Packing a copy to download")
+    count = f"{len(files)} files of {project.name}, as they were set up."
+    await flow.file(f"{folder}.zip", _zipped(files), media_type="application/zip", summary=count)
+    tests = "Not run."
+    if flow.input.tests:
+        flow.progress(2, steps, "Running the tests")
+        tests = (await run_tests(flow, f"cd {folder} && {TESTS}")).words
+    flow.progress(steps, steps, "Set up")
+    return Created(folder=folder, files=list(files), tests=tests)
+
+
+async def _require_free(flow: Flow[CreateProject], folder: str) -> None:
+    """Raise ToolError `exists` if anything is at this place, before anybody is asked."""
+    try:
+        await flow.tool("files.list", path=folder, depth=1)
+    except ToolError as error:
+        if error.code == "not_found":
+            return
+    raise exists(folder)
+
+
+def _zipped(files: dict[str, str]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path, OLDEST), text.encode())
+    return content.getvalue()
