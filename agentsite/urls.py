@@ -10,6 +10,7 @@ urlpatterns = [
     # The admin's own page would look at any number of wrong passwords.
     path("admin/password_change/", RedirectView.as_view(pattern_name="password_change")),
     path("admin/", admin.site.urls),
+    path("", include("workflows.api.urls")),
     path("api/", include("conversations.api.urls")),
     path("", include("conversations.urls")),
 ]

@@ -100,8 +100,9 @@ class Workflow:
     def checked(self, input: dict[str, JSON], user: User) -> Checked:
         """Return what is recorded of this input. Raises InvalidInput."""
         found: dict[str, list[str]] = {}
-        for place, why in problems(self.input, input):
-            found.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
+        for places, why in problems(self.input, input):
+            for place in places.split(", "):  # several if no field has these names
+                found.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
         if found:
             raise InvalidInput(found)
         return Checked(self.payload(input))

@@ -43,6 +43,9 @@ IDEMPOTENCY = (
         location=OpenApiParameter.HEADER,
     ),
 )
+WAIT_MOST = 30
+"""The longest time that a request waits for the end of what it started, in seconds."""
+WAIT = (_query("wait", int, f"Wait for the end of the run: at most so many seconds, 1 to {WAIT_MOST}."),)
 RESUMING = (
     _query("after", int, "The seq of the last event you have; 0 if you have none."),
     _query(

@@ -74,7 +74,7 @@ class EventsView(ApiView):
         if conversation is None:
             raise exceptions.NotFound
         try:
-            entry = pass_to_conversation(_entry(asked), conversation)
+            entry = pass_to_conversation(entry_of(asked), conversation)
         except ListeningRefused as refused:
             raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
         if prompt is None:
@@ -129,7 +129,8 @@ class _Subscription:
         return self.prompt in (None, frame.prompt)
 
 
-def _entry(asked: Request) -> Pass:
+def entry_of(asked: Request) -> Pass:
+    """Return the pass by which this request, which was authenticated, may listen. Raises ListeningRefused."""
     if isinstance(asked.auth, ApiKey):
         return Pass(asked.user.pk, key=asked.auth.pk)
     return pass_by_session(asked.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))

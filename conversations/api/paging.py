@@ -18,6 +18,7 @@ from conversations.api.errors import Invalid
 from conversations.models import Step
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 SIZE = 50
 SIZE_MOST = 200
 TEXT_MOST = 4 * 2**20
@@ -40,18 +41,35 @@ def paginate_together(
     a divisor of the requested size, so that a page of the new size begins at the same row.
     """
     page, size, count = _page(request), _size(request), rows.count()
+    start = _start(page, size, count)
+    if text and start + (fit := _fitting(rows[start : start + size], text)) < min(start + size, count):
+        size = max(part for part in range(1, fit + 1) if size % part == 0)
+    return _response(request, start, size, count, to_json(list(rows[start : start + size])))
+
+
+def paginate_list(request: Request, items: Sequence[T], to_json: Callable[[T], dict[str, JSON]]) -> Response:
+    """Return a page by number of a list that is not in the database, each converted by `to_json`. Raises Http404."""
+    size, count = _size(request), len(items)
+    start = _start(_page(request), size, count)
+    return _response(request, start, size, count, [to_json(item) for item in items[start : start + size]])
+
+
+def _start(page: int, size: int, count: int) -> int:
+    """Return the index of the first row of a page. Raises Http404 if there is no such page."""
     start = (page - 1) * size
     if start < 0 or (start >= count and page > 1):
         raise Http404
-    if text and start + (fit := _fitting(rows[start : start + size], text)) < min(start + size, count):
-        size = max(part for part in range(1, fit + 1) if size % part == 0)
+    return start
+
+
+def _response(request: Request, start: int, size: int, count: int, results: list[dict[str, JSON]]) -> Response:
     page = start // size + 1
     links: dict[str, Any] = {"next": None, "previous": None}
     if start + size < count:
         links["next"] = _link(request, page=page + 1, page_size=size)
     if start:
         links["previous"] = _link(request, page=page - 1, page_size=size)
-    return Response({"count": count, **links, "results": to_json(list(rows[start : start + size]))})
+    return Response({"count": count, **links, "results": results})
 
 
 def paginate_steps(request: Request, steps: QuerySet[Step], to_json: Callable[[Step], dict[str, JSON]]) -> Response:

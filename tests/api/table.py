@@ -108,6 +108,12 @@ admin/agents/systemprompt/<path:object_id>/change/                 LLLFFoL   LLL
 admin/agents/systemprompt/<path:object_id>/                        LLL>>>L   LLL>>>L
 admin/^(?P<app_label>conversations|auth|agents)/$                  LLLoooL   LLLoooL
 admin/(?P<url>.*)$                                                 LLLNNNL   LLLNNNL
+workflows/categories                                               Uoooooo   UMMMMMM
+api/workflows/                                                     Uoooooo   UMMMMMM
+api/workflows/categories/                                          Uoooooo   UMMMMMM
+api/workflows/<str:name>/                                          Uoooooo   UMMMMMM
+api/workflows/<str:name>/runs/                                     Uoooooo   UMMMMMM
+api/workflows/<str:name>/run/                                      UMMMMMM   UWWWWWW
 api/conversations/                                                 Uoooooo   UWWWWWW
 api/conversations/<int:pk>/                                        UoNNNNN   UMMMMMM
 api/conversations/<int:pk>/events/                                 UoNNNNN   MMMMMMM

@@ -16,11 +16,12 @@ from pytest_django import DjangoDbBlocker
 
 from tests.api.table import ADDRESSES, rows
 from tests.api.world import ROLES, World, routes, written
+from tests.workflows import shop
 
 TABLE = rows(ADDRESSES)
 STREAMS = [route for route in TABLE if route.endswith("/events/")]
 WRITTEN = {"o": "W", ">": "w"}
-LETTERS = {200: "o", 201: "o", 400: "?", 401: "U", 403: "F", 404: "N", 405: "M", 409: "C", 503: "S"}
+LETTERS = {200: "o", 201: "o", 202: "o", 400: "?", 401: "U", 403: "F", 404: "N", 405: "M", 409: "C", 503: "S"}
 
 
 def at(row: str) -> str:
@@ -65,6 +66,13 @@ def world(one_world: World, django_db_blocker: DjangoDbBlocker) -> Iterator[Worl
     with django_db_blocker.unblock(), transaction.atomic():
         yield one_world
         transaction.set_rollback(True)
+
+
+@pytest.fixture(autouse=True)
+def _workflow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One workflow, which everybody may run."""
+    with shop.registered(monkeypatch, shop.order):
+        yield
 
 
 def test_every_address_has_a_row_and_every_row_an_address() -> None:

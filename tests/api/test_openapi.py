@@ -17,15 +17,17 @@ from django.urls import URLPattern, get_resolver
 
 from agents.discovery import installed
 from agents.engine.decisions import PEOPLE_MAY, STATES
-from conversations.api import urls
+from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
-from conversations.models import State
+from conversations.models import Prompt, State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
 from tests.api.client import JSON, Api, said
 from tests.conversations.questions import TRIP, Trip, asked
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
+from tests.workflows import shop
+from workflows.api import urls as of_workflows
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,10 @@ def schema() -> dict[str, Any]:
     call_command("spectacular", validate=True, fail_on_warn=True, format="openapi-json", stdout=printed)
     found: dict[str, Any] = json.loads(printed.getvalue())
     return found
+
+
+OTHERS = ("api-schema", "api-docs", "api-unknown")
+"""Addresses that the document does not describe."""
 
 
 class Checked(Api):
@@ -57,7 +63,7 @@ class Checked(Api):
         return self._held(method, path, send(path, body, content_type=JSON, headers=self._with_key({})))
 
     def _held(self, method: str, path: str, response: Any) -> Any:
-        described = re.sub(r"\d+", "{id}", path.partition("?")[0])
+        described = re.sub(r"\d+", "{id}", path.partition("?")[0]).replace("shop.order", "{name}")
         answers = self.schema["paths"][described][method]["responses"]
         contents = answers[str(response.status_code)].get("content", {}).values()
         assert bool(contents) == bool(response.content)
@@ -80,11 +86,11 @@ def strict(schema: dict[str, Any], outputs: list[dict[str, Any]]) -> None:
 
 
 def test_every_address_is_described(schema: dict[str, Any]) -> None:
-    ours = {
-        "/api/" + re.sub(r"<int:\w+>", "{id}", str(pattern.pattern))
-        for pattern in urls.urlpatterns
-        if pattern.name not in ("api-schema", "api-docs", "api-unknown")
+    addresses = {
+        *(f"/api/{each.pattern}" for each in of_conversations.urlpatterns if each.name not in OTHERS),
+        *(f"/{each.pattern}" for each in of_workflows.urlpatterns if each.name != "workflow-categories"),
     }
+    ours = {address.replace("<int:pk>", "{id}").replace("<str:name>", "{name}") for address in addresses}
     assert ours == set(schema["paths"])
     assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
 
@@ -117,7 +123,9 @@ def test_no_tool_is_named(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.django_db
-def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: User, site: Site) -> None:
+def test_every_answer_is_as_described(
+    schema: dict[str, Any], api: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each endpoint, with good and bad requests: answers have the documented shape, with all kinds of outputs."""
     checked = Checked(api, schema)
     talk = checked.post("/api/conversations/", {"title": "T"}).json()["id"]
@@ -167,6 +175,15 @@ def test_every_answer_is_as_described(schema: dict[str, Any], api: Api, ann: Use
     checked.post(f"/api/approvals/{question.pk}/answer/", {"digest": question.digest, "answer": "Late."})
     checked.get("/api/approvals/?state=all")
     checked.get("/api/usage/")
+    with shop.registered(monkeypatch, shop.order):
+        checked.get("/api/workflows/")
+        checked.get("/api/workflows/categories/")
+        checked.get("/api/workflows/shop.order/")
+        checked.post("/api/workflows/shop.order/run/", {"parameters": {"item": ""}})
+        checked.post("/api/workflows/shop.order/run/", {"parameters": {"item": "paper"}}, Idempotency_Key="k")
+        cancel_prompt(Prompt.objects.get(policy="workflow:shop.order").pk, ann)
+        checked.post("/api/workflows/shop.order/run/?wait=1", {"parameters": {"item": "paper"}}, Idempotency_Key="k")
+        checked.get("/api/workflows/shop.order/runs/")
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
@@ -219,7 +236,8 @@ def test_the_docs_page_takes_nothing_from_elsewhere(client: Client, ann: User) -
 
 def test_no_view_of_the_api_is_left_without_our_rules() -> None:
     """Each one is one of our views, with our limits and errors."""
-    patterns = [pattern for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)]
+    all_patterns = [*of_workflows.urlpatterns, *of_conversations.urlpatterns]
+    patterns = [pattern for pattern in all_patterns if isinstance(pattern, URLPattern)]
     others = {p.name for p in patterns if not issubclass(getattr(p.callback, "cls", object), ApiView)}
     assert others == {"api-docs"}
     assert get_resolver().resolve("/api/anything/at/all").url_name == "api-unknown"

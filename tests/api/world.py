@@ -100,6 +100,7 @@ class World:
         yield "<uidb64>", "MQ"
         yield "<token>", "none-such"
         yield "(?P<url>.*)", "nothing"
+        yield "<str:name>", "shop.order"
         yield "<int:pk>", self._place(route)
 
     def _row(self, model: str) -> object:
@@ -156,6 +157,7 @@ class World:
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
+            "api/workflows/<str:name>/run/": {"parameters": {"item": "paper"}},
             "api/approvals/<int:pk>/answer/": {"digest": self.question.digest, "answer": "The second."},
             "api/approvals/<int:pk>/approve/": digest,
             "api/approvals/<int:pk>/reject/": digest,

@@ -78,11 +78,18 @@ def installed(
     site: Site, monkeypatch: pytest.MonkeyPatch, *script: Any, workflows: tuple[Workflow, ...] = ALL
 ) -> Iterator[Any]:
     """Install these workflows on a test site, in place of those it has; the scripted model is yielded."""
+    with registered(monkeypatch, *workflows):
+        yield with_policies(site, monkeypatch, *script)
+
+
+@contextmanager
+def registered(monkeypatch: pytest.MonkeyPatch, *workflows: Workflow) -> Iterator[None]:
+    """Let people start these workflows, in place of those that the site has. What runs them is up to the test."""
     monkeypatch.setattr(discovery, "installed", lambda: {each.name: each for each in workflows})
     for each in workflows:
         startable.register(each, each.registered)
     try:
-        yield with_policies(site, monkeypatch, *script)
+        yield
     finally:
         for each in workflows:
             startable.unregister(each.policy_name)
