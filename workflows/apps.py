@@ -12,8 +12,10 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         """Discover the workflows, and let people start them. The process does not start if two share a name."""
-        from conversations.prompts import startable
+        from conversations.prompts import lines, startable
         from workflows import discovery
+        from workflows.pages.chat import start_line
 
         for each in discovery.installed().values():
             startable.register(each, each.registered)
+        lines.register(start_line)

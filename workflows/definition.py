@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.db import Error
+from django.urls import reverse
 from pydantic import BaseModel
 
 from agents.categories import OTHER, Category
@@ -110,6 +111,20 @@ class Workflow:
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""
         return line_of(self.name, payload["input"], self.schema)
+
+    def given(self, payload: dict[str, JSON]) -> dict[str, JSON]:
+        """Return the input in a recorded payload; {} if it was redacted."""
+        given = payload.get("input")
+        return given if isinstance(given, dict) else {}
+
+    @property
+    def page(self) -> str:
+        """The address of its form."""
+        return reverse("workflow", args=[self.name])
+
+    def again(self, prompt: int) -> str:
+        """Return the address of its form with the input of this run."""
+        return reverse("workflow-again", args=[self.name, prompt])
 
 
 @dataclass(frozen=True, eq=False)

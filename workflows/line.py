@@ -28,7 +28,7 @@ from agents.engine.ledger import JSON, canonical
 from agents.engine.tools.tool import NAME
 from conversations.approvals.edits import same_json
 from conversations.display.schema_form import SchemaForm
-from conversations.display.schema_values import ABSENT, ValuePlace, Wrong, label_of
+from conversations.display.schema_values import ABSENT, LINE_MOST, ValuePlace, Wrong, label_of
 
 SECRET = "$secret"  # noqa: S105 - the name of a reference, not a secret
 """The only key of what stands for a secret in an input."""
@@ -175,7 +175,7 @@ def _typed(place: ValuePlace, text: str, *, in_json: bool = False) -> tuple[str,
     kind = "json" if in_json else place.kind(code=False)
     if kind == "choice":
         return kind, _chosen(place.options or [], text)
-    return "text" if kind == "line" and "\n" in text else kind, text
+    return "text" if kind == "line" and ("\n" in text or len(text) > LINE_MOST) else kind, text
 
 
 def _chosen(options: list[JSON], text: str) -> str:

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, Max, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.formats import date_format
 
@@ -17,12 +18,14 @@ from agents.engine.execution.gates import ANOTHER
 from conversations.accounts.presence import was_ever_present
 from conversations.approvals.permissions import DECIDE_OWN, shown_to
 from conversations.display.search import search
-from conversations.models import Conversation, Output, Prompt, State, Step
+from conversations.models import Conversation, ConversationKind, Output, Prompt, State, Step
 from conversations.models.prompt import CLAIMABLE
 from conversations.pages.versions import version
 
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""
+LINE_MOST = 120
+"""Characters of what a run was given."""
 COUNT_MOST = 100
 """Approvals are counted up to this number; "99+" means that there are more."""
 
@@ -45,7 +48,7 @@ class SidebarRow:
 
     `state` is the state of the turn that has not ended; "" if there is none, or if it is hidden and asks nothing.
     `unread`: the last turn ended, or began to wait, since its owner last looked. `quote`: the text in which a search
-    found a match, if it is not in the title.
+    found a match, if it is not in the title, or what a run was given.
     """
 
     conversation: Conversation
@@ -91,7 +94,8 @@ class Group:
 class Sidebar:
     """The sidebar as one user sees it. `query` is the search text; `more`: not all conversations are listed.
 
-    `archived`: this is the list of archived conversations; `away` counts these. `waiting` counts the actions in this
+    `archived`: this is the list of archived conversations; `away` counts these. `runs`: this is the list of runs, which
+    are in no other list unless they wait; `ran`: there are some. `waiting` counts the actions in this
     user's conversations that wait for them. `approvals` counts those that the admin shows to staff, up to COUNT_MOST;
     None for everybody else.
     """
@@ -103,27 +107,32 @@ class Sidebar:
     away: int = 0
     approvals: int | None = None
     waiting: int = 0
+    runs: bool = False
+    ran: bool = False
 
     @property
     def version(self) -> str:
         """The version of the list."""
         groups = [(group.title, [row.shown for row in group.rows]) for group in self.groups]
-        return version(groups, self.more, self.away)
+        return version(groups, self.more, self.away, self.ran)
 
     @property
     def stays(self) -> bool:
-        """Whether the list is left as it is while pushes arrive: a search, or the archive."""
-        return bool(self.query) or self.archived
+        """Whether the list is left as it is while pushes arrive: a search, the archive, or the runs."""
+        return bool(self.query) or self.archived or self.runs
 
 
-def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
+def sidebar(user: User, query: str = "", *, archived: bool = False, runs: bool = False) -> Sidebar:
     """Return the sidebar of this user: first what waits for them, then what waits for somebody else, then the newest.
 
     An archived conversation is included if a search found it, if it is waiting, or if `archived` asks for the archive.
+    A run is included if it is waiting, or if `runs` asks for the runs, among which is then searched.
     """
     mine = Conversation.objects.visible_to(user)
-    quotes = search(mine, query, LIST_MOST + 1) if query else {}
-    newest = list(_with_last_turn(mine, _filter(query, quotes, archived=archived))[: LIST_MOST + 1])
+    listed = mine.filter(kind=ConversationKind.RUN if runs else ConversationKind.CHAT)
+    quotes = search(listed, query, LIST_MOST + 1) if query else {}
+    wanted = _filter(query, quotes, archived=archived, runs=runs)
+    newest = list(_with_last_turn(mine, wanted)[: LIST_MOST + 1])
     waits, looks = _count_waiting(user, newest), _reports_presence(user, newest)
     rows = [_row(c, waits.get(c.pk, Waits()), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
@@ -134,31 +143,43 @@ def sidebar(user: User, query: str = "", *, archived: bool = False) -> Sidebar:
     days = [Group(title, list(group)) for title, group in groupby(rest, _day)]
     pending = Output.objects.pending()
     theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
+    away = Q(kind=ConversationKind.CHAT, archived_at__isnull=False)
+    beside = mine.aggregate(away=Count("pk", filter=away), ran=Count("pk", filter=Q(kind=ConversationKind.RUN)))
     return Sidebar(
         [*(group for group in (yours, others) if group.rows), *days],
         query,
         len(newest) > LIST_MOST,
         archived and not query,
-        mine.exclude(archived_at=None).count(),
+        beside["away"],
         shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
         theirs.exclude(who=ANOTHER).count() if user.has_perm(DECIDE_OWN) else 0,
+        runs and not query,
+        bool(beside["ran"]),
     )
 
 
-def _filter(query: str, found: Collection[int], *, archived: bool) -> Q:
+def _filter(query: str, found: Collection[int], *, archived: bool, runs: bool) -> Q:
     if query:
         return Q(pk__in=found)
-    in_list = Q(archived_at=None)
-    return ~in_list if archived else in_list | Q(active_prompt__state=State.WAITING)
+    if runs:
+        return Q(kind=ConversationKind.RUN)
+    chats = Q(kind=ConversationKind.CHAT)
+    if archived:
+        return chats & ~Q(archived_at=None)
+    return chats & Q(archived_at=None) | Q(active_prompt__state=State.WAITING)
 
 
 def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySet[Conversation]:
-    """Return these, newest first, with the state of the last visible turn and the seq of that turn's last step."""
+    """Return these, newest first, with the state of the last visible turn and the seq of that turn's last step.
+
+    `line`: of a run, how the line begins that would start it; the titles of all runs of a workflow are the same.
+    """
     last = Prompt.objects.filter(conversation=OuterRef("pk"), visible=True).order_by("-number")
+    line = Case(When(kind=ConversationKind.RUN, then=Subquery(last.values(line=Left("input", LINE_MOST))[:1])))
     steps = Step.objects.filter(conversation=OuterRef("pk"), prompt=OuterRef("last_prompt")).order_by("-seq")
     found = conversations.filter(wanted).select_related("active_prompt").order_by("-updated_at")
     found = found.annotate(last_prompt=Subquery(last.values("pk")[:1]), last_state=Subquery(last.values("state")[:1]))
-    return found.annotate(last_seq=Subquery(steps.values("seq")[:1]))
+    return found.annotate(last_seq=Subquery(steps.values("seq")[:1]), line=line)
 
 
 def _reports_presence(user: User, conversations: Iterable[Conversation]) -> bool:
@@ -176,7 +197,9 @@ def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> Sidebar
     active = conversation.active_prompt
     shown = active and (active.visible or active.state == State.WAITING)
     state, unread = active.state if shown else "", looks and _has_news(conversation)
-    return SidebarRow(conversation, waits, state, unread, unread and conversation.last_state == State.FAILED, quote)
+    failed = unread and conversation.last_state == State.FAILED
+    given = (conversation.line or "").partition(" ")[2]
+    return SidebarRow(conversation, waits, state, unread, failed, quote or given)
 
 
 def _count_waiting(user: User, conversations: Iterable[Conversation]) -> dict[int, Waits]:

@@ -39,8 +39,8 @@ class UnknownPolicy(Exception):
 class NotAllowed(Exception):
     """This person may not start it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"You may not start {name[:200]!r}.")
+    def __init__(self, name: str, why: str = "") -> None:
+        super().__init__(why or f"You may not start {name[:200]!r}.")
 
 
 class InvalidInput(ValueError):
@@ -99,6 +99,19 @@ class Startable(Protocol):
         """Return what is asked with this payload, in words; "" if its title says enough."""
         ...
 
+    def given(self, payload: dict[str, JSON]) -> dict[str, JSON]:
+        """Return the input in a payload that was recorded, as people gave it."""
+        ...
+
+    @property
+    def page(self) -> str:
+        """The address of its page; "" if it has none."""
+        ...
+
+    def again(self, prompt: int) -> str:
+        """Return the address of a form with the input of this prompt, to start it again; "" if it has none."""
+        ...
+
 
 @dataclass(frozen=True)
 class AppPolicy:
@@ -135,6 +148,19 @@ class AppPolicy:
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return nothing: its title is what was asked."""
+        return ""
+
+    def given(self, payload: dict[str, JSON]) -> dict[str, JSON]:
+        """Return all of it."""
+        return payload
+
+    @property
+    def page(self) -> str:
+        """There is none."""
+        return ""
+
+    def again(self, prompt: int) -> str:
+        """Return nothing: it is asked again as it is."""
         return ""
 
 
@@ -208,10 +234,22 @@ def _measure(payload: dict[str, JSON]) -> None:
 
 def title_of(policy: str) -> str:
     """Return the title of a policy; its name, if it is not installed any more."""
+    found = found_or_none(policy)
+    return found.title if found else policy
+
+
+def found_or_none(policy: str) -> Startable | None:
+    """Return what is started under the name of this policy; None for the agent, and if it is not installed any more."""
     try:
-        return find(policy).title
+        return find(policy)
     except UnknownPolicy:
-        return policy
+        return None
+
+
+def again_at(policy: str, prompt: int) -> str:
+    """Return the address of a form with which a turn of this policy is started again; "" if it has none."""
+    found = found_or_none(policy)
+    return found.again(prompt) if found else ""
 
 
 def goes_on(policy: str) -> bool:

@@ -173,7 +173,7 @@ def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResp
         "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
-        "elsewhere": True,  # neither a conversation nor a new one
+        "place": "account",
     }
     return render(request, "conversations/account.html", context | more, status=status)
 

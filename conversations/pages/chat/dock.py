@@ -13,6 +13,7 @@ from conversations.display.gate import Card
 from conversations.models import Conversation, Prompt, State
 from conversations.pages.timeline.turns import TimelineTurn
 from conversations.pages.versions import version
+from conversations.prompts import startable
 
 
 class Part(NamedTuple):
@@ -43,6 +44,22 @@ class Dock:
     def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
         """Return the dock of a conversation, given its active turn."""
         return cls(conversation, conversation.active_prompt, last, turn.gates if turn else [])
+
+    @property
+    def page(self) -> str:
+        """The address of the page of what the last turn ran; "" if it was the agent, or has none."""
+        found = startable.found_or_none(self.last.policy) if self.last else None
+        return found.page if found else ""
+
+    @property
+    def noun(self) -> str:
+        """What its turn is called: a run, if something was started by name."""
+        return "run" if self.page else "turn"
+
+    @property
+    def again(self) -> str:
+        """The address of the form with which the last turn is started again; "" if there is none."""
+        return startable.again_at(self.last.policy, self.last.pk) if self.last else ""
 
     @property
     def open(self) -> list[Card]:
@@ -80,10 +97,10 @@ class Dock:
         """The elements, by id."""
         active = self.active and self.active.pk
         shown = {
-            "name": version(str(self.conversation)),
+            "name": version(str(self.conversation), self.page),
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
             "state": version(self.state, len(self.yours)),
             "waits": version([(card.row.pk, card.row.gate) for card in self.cards], len(self.yours)),
-            "act": version(active, self.state, len(self.yours)),
+            "act": version(active, self.state, len(self.yours), self.again),
         }
         return {name: Part(name, value) for name, value in shown.items()}

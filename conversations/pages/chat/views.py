@@ -26,8 +26,10 @@ from conversations.pages.chat.removed import deleted_page, own_erasure, take_fla
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
+from conversations.prompts import startable
 from conversations.prompts.idempotency import KeyReused
 from conversations.prompts.killswitch import SiteStopped
+from conversations.prompts.lines import SentMessage, start_line
 from conversations.prompts.listing import BadTitle, rename
 from conversations.prompts.start import (
     BadInput,
@@ -86,14 +88,18 @@ def start(request: PersonRequest) -> HttpResponse:
     try:
         files = message.uploads()
         with reporting_busy():
-            prompt = begin_conversation(request.user, message.text, tier=message.tier, key=message.key, files=files)
+            started = _start_line(request.user, message, None)
+            if isinstance(started, str):
+                return _go(request, started)
+            prompt = started or begin_conversation(
+                request.user, message.text, tier=message.tier, key=message.key, files=files
+            )
     except REFUSED as error:
         kept = _refused_composer(reverse("start"), message, error, REFUSAL_STATUS.get(type(error), 400))
         if request.htmx:
             return HttpResponse(answer_html(kept), status=kept.status)
         return _empty(request, kept, one_pane="thread")
-    page = f"{prompt.conversation.get_absolute_url()}#now"
-    return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
+    return _go(request, f"{prompt.conversation.get_absolute_url()}#now")
 
 
 @page_view
@@ -110,12 +116,17 @@ def conversation(request: PersonRequest, pk: int) -> HttpResponse:
 def send(request: PersonRequest, pk: int) -> HttpResponse:
     """Send a message. If it is refused, its text stays in the field: 400 if it is not valid, 409, 429 or 503 if it
     cannot be accepted now, 410 if the reader deleted the conversation.
+
+    A line starts what it names, in this conversation; what it lacks is asked for on the page of a form.
     """
     message = Message(request)
 
-    def start(found: Conversation) -> None:
+    def start(found: Conversation) -> str | None:
         files = message.uploads()
-        start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
+        started = _start_line(request.user, message, found)
+        if started is None:
+            start_prompt(found, request.user, message.text, tier=message.tier, key=message.key, files=files)
+        return started if isinstance(started, str) else None
 
     return _start_in(request, pk, message, start, 400)
 
@@ -141,7 +152,13 @@ def continue_turn(request: PersonRequest, pk: int) -> HttpResponse:
 
 @form_view
 def repeat_turn(request: PersonRequest, pk: int) -> HttpResponse:
-    """Repeat the message of a turn: a new turn, with the old one collapsed above it. 409 if that is not possible."""
+    """Repeat the message of a turn: a new turn, with the old one collapsed above it. 409 if that is not possible.
+
+    What is started from a form is not repeated unseen: its form is opened, with the input of this turn.
+    """
+    prompt = _prompt(request, pk)
+    if form := startable.again_at(prompt.policy, prompt.pk):
+        return _go(request, form)
     return _start_after(request, pk, repeat_prompt)
 
 
@@ -150,20 +167,36 @@ def _start_after(request: PersonRequest, pk: int, start: Callable[[int, User], P
     return _start_in(request, prompt.conversation_id, Message(request), lambda _: start(prompt.pk, request.user), 409)
 
 
+def _start_line(by: User, message: Message, conversation: Conversation | None) -> Prompt | str | None:
+    """Start what the message names, if it is a line; returns and raises as a LineStart does."""
+    return start_line(SentMessage(by, message.text, conversation, message.key, bool(message.files)))
+
+
+def _go(request: PersonRequest, address: str) -> HttpResponse:
+    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
+
+
 def _start_in(
-    request: PersonRequest, pk: int, message: Message, start: Callable[[Conversation], object], otherwise: int
+    request: PersonRequest,
+    pk: int,
+    message: Message,
+    start: Callable[[Conversation], Prompt | str | None],
+    otherwise: int,
 ) -> HttpResponse:
-    """Start a turn in this conversation. `otherwise`: the status if it is refused for a reason without one."""
+    """Start a turn in this conversation. `otherwise`: the status if it is refused for a reason without one.
+
+    Where `start` returns an address, it is opened: nothing has started.
+    """
     try:
         found = own_conversation(request, pk)
         with reporting_busy():
-            start(found)
+            form = start(found)
     except (Http404, ObjectDoesNotExist):  # also if it was deleted at this moment
         return _answer_deleted(request, pk, message)
     except REFUSED as error:
         status = 409 if isinstance(error, KeyReused) else REFUSAL_STATUS.get(type(error), otherwise)
         return _answer(request, found, _refused_composer(_message_url(found), message, error, status))
-    return _answer(request, found)
+    return _go(request, form) if isinstance(form, str) else _answer(request, found)
 
 
 @form_view
@@ -274,5 +307,5 @@ def _turns_wanted(request: HttpRequest) -> int:
 
 def _sidebar_context(request: PersonRequest) -> dict[str, Any]:
     """Return the context of the sidebar."""
-    searched, archived = request.GET.get("q", "").strip(), "archived" in request.GET
-    return {"sidebar": sidebar(request.user, searched, archived=archived)}
+    searched, asked = request.GET.get("q", "").strip(), request.GET
+    return {"sidebar": sidebar(request.user, searched, archived="archived" in asked, runs="runs" in asked)}

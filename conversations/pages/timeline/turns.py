@@ -32,6 +32,7 @@ from conversations.pages.timeline.blocks import Block, Status
 from conversations.pages.timeline.drafts import Prose, RunningCommand, draft_id, drafts_of, grow_prose
 from conversations.pages.timeline.status import status_of
 from conversations.pages.versions import version
+from conversations.prompts import startable
 from conversations.usage.totals import Spent, of_prompts
 
 TURNS_MOST = 50
@@ -99,8 +100,14 @@ class TimelineTurn:
         root: str | None = getattr(self.prompt, "root", None)
         if root is None:
             return None
-        payload = json.loads(root)["payload"]
-        return display_call(self.prompt.policy, {k: v for k, v in payload.items() if v != self.prompt.input})
+        payload, started = json.loads(root)["payload"], startable.found_or_none(self.prompt.policy)
+        given = started.given(payload) if started else payload
+        return display_call(self.prompt.policy, {k: v for k, v in given.items() if v != self.prompt.input})
+
+    @property
+    def again(self) -> str:
+        """The address of the form with which it is started again; "" if it is asked again as it is."""
+        return startable.again_at(self.prompt.policy, self.prompt.pk) if self.prompt.policy != AGENT else ""
 
     @property
     def agents(self) -> list[Block]:

@@ -378,6 +378,14 @@ class Project:
     def summary(self, payload: dict[str, JSON]) -> str:
         return f"Create {payload['name']}"
 
+    def given(self, payload: dict[str, JSON]) -> dict[str, JSON]:
+        return payload
+
+    page = ""
+
+    def again(self, prompt: int) -> str:
+        return ""
+
 
 async def create(action: Action, ctx: Context) -> list[Step]:
     return [action_result("workflow:project.make", action.payload["name"])]

@@ -1,0 +1,130 @@
+"""The form of a workflow: what was typed, what a link or an earlier run filled in, and why it did not start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from secrets import token_urlsafe
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from agents.engine.ledger import JSON
+from conversations.display.call import DisplayedCall, display_call
+from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
+from conversations.models import Conversation, ConversationKind, Prompt
+from conversations.prompts.startable import InvalidInput
+from workflows.definition import Workflow
+from workflows.line import Line
+
+CHATS_MOST = 100
+"""Chats to choose from as a workspace; an older one is reached from its own page."""
+SECRET_FORMAT = "password"  # noqa: S105 - the format of the schema of a secret
+
+
+@dataclass
+class RunForm:
+    """The form with which a person starts a workflow.
+
+    `posted` is what was submitted. `chat`: the conversation in which it would run; None: one of its own. `fixed`: it
+    was opened from that chat, and there is nothing to choose. `filled` are the labels of fields that a link filled in,
+    `unknown` the names in it that the form does not have, `again` the run whose input it shows.
+
+    `problem` says why nothing has started, `taken` is the conversation in which a turn is in progress, or in which this
+    form has started a run before.
+    """
+
+    workflow: Workflow
+    user: User
+    posted: Mapping[str, str] | None = None
+    chat: Conversation | None = None
+    fixed: bool = False
+    input: Mapping[str, JSON] = field(default_factory=dict)
+    filled: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    again: Prompt | None = None
+    problem: str = ""
+    taken: Conversation | None = None
+    workspace_error: str = ""
+    key: str = field(default_factory=lambda: token_urlsafe(16))
+
+    @cached_property
+    def schema_form(self) -> SchemaForm:
+        """Its fields."""
+        return SchemaForm(self.workflow.schema, self.input, self.posted)
+
+    def fill(self, texts: Mapping[str, str]) -> None:
+        """Fill in fields by name from the texts of a link, `name:` for JSON. What is wrong with them, the fields say.
+
+        Secrets are left out: an address is no place for them.
+        """
+        in_json = frozenset(name.removesuffix(":") for name in texts if name.endswith(":"))
+        given = {name.removesuffix(":"): text for name, text in texts.items()}
+        known = properties_of(self.workflow.schema)
+        told = {name: given[name] for name in known if name in given and name not in secret_fields(self.workflow)}
+        form = Line(self.workflow, told, in_json).form
+        wrong = {place: why for place, why in form.errors.items() if place.partition(".")[0] in told}
+        self.schema_form = SchemaForm(self.workflow.schema, {}, form.posted, errors=wrong)
+        self.filled = [label_for(name, str(known[name].get("title", ""))) for name in told]
+        self.unknown = [name for name in given if name not in known]
+
+    def payload(self) -> dict[str, JSON] | None:
+        """Return the input that was typed; None if it is not one that the workflow accepts: the fields say why."""
+        form = self.schema_form
+        found = form.payload()
+        try:
+            self.workflow.checked(found, self.user)
+        except InvalidInput as error:
+            self.refuse(error)
+        return None if form.errors else found
+
+    def refuse(self, error: InvalidInput) -> None:
+        """Show these errors at the fields. A field that is already marked as wrong keeps its own words."""
+        marked = {place.partition(".")[0] for place in self.schema_form.errors}
+        for place, why in error.fields.items():
+            if place.partition(".")[0] not in marked:
+                self.schema_form.errors.setdefault(place, []).extend(why)
+
+    @property
+    def wrong(self) -> list[FormField]:
+        """The fields that need a change."""
+        return [each for each in self.schema_form.fields if each.errors]
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was submitted, and nothing has started."""
+        return bool(self.problem or self.workspace_error or (self.posted is not None and self.schema_form.errors))
+
+    @cached_property
+    def chats(self) -> list[Conversation]:
+        """The person's chats to choose from, the newest first."""
+        mine = own_chats(self.user)
+        newest = list(mine.filter(archived_at=None).order_by("-updated_at")[:CHATS_MOST])
+        return newest if self.chat is None or self.chat in newest else [self.chat, *newest]
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What was submitted, to submit it again."""
+        own = ("csrfmiddlewaretoken", "key", "confirmed", "change")
+        return [(name, text) for name, text in (self.posted or {}).items() if name not in own]
+
+    def shown(self, payload: dict[str, JSON]) -> DisplayedCall:
+        """Return this input for display."""
+        return display_call(self.workflow.policy_name, payload)
+
+
+def own_chats(user: User) -> QuerySet[Conversation]:
+    """Return the chats of this person, in which workflows can run."""
+    return Conversation.objects.visible_to(user).filter(kind=ConversationKind.CHAT)
+
+
+def secret_fields(workflow: Workflow) -> set[str]:
+    """Return the names of the fields whose values must stand in no address and no later form."""
+    known = properties_of(workflow.schema)
+    return {name for name, schema in known.items() if _is_secret(schema)}
+
+
+def _is_secret(schema: Mapping[str, JSON]) -> bool:
+    either = schema.get("anyOf", [])
+    return schema.get("format") == SECRET_FORMAT or (isinstance(either, list) and any(map(_is_secret, either)))

@@ -1,0 +1,164 @@
+"""The pages of workflows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from agents.engine.ledger import JSON, valid_text
+from conversations.accounts.http import PersonRequest
+from conversations.database.ids import row_id
+from conversations.models import Prompt
+from conversations.pages.decorators import page_view
+from conversations.pages.sidebar import sidebar
+from conversations.prompts.idempotency import KEY_MOST
+from workflows import discovery
+from workflows.definition import Workflow
+from workflows.pages.form import RunForm, own_chats
+from workflows.pages.menu import menu_rows
+from workflows.pages.runs import inputs_of, runs_of, runs_page
+from workflows.pages.selector import selector
+from workflows.pages.starting import start
+from workflows.permissions import SeenWorkflow
+from workflows.running import seen, seen_by
+
+Seen = SeenWorkflow[Workflow]
+
+LAST_MOST = 5
+"""Runs beside the form."""
+NO_CHAT = "Choose one of your chats."
+
+
+@page_view
+def select(request: PersonRequest) -> HttpResponse:
+    """Show the workflows; with `?q=`, those in which these words occur."""
+    found = selector(request.user, request.GET.get("q", "").strip())
+    return render(request, "workflows/selector.html", {"selector": found} | _frame(request))
+
+
+@page_view
+def menu(request: PersonRequest) -> HttpResponse:
+    """Return the composer's menu: what the person may run, for the conversation `?in=`."""
+    chat = row_id(request.GET.get("in", ""))
+    found = own_chats(request.user).filter(pk=chat).first() if chat else None
+    rows = menu_rows([each.workflow for each in seen_by(request.user) if each.why_not is None], found)
+    return render(request, "workflows/menu.html", {"rows": rows})
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def workflow(request: PersonRequest, name: str) -> HttpResponse:
+    """Show the form, filled in by the address; on POST, start a run and go to its page.
+
+    400 with the errors at the fields, 403, 409 or 429 where nothing can start now. What was typed stays.
+    """
+    found = _seen(request, name)
+    if request.method != "POST":
+        return _filled(request, found, RunForm(found.workflow, request.user))
+    return _posted(request, found)
+
+
+@never_cache
+@page_view
+def workflow_in(request: PersonRequest, name: str, pk: int) -> HttpResponse:
+    """Show the form of a run in this chat."""
+    found, chat = _seen(request, name), get_object_or_404(own_chats(request.user), pk=pk)
+    return _filled(request, found, RunForm(found.workflow, request.user, chat=chat, fixed=True))
+
+
+@never_cache
+@page_view
+def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
+    """Show the form with the input of an earlier run, without its secrets."""
+    found = _seen(request, name)
+    run = get_object_or_404(runs_of(found.workflow, request.user).select_related("conversation"), pk=pk)
+    given: dict[str, JSON] = inputs_of(found.workflow, [run]).get(run.pk, {})
+    known = found.workflow.schema.get("properties", {})
+    form = RunForm(found.workflow, request.user, again=run)
+    form.input = {name: value for name, value in given.items() if isinstance(known, dict) and name in known}
+    form.unknown = [name for name in given if name not in form.input]
+    form.chat = own_chats(request.user).filter(pk=run.conversation_id).first()
+    form.fixed = form.chat is not None and not found.workflow.workspace
+    return _page(request, found, form)
+
+
+@page_view
+def runs(request: PersonRequest, name: str) -> HttpResponse:
+    """Show the person's own runs of a workflow, also to somebody who may not run it any more."""
+    known = _seen(request, name)
+    found, page = known.workflow, row_id(request.GET.get("page", "1")) or 1
+    context = {"workflow": found, "runs": runs_page(found, request.user, page), "why_not": known.why_not}
+    if request.user.has_perm("conversations.view_prompt") and request.user.is_staff:
+        context["everybody"] = f"{reverse('admin:conversations_prompt_changelist')}?policy={found.policy_name}"
+    return render(request, "workflows/runs.html", context | _frame(request))
+
+
+def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
+    form = RunForm(found.workflow, request.user, request.POST.dict())
+    _choose_chat(form, request.POST.get("conversation", ""), fixed="fixed" in request.POST)
+    payload = form.payload()
+    if "change" in request.POST:
+        return _page(request, found, form)
+    if payload is None or form.workspace_error:
+        return _page(request, found, form, 400)
+    if found.workflow.confirm and "confirmed" not in request.POST:
+        return _page(request, found, form, template="confirm", asked=form.shown(payload))
+    started = start(form, payload, valid_text(request.POST.get("key", ""))[:KEY_MOST])
+    if isinstance(started, Prompt):
+        return redirect(f"{started.conversation.get_absolute_url()}#now")
+    return _page(request, found, form, started)
+
+
+def _choose_chat(form: RunForm, chosen: str, *, fixed: bool) -> None:
+    """Let it run in the chat that was chosen, "" for none. If that is not one of the person's, the form says so."""
+    if not chosen:
+        return
+    pk = row_id(chosen)
+    form.chat = own_chats(form.user).filter(pk=pk).first() if pk else None
+    form.fixed = fixed and form.chat is not None
+    form.workspace_error = "" if form.chat else NO_CHAT
+
+
+def _filled(request: PersonRequest, found: Seen, form: RunForm) -> HttpResponse:
+    """Show the form with what its address fills in. Nothing runs."""
+    form.fill({name: valid_text(text) for name, text in request.GET.dict().items()})
+    return _page(request, found, form)
+
+
+def _page(
+    request: PersonRequest,
+    found: Seen,
+    form: RunForm,
+    status: int = 200,
+    template: str = "form",
+    **more: Any,
+) -> HttpResponse:
+    """Show the form; instead of it the reason, with 403, if the person may not run it."""
+    last = runs_page(found.workflow, request.user, 1).rows[:LAST_MOST]
+    context = {"workflow": found.workflow, "why_not": found.why_not, "run": form, "last": last, **more}
+    status = 403 if found.why_not else status
+    return render(request, f"workflows/{template}.html", context | _frame(request), status=status)
+
+
+def _seen(request: PersonRequest, name: str) -> Seen:
+    """Return a workflow as the person sees it, also if they only ran it once. Raises Http404 otherwise."""
+    workflow = discovery.installed().get(name)
+    if workflow is None:
+        raise Http404
+    if found := seen(request.user, name):
+        return found
+    if not runs_of(workflow, request.user).exists():
+        raise Http404
+    return SeenWorkflow(workflow, workflow.permission or "", workflow.why_not(request.user))
+
+
+def _frame(request: PersonRequest) -> dict[str, Any]:
+    """Return the context of what stands around every page."""
+    return {"sidebar": sidebar(request.user), "place": "workflows"}

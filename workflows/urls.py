@@ -1,0 +1,14 @@
+"""URLs of the pages of workflows."""
+
+from django.urls import path
+
+from workflows.pages import views
+
+urlpatterns = [
+    path("workflows/", views.select, name="workflows"),
+    path("workflow-menu/", views.menu, name="workflow-menu"),
+    path("workflows/<str:name>/", views.workflow, name="workflow"),
+    path("workflows/<str:name>/in/<int:pk>/", views.workflow_in, name="workflow-in"),
+    path("workflows/<str:name>/runs/", views.runs, name="workflow-runs"),
+    path("workflows/<str:name>/runs/<int:pk>/again/", views.again, name="workflow-again"),
+]
