@@ -14,12 +14,14 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agents.engine.root import AGENT
 from conversations.admin.base import ReadOnly, link_to, list_column, person, whole_column
 from conversations.admin.confirm import Question, confirm
 from conversations.display.faithful import first_line, visible
 from conversations.erasure.steps import NotRedacted, redact
 from conversations.ledger.redacted import is_redacted
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Step, Verification
+from conversations.prompts import startable
 
 REDACT = "conversations.redact"
 """The permission to redact steps."""
@@ -69,15 +71,32 @@ class ConversationAdmin(RecordPages):
     its_steps = list_column(Step, "Steps", of="conversation")
 
 
+class PolicyFilter(admin.SimpleListFilter):
+    """Turns by what they ran: the agent, or something that is started by name, such as a workflow."""
+
+    title = "what it ran"
+    parameter_name = "policy"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the agent and what is registered; one that was asked for, though it is not installed any more."""
+        known = {AGENT: "The agent", **{f"{each.kind}:{each.name}": each.title for each in startable.registered()}}
+        asked = request.GET.get(self.parameter_name)
+        return list({**({asked: asked} if asked else {}), **known}.items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the turns of the chosen one."""
+        return queryset.filter(policy=self.value()) if self.value() else queryset
+
+
 @admin.register(Prompt)
 class PromptAdmin(RecordPages):
     """Turns."""
 
     list_display = (
-        "id", "said", "of_conversation", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
+        "id", "said", "of_conversation", "policy", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
     )  # fmt: skip
     list_display_links = ("id", "said")
-    list_filter = ("state", "origin")
+    list_filter = (PolicyFilter, "state", "origin", ("asked_by", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("conversation", "asked_by")
     search_fields = ("=conversation__id", "input", "asked_by__username")
     fields = (

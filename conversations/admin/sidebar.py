@@ -29,6 +29,7 @@ RECORD = (
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
     ("Skills", "school", "agents", "skill"),
+    ("Workflows", "account_tree", "workflows", "workflowsetting"),
     ("API keys", "key", "conversations", "apikey"),
 )
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))

@@ -232,6 +232,11 @@ def _measure(payload: dict[str, JSON]) -> None:
         raise InvalidInput({"": [f"At most {PAYLOAD_MOST:,} characters of JSON are accepted; this has {length:,}."]})
 
 
+def registered() -> list[Startable]:
+    """Return all that has registered, by kind and title."""
+    return sorted(_REGISTER.values(), key=lambda each: (each.kind, each.title))
+
+
 def title_of(policy: str) -> str:
     """Return the title of a policy; its name, if it is not installed any more."""
     found = found_or_none(policy)

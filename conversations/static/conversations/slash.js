@@ -1,0 +1,90 @@
+"use strict";
+/* The menu of the message field: "/" at its start lists what can be started by name. Loaded after composer.js, whose names it uses. */
+
+const slash = byId("slash"), slashButton = byId("slash-button");
+let slashAt = -1; // the row that is marked
+let slashShut = ""; // the text for which it was closed by Escape
+
+const slashRows = () => all("[role=option]", slash).filter((row) => !row.hidden);
+const named = (text) => /^\/([\w.-]*)$/.exec(text)?.[1]; // still typing the name
+const starts = (text) => all("[role=option]", slash).find((row) => text.startsWith(`/${row.dataset.name} `));
+
+function slashShow(open) {
+  slash.hidden = !open;
+  field.setAttribute("aria-expanded", String(open && slashRows().length > 0));
+  if (!open) slashMark(-1);
+}
+
+function slashMark(at) {
+  const rows = slashRows();
+  slashAt = rows.length ? at : -1;
+  all("[role=option]", slash).forEach((row) => row.setAttribute("aria-selected", String(row === rows[slashAt])));
+  if (slashAt < 0) return field.removeAttribute("aria-activedescendant");
+  field.setAttribute("aria-activedescendant", rows[slashAt].id);
+  rows[slashAt].scrollIntoView({ block: "nearest" });
+}
+
+function slashLook() {
+  const text = field.value, name = named(text), known = starts(text);
+  if (text === slashShut || (name === undefined && !known)) return slashShow(false);
+  if (!slash.querySelector("[role=listbox]")) return htmx.trigger(slash, "slash");
+  const words = (name ?? "").toLowerCase(), list = slash.querySelector("[role=listbox]"), takes = slash.querySelector(".slash-takes");
+  for (const row of all("[role=option]", slash)) row.hidden = known ? true : !row.dataset.finds.includes(words);
+  const any = slashRows().length > 0;
+  list.hidden = !any;
+  slash.querySelector(".slash-none").hidden = any || Boolean(known);
+  takes.hidden = !known;
+  if (known) {
+    takes.querySelector("span").replaceChildren(...known.querySelector(".takes").cloneNode(true).childNodes);
+    takes.querySelector("a").href = known.href;
+  }
+  slashShow(true);
+  slashMark(any ? 0 : -1);
+}
+
+function slashChoose(row) {
+  field.value = `/${row.dataset.name} `;
+  field.focus();
+  field.dispatchEvent(new Event("input", { bubbles: true })); // kept as a draft, and the menu says what it takes
+}
+
+function slashPressed(event) {
+  if (event.target !== field || slash.hidden || event.isComposing) return;
+  const rows = slashRows(), move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Escape") {
+    slashShut = field.value;
+    slashShow(false);
+  } else if (move && rows.length) slashMark((slashAt + move + rows.length) % rows.length);
+  else if ((event.key === "Enter" && !event.shiftKey || event.key === "Tab" && !event.shiftKey) && rows[slashAt]) slashChoose(rows[slashAt]);
+  else return;
+  event.preventDefault();
+  event.stopImmediatePropagation(); // Enter chooses, and does not send
+}
+
+if (slash && form) {
+  field.setAttribute("role", "combobox");
+  field.setAttribute("aria-controls", "slash");
+  field.setAttribute("aria-haspopup", "listbox");
+  field.setAttribute("aria-autocomplete", "list");
+  field.setAttribute("aria-expanded", "false");
+  field.addEventListener("input", () => { slashShut = ""; slashLook(); });
+  field.addEventListener("blur", () => setTimeout(() => { if (!slash.contains(document.activeElement)) slashShow(false); }));
+  field.addEventListener("focus", slashLook);
+  document.addEventListener("keydown", slashPressed, true);
+  slash.addEventListener("htmx:afterSwap", slashLook);
+  slash.addEventListener("mousedown", (event) => { if (event.target.closest("[role=option]")) event.preventDefault(); }); // the field keeps the focus
+  slash.addEventListener("click", (event) => {
+    const row = event.target.closest("[role=option]");
+    if (!row || event.ctrlKey || event.metaKey || event.shiftKey) return; // a link like any other, in a window of its own
+    event.preventDefault();
+    slashChoose(row);
+  });
+  slashButton.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || field.value.trim()) return; // what is typed stays: then it is a link
+    event.preventDefault();
+    field.value = "/";
+    field.focus();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  form.addEventListener("htmx:afterRequest", () => setTimeout(slashLook)); // the field may have been emptied
+}
