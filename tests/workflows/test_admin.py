@@ -81,7 +81,7 @@ def test_runs_are_found_by_workflow_state_and_person(client: Client, root: User,
     start_run(shop.order, root, {"item": "rootspens"})
     orders = client.get(PROMPTS, {"policy": "workflow:shop.order"}).content.decode()
     assert ("annspaper" in orders, "rootspens" in orders, "/shop.fail" in orders) == (True, True, False)
-    hers = {"policy": "workflow:shop.order", "asked_by__id__exact": ann.pk, "state__exact": "queued"}
+    hers = {"policy": "workflow:shop.order", "asked_by__id__exact": str(ann.pk), "state__exact": "queued"}
     orders = client.get(PROMPTS, hers).content.decode()
     assert ("annspaper" in orders, "rootspens" in orders) == (True, False)
     assert "Order something" in orders  # among the filters
