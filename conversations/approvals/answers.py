@@ -43,7 +43,8 @@ class Question:
             return None
         asked = entry.input
         problems = {at: why for at, why in _dict(asked.get("problems")).items() if isinstance(why, list)}
-        form, choices = _dict(asked.get("schema")) or None, tuple(asked.get("choices") or ())
+        schema, choices = asked.get("schema"), tuple(asked.get("choices") or ())
+        form = schema if isinstance(schema, dict) else None
         return cls(entry.approval.reason, choices, form, asked.get("draft"), problems)
 
     @property

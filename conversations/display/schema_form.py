@@ -114,16 +114,20 @@ class SchemaForm:
         inner, nullable = self._unwrapped(schema)
         return ValuePlace(inner, self.input.get(name, ABSENT), required, nullable)
 
-    def _unwrapped(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        """Return the schema behind a reference or beside null, and whether null is allowed."""
-        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-        if name in self.schema.get("$defs", {}):
-            return self._unwrapped({k: v for k, v in schema.items() if k != "$ref"} | self.schema["$defs"][name])
+    def _unwrapped(self, schema: Mapping[str, Any], followed: frozenset[str] = frozenset()) -> tuple[Any, bool]:
+        """Return the schema behind a reference or beside null, and whether null is allowed.
+
+        `followed`: the references behind which it stands; one of them again leads nowhere.
+        """
+        name, known = str(schema.get("$ref", "")).removeprefix("#/$defs/"), self.schema.get("$defs", {})
+        if name not in followed and isinstance(known.get(name), dict):
+            outer = {k: v for k, v in schema.items() if k != "$ref"}
+            return self._unwrapped(outer | known[name], followed | {name})
         either = schema.get("anyOf", ())
-        others = [each for each in either if each.get("type") != "null"]
-        if len(either) == 2 and len(others) == 1:
+        others = [each for each in either if not isinstance(each, dict) or each.get("type") != "null"]
+        if len(either) == 2 and len(others) == 1 and isinstance(others[0], dict):
             outer = {k: v for k, v in schema.items() if k != "anyOf"}
-            return self._unwrapped({**others[0], **outer})[0], True
+            return self._unwrapped({**others[0], **outer}, followed)[0], True
         return schema, False
 
     def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
@@ -164,10 +168,13 @@ class SchemaForm:
 
 
 def properties_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schemas of an object's fields by name, in the order in which they were declared, if that is known."""
+    """Return the schemas of an object's fields by name, in the order in which they were declared, if that is known.
+
+    One that is true or false, which says nothing of a field, is {}.
+    """
     known = schema.get("properties", {})
     order = [name for name in schema.get(FIELD_ORDER, ()) if name in known]
-    return {name: known[name] for name in [*order, *known]}
+    return {name: known[name] if isinstance(known[name], dict) else {} for name in [*order, *known]}
 
 
 def label_for(name: str, title: str = "") -> str:

@@ -42,11 +42,14 @@ def as_text(value: JSON, kinds: frozenset[str]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _kinds(schema: Mapping[str, Any], named: Mapping[str, Any]) -> frozenset[str]:
-    if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in named:
-        return _kinds(named[name], named)
+def _kinds(schema: JSON, named: Mapping[str, Any], followed: frozenset[str] = frozenset()) -> frozenset[str]:
+    if not isinstance(schema, dict):  # true or false
+        return frozenset(ANY)
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name in named and name not in followed:  # one that leads back to itself says nothing
+        return _kinds(named[name], named, followed | {name})
     if either := schema.get("anyOf") or schema.get("oneOf"):
-        return frozenset().union(*(_kinds(each, named) for each in either))
+        return frozenset().union(*(_kinds(each, named, followed) for each in either))
     if values := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
         return frozenset(map(kind_of, values))
     types = schema.get("type", ANY)

@@ -17,7 +17,7 @@ from agents.engine.paths import HUMAN, card
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import check_schema, parse, problems, schema_of, schema_problems
-from agents.engine.secrets import hide
+from agents.engine.secrets import hide, hide_in
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -235,14 +235,18 @@ def _question(question: str | type[BaseModel], choices: Sequence[str] | None) ->
             raise TypeError(f"a form has fields: {question.__name__} is of the type {schema.get('type')!r}")
         words = _words_of(question)
         schema = schema | {FIELD_ORDER: list(schema.get("properties", {}))}
+        if hide_in(schema) != schema:
+            raise ValueError("a form is shown to people: none of the site's secrets may stand in it")
+        words = hide(words)
         asked: dict[str, JSON] = {"question": words, "schema": schema}
         named = question_digest(words, None, schema)
     else:
         given: object = question
         if not _is_words(given):
             raise TypeError("a question is a text, or a form: a pydantic model")
-        asked = {"question": question, **({} if choices is None else {"choices": list(choices)})}
-        named = question_digest(str(question), choices, None)
+        # Without secrets from the beginning: an answer is one of the choices as they are shown.
+        asked = hide_in({"question": question, **({} if choices is None else {"choices": list(choices)})})
+        named = question_digest(asked["question"], asked.get("choices"), None)
     if why := question_error(asked):
         raise ValueError(why)
     return {"ask": Ask.QUESTION.value, **asked, "digest": named}

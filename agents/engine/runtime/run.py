@@ -204,7 +204,8 @@ class Run(Runtime):
             raise RuntimeError(f"the turn has ended, so {action.policy!r} is not called: await what a policy calls")
         self.raise_if_stopped()
         if len(path) > PATH_MOST:
-            raise ValueError(f"the path has {len(path)} characters: calls are nested too deeply, or keys are too long")
+            deep = f"The path of this call has {len(path)} characters: calls are nested too deeply, or keys too long."
+            raise ToolError(deep, code="too_deep")
         registered = None if policy else self.registered(action.policy)
         policy = policy or (registered.policy if registered else BUILT_IN.get(action.policy))
         if not self.view.call(path):

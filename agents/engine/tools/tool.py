@@ -226,7 +226,7 @@ class tool(Declaration):  # noqa: N801 - it is used as a decorator
             raise RegistryError(f"{name}: risk must be one of {', '.join(map(str, Risk))}, not {self.risk!r}")
         if not re.fullmatch(NAME, name):
             raise RegistryError(f"a tool's name must be lower-case words joined by dots, not {name!r}")
-        if name in RESERVED:
+        if name in RESERVED or wire_name(name) in RESERVED:
             raise RegistryError(f"{name!r} is reserved for a policy of the engine")
         if self.time_limit is not None and not 0 < self.time_limit <= TIME_LIMIT_MOST:
             raise RegistryError(f"{name}: the time limit must be between 0 and {TIME_LIMIT_MOST:.0f} seconds")

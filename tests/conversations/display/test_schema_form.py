@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from agents.engine.ledger import JSON, canonical
 from agents.engine.schema import problems, schema_of
 from conversations.display.schema_form import SchemaForm
+from conversations.display.value import kinds_in
 from tests.budget import examples
 
 
@@ -257,3 +258,21 @@ def test_a_description_is_told_and_nothing_in_it_is_markup() -> None:
     html = render_to_string("conversations/card/fields.html", {"form": form, "prefix": "x"})
     assert "What to &lt;run&gt;." in html
     assert "<script>" not in html
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": True}},
+        {"properties": {"a": {"anyOf": [True, {"type": "null"}]}}},
+        {"properties": {"a": {"$ref": "#"}}},
+        {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}},
+        {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": True}},
+    ],
+)
+def test_what_a_schema_says_nothing_of_is_typed_as_json(schema: dict[str, JSON]) -> None:
+    """A schema that a program wrote by hand may be true, or lead back to itself."""
+    (field,) = SchemaForm(schema, {}).fields
+    assert (field.kind, field.label) == ("json", "A")
+    assert SchemaForm(schema, {}, {"json-0": "[1]"}).payload() == {"a": [1]}
+    assert "string" in kinds_in(schema)["a"]

@@ -63,7 +63,7 @@ def test_whoever_ends_a_call_ends_its_gate() -> None:
     assert entry.approval.state == "cancelled"
 
 
-@pytest.mark.parametrize("name", ["human", "model", "agent"])
+@pytest.mark.parametrize("name", ["human", "model", "agent", "sleep", "final_answer", "final.answer"])
 def test_a_tool_cannot_take_the_name_of_a_policy_of_the_engine(name: str) -> None:
     with pytest.raises(RegistryError, match=f"'{name}' is reserved for a policy"):
         tool(name)(lambda call: None)

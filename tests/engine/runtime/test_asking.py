@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
@@ -17,6 +17,7 @@ from agents.engine.outputs.kinds import Pending, Success, ToolOutput
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.schema import schema_of
+from agents.engine.secrets import keep_secret
 from agents.engine.view import View
 from conversations.verification.rules import problems_of
 from tests.engine.journals import NOON, Crash, CrashingJournal, CrashPoint
@@ -462,3 +463,32 @@ async def test_an_answer_is_to_the_question_that_was_asked() -> None:
     problem = {"": ["The question has changed since this was answered."]}
     assert (asked(again, "1/card1")["draft"], asked(again, "1/card1")["problems"]) == ("red", problem)
     assert value_of(await play(plan, answer(again, "1", by="user:7", answer="3"))) == "3"
+
+
+async def test_a_choice_with_a_secret_of_the_site_is_asked_once() -> None:
+    """It is shown without it, and the answer is what was shown."""
+    keep_secret(["hunter2hunter2"])
+    try:
+
+        async def plan(action: Action, ctx: Context) -> list[Step]:
+            return ctx.done(await ctx.ask("Which is hunter2hunter2?", choices=["hunter2hunter2", "none"]))
+
+        ledger = await play(plan)
+        assert "hunter2" not in str(ledger)
+        ledger = await play(plan, answer(ledger, "1", by="user:1", answer="[secret]"))
+        end = View(ledger).result("")
+        assert end
+        assert end.value == "[secret]"
+
+        class Which(BaseModel):
+            """Which one?"""
+
+            name: Literal["hunter2hunter2", "none"]
+
+        async def form(action: Action, ctx: Context) -> list[Step]:
+            return ctx.done(str(await ctx.ask(Which)))
+
+        with pytest.raises(ValueError, match="none of the site's secrets"):
+            await play(form)
+    finally:
+        keep_secret([])
