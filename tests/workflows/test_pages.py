@@ -303,6 +303,27 @@ def test_runs_are_listed_with_input_state_and_result(client: Client, ann: User, 
     assert "ValueError: The shop is closed." in text_of(client.get(reverse("workflow-runs", args=["shop.fail"])))
 
 
+def test_the_page_of_a_run_has_its_card_then_its_result_and_the_way_to_run_it_again(
+    client: Client, ann: User, site: Site
+) -> None:
+    run = start_run(shop.order, ann, {"item": "paper", "pieces": 3})
+    page = f"/c/{run.conversation_id}/"
+    site.works()
+    waiting = text_of(client.get(page))
+    assert "This run is waiting for you" in waiting
+    assert ('<article class="ask' in waiting, "Run again" in waiting, "Ask again" in waiting) == (True, False, False)
+    site.approves(run, ann)
+    site.works()
+    ended = text_of(client.get(page))
+    assert "This run has ended." in ended
+    assert ended.count("Run again") == 1
+    assert f'href="{reverse("workflow-again", args=["shop.order", run.pk])}"' in ended
+    failed = start_run(shop.fail, ann, {})
+    site.works()
+    words = text_of(client.get(f"/c/{failed.conversation_id}/"))
+    assert ("This run failed" in words, "The shop is closed." in words, words.count("Run again")) == (True, True, 1)
+
+
 def test_runs_are_paged(client: Client, ann: User, site: Site) -> None:
     Quota.objects.create(user=ann, running_prompts=0)
     for number in range(27):

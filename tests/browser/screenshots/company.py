@@ -21,6 +21,7 @@ from conversations.prompts.start import cancel_prompt, start_conversation, start
 from tests.agentsite.processes import wait_for
 from tests.browser.conftest import PASSWORD
 from tests.browser.screenshots import turns
+from tests.browser.screenshots.runs import runs
 
 FILES = {
     turns.INVOICES: {
@@ -88,6 +89,8 @@ def fill() -> dict[str, int]:
     found["policy"] = restocking(mara)
     found["policy-done"] = restocking(mara)
     approved(mara, found["policy-done"])
+    found |= runs(mara, found[turns.PRICES])
+    approved(mara, found["run-sent"])
     found["notes"] = begun(mara, turns.NOTES, "Draft the release notes for 4.2", "running", 0)
     read(found.values(), but=[found["retry"], found[turns.LICENCES]])
     away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]

@@ -9,6 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.agentsite.processes import ROOT, run
+from tests.browser.screenshots import turns
 from tests.browser.screenshots.camera import Camera
 
 View = Callable[[Camera], Page]
@@ -203,6 +204,39 @@ def broken(camera: Camera) -> Page:
     return page
 
 
+def wrong_form(camera: Camera) -> Page:
+    """A form that was sent with faults."""
+    page = camera.goes("/workflows/parcel.send/")
+    page.get_by_label("Article").fill("a")
+    page.get_by_label("Pieces").fill("a dozen")
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    return page
+
+
+def confirming(camera: Camera) -> Page:
+    """What is asked before a workflow starts that wants it."""
+    page = camera.goes("/workflows/month.close/")
+    page.get_by_label("Month").fill("2025-11")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    return page
+
+
+def slash(typed: str, sees: str) -> View:
+    """The menu of the message field, once this was typed."""
+
+    def view(camera: Camera) -> Page:
+        page = camera.opens("backup")
+        page.get_by_label("Message").fill(typed)
+        expect(page.locator("#slash").get_by_text(sees).first).to_be_visible()
+        return page
+
+    return view
+
+
+PREFILLED = "/workflows/parcel.send/?article=atlas&pieces=40&gift=Yes&admin=1"
+
 PAGES: dict[str, View] = {
     "chat-streaming": chat("notes"),
     "chat-command": chat("invoices"),
@@ -230,6 +264,31 @@ PAGES: dict[str, View] = {
     "chat-usage": lambda camera: camera.opens("backup", "usage/"),
     "inspector": step_by_step,
     "chat-document": chat("backup", scrolled_to=".exchange"),
+    "workflows": at("/workflows/"),
+    "workflows-search": at("/workflows/?q=courier"),
+    "workflows-nothing": at("/workflows/?q=zebra"),
+    "workflow-form": at("/workflows/parcel.send/"),
+    "workflow-wrong": wrong_form,
+    "workflow-link": at(PREFILLED),
+    "workflow-workspace": at("/workflows/prices.compare/"),
+    "workflow-in-chat": lambda camera: camera.goes(f"/workflows/prices.compare/in/{camera.conversations['backup']}/"),
+    "workflow-no-input": at("/workflows/mail.sum/"),
+    "workflow-off": at("/workflows/certificate.renew/"),
+    "workflow-confirm": confirming,
+    "workflow-runs": at("/workflows/parcel.send/runs/"),
+    "workflow-runs-failed": at("/workflows/month.close/runs/"),
+    "workflow-runs-none": at("/workflows/prices.compare/runs/"),
+    "run-waits": chat("run-waits", scrolled_to=".exchange"),
+    "run-long": chat("run-long", scrolled_to=".exchange"),
+    "run-asks": chat("run-asks"),
+    "run-sleeps": chat("run-sleeps"),
+    "run-sent": chat("run-sent", scrolled_to=".exchange"),
+    "run-done": chat("run-done"),
+    "run-failed": chat("run-failed"),
+    "run-in-chat": chat(turns.PRICES),
+    "slash": slash("/", "Send a parcel"),
+    "slash-takes": slash("/parcel.send ", "article=…"),
+    "list-runs": at("/?runs=1"),
     "empty": at("/new/"),
     "empty-demo": demo,
     "list": at("/"),
@@ -258,6 +317,8 @@ PAGES: dict[str, View] = {
     "admin-together": together,
     "admin-conversations": at("/admin/conversations/conversation/"),
     "admin-prompts": at("/admin/conversations/prompt/"),
+    "admin-workflows": at("/admin/workflows/workflowsetting/"),
+    "admin-workflow": at("/admin/workflows/workflowsetting/add/"),
     "admin-system-prompts": at("/admin/agents/systemprompt/"),
     "admin-keys": at("/admin/conversations/apikey/"),
     "admin-skills": at("/admin/agents/skill/"),

@@ -1,0 +1,47 @@
+"""What the people of the company started by name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from agents.engine.ledger import JSON
+from conversations.models import Conversation, Prompt
+from tests.agentsite.processes import wait_for
+from workflows import discovery
+from workflows.models import WorkflowSetting
+from workflows.running import start_run
+
+LONG = "The complete harbour guide, second edition, with the tide tables that were left out of the first"
+
+
+def ran(
+    owner: User, name: str, input: dict[str, JSON], state: str, *, days: float = 0, conversation: int | None = None
+) -> int:
+    """A run that has come to this state, as it began so many days ago; where it is."""
+    chat = Conversation.objects.get(pk=conversation) if conversation else None
+    prompt = start_run(discovery.installed()[name], owner, input, conversation=chat)
+    wait_for(lambda: Prompt.objects.get(pk=prompt.pk).state == state)
+    if days:
+        then = timezone.now() - timedelta(days=days)
+        Conversation.objects.filter(pk=prompt.conversation_id).update(updated_at=then, created_at=then)
+        Prompt.objects.filter(pk=prompt.pk).update(created_at=then, ended_at=then + timedelta(minutes=7))
+    return prompt.conversation_id
+
+
+def runs(owner: User, chat: int) -> dict[str, int]:
+    """Runs of all kinds; where each is, by name. One is in a chat."""
+    WorkflowSetting.objects.create(name="certificate.renew", enabled=False, list_to_others=True)
+    ran(owner, "month.close", {"month": "2025-09"}, "failed", days=31)
+    found = {"run-failed": ran(owner, "month.close", {"month": "2025-10"}, "failed")}
+    found["run-done"] = ran(owner, "mail.sum", {}, "completed", days=0.2)
+    found["run-sleeps"] = ran(owner, "shelf.count", {}, "sleeping")
+    found["run-asks"] = ran(owner, "backup.check", {}, "waiting_for_approval")
+    ran(owner, "project.archive", {"name": "Station shop"}, "completed", conversation=chat)
+    parcel: dict[str, JSON] = {"article": LONG, "pieces": 12, "shop": "Station", "labels": ["Fragile", "This side up"]}
+    found["run-long"] = ran(owner, "parcel.send", parcel, "waiting_for_approval", days=0.1)
+    found["run-waits"] = ran(owner, "parcel.send", {"article": "atlas", "pieces": 3}, "waiting_for_approval")
+    found["run-sent"] = ran(owner, "parcel.send", {"article": "harbour-guide", "gift": True}, "waiting_for_approval")
+    return found
