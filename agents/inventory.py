@@ -19,6 +19,9 @@ from agents.models import Skill
 from agents.providers.common.address import OPENAI
 from agents.skills import missing_tools
 
+WORKFLOW = "workflow:"
+"""What the names of the policies of workflows begin with."""
+
 
 def collect() -> dict[str, Any]:
     """Return the whole inventory as plain values. The skills are None if the database is not set up yet."""
@@ -27,6 +30,7 @@ def collect() -> dict[str, Any]:
     return {
         "tools": [_tool(tool, skills or []) for tool in found.tools],
         "policies": [_policy(policy) for policy in found.policies],
+        "workflows": [_added(policy) for policy in discovery.added() if policy.name.startswith(WORKFLOW)],
         "plugins": [
             {
                 "name": plugin.name,
@@ -99,6 +103,11 @@ def _globals_of(code: CodeType) -> Iterator[str]:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _globals_of(inner)
+
+
+def _added(policy: Registered) -> dict[str, Any]:
+    """Return what people start by its own name, without the kind before it."""
+    return {"name": policy.name.removeprefix(WORKFLOW), "title": policy.title, "owner": policy.owner}
 
 
 def _policy(policy: Registered) -> dict[str, Any]:

@@ -114,6 +114,12 @@ def parse_line(text: str, find: Callable[[str], W | None]) -> Line[W] | None:
     return read_words(workflow, words, below)
 
 
+def as_word(argument: str) -> str:
+    """Return an argument that a shell has split already as a word of a line."""
+    key = _KEY.match(argument)
+    return f"{key[0]}{shlex.quote(argument[key.end() :])}" if key else shlex.quote(argument)
+
+
 def read_words(workflow: W, words: list[str], below: str = "") -> Line[W]:
     """Return the line with these words, each still in its quotes, and the text `below` its first line."""
     places = dict(SchemaForm(workflow.schema, {}).places())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,3 +94,10 @@ def registered(monkeypatch: pytest.MonkeyPatch, *workflows: Workflow) -> Iterato
     finally:
         for each in workflows:
             startable.unregister(each.policy_name)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until this holds."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -288,7 +287,7 @@ def answered(user: User, name: str, seconds: int, body: Any, *meanwhile: Callabl
     before = Prompt.objects.count()
 
     def others() -> None:
-        until(lambda: Prompt.objects.count() > before)
+        shop.until(lambda: Prompt.objects.count() > before)
         for each in meanwhile:
             each()
 
@@ -297,13 +296,6 @@ def answered(user: User, name: str, seconds: int, body: Any, *meanwhile: Callabl
     assert raised is None
     assert shares._open == {}
     return answer
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until this holds."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 @pytest.mark.django_db(transaction=True)

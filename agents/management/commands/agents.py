@@ -10,7 +10,10 @@ from agents import inventory
 
 
 class Command(BaseCommand):
-    help = "List what agents can use on this site: tools, policies, plugins, services, skills and the model."
+    help = (
+        "List what agents can use on this site, and what people start: tools, policies, workflows, plugins, services,"
+        " skills and the model."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print the list as JSON, for programs.")
@@ -25,6 +28,8 @@ class Command(BaseCommand):
             self._section(
                 "Policies", [("NAME", "TITLE", "OFFERED TO MODELS", "OWNER"), *map(_policy, found["policies"])]
             )
+        if found["workflows"]:
+            self._section("Workflows", [("NAME", "TITLE", "OWNER"), *map(_workflow, found["workflows"])])
         self._section("Plugins, in the order in which they prepare a round", _plugins(found["plugins"]))
         if services := [(service["name"], service["owner"]) for service in found["services"]]:
             self._section("Services", [("NAME", "OWNER"), *services])
@@ -69,6 +74,10 @@ def _plugins(plugins: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 def _policy(policy: dict[str, Any]) -> tuple[str, ...]:
     return policy["name"], policy["title"], "yes" if policy["offered"] else "no", policy["owner"]
+
+
+def _workflow(workflow: dict[str, Any]) -> tuple[str, ...]:
+    return workflow["name"], workflow["title"], workflow["owner"]
 
 
 def _skills(skills: list[dict[str, Any]] | None) -> list[tuple[str, ...]]:
