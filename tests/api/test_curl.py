@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(bool(needs), reason=f"not on this machine: {', '
 
 def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     script = (
         "\n".join(blocks).replace(".venv/bin/python", sys.executable).replace("events.log", str(tmp_path / "events"))
     )
