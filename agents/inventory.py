@@ -12,15 +12,13 @@ from django.conf import settings
 from django.db import Error
 
 from agents import discovery
+from agents.engine.root import WORKFLOW
 from agents.engine.runtime.policy import Registered
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool
 from agents.models import Skill
 from agents.providers.common.address import OPENAI
 from agents.skills import missing_tools
-
-WORKFLOW = "workflow:"
-"""What the names of the policies of workflows begin with."""
 
 
 def collect() -> dict[str, Any]:

@@ -44,6 +44,19 @@ def test_a_site_has_what_it_brings(office: Path, tmp_path: Path) -> None:
     told = run("manage.py", "agents", environment=environment)
     for name in ("office.note", "office.forget", "office.minutes", "office.clerk", "office.focus", "office.notebook"):
         assert name in told.stdout, told.stdout + told.stderr
+    assert "workflow:office.notes" in told.stdout
+
+
+def test_its_workflow_is_in_its_category_on_a_site(office: Path, tmp_path: Path) -> None:
+    environment = variables(tmp_path / "site", PYTHONPATH=str(office.parent), AGENTSITE_APPS="office")
+    code = """
+from workflows import discovery
+for each in discovery.installed().values():
+    print(each.category.id, each.category.name, each.name, each.title, sep=": ")
+"""
+    told = run("manage.py", "shell", "--no-imports", "-c", code, environment=environment)
+    assert "office: Office: office.notes: Write notes down" in told.stdout.splitlines(), told.stdout + told.stderr
+    assert "projects: Projects: project.create: Create a project" in told.stdout.splitlines()
 
 
 @pytest.mark.parametrize(("name", "why"), [("my-app", "not a valid app name"), ("json", "conflicts with the name")])

@@ -9,8 +9,8 @@ TEMPLATE = Path(__file__).parents[2] / "app_template"
 
 class Command(TemplateCommand):
     help = (
-        "Write an app with a tool, a plugin, a policy, a kind of output and a service, and a test of each: "
-        "something to start from. It is written into the current folder."
+        "Write an app with a tool, a plugin, a policy, a workflow, a kind of output and a service, and a test of "
+        "each: something to start from. It is written into the current folder."
     )
     missing_args_message = "Name the app, such as: manage.py startagentapp stock"
 
