@@ -25,7 +25,6 @@ from agents.engine.schema import parse, problem, problems, schema_digest, schema
 from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
 from workflows.flow import Flow
-from workflows.line import line_of
 
 if TYPE_CHECKING:  # a workflow is tested without a site, and there are no tables then
     from django.contrib.auth.models import User
@@ -110,6 +109,8 @@ class Workflow:
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""
+        from workflows.line import line_of  # it takes a site
+
         return line_of(self.name, payload["input"], self.schema)
 
     def given(self, payload: dict[str, JSON]) -> dict[str, JSON]:
