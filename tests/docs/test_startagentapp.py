@@ -44,7 +44,7 @@ def test_a_site_has_what_it_brings(office: Path, tmp_path: Path) -> None:
     told = run("manage.py", "agents", environment=environment)
     for name in ("office.note", "office.forget", "office.minutes", "office.clerk", "office.focus", "office.notebook"):
         assert name in told.stdout, told.stdout + told.stderr
-    assert "workflow:office.notes" in told.stdout
+    assert "office.notes" in told.stdout
 
 
 def test_its_workflow_is_in_its_category_on_a_site(office: Path, tmp_path: Path) -> None:
