@@ -331,9 +331,13 @@ def test_after_the_time_the_answer_is_the_prompt_as_it_started(ann: User, site: 
 @pytest.mark.django_db(transaction=True)
 def test_in_a_chat_the_end_of_another_turn_is_not_its_end(ann: User, site: Site) -> None:
     chat = start_conversation(ann)
-    cancel_prompt(start_prompt(chat, ann, "Hello.").pk, ann)
+
+    def another_ends() -> None:
+        cancel_prompt(start_prompt(chat, None, "Hello.").pk, ann)  # the system's is queued, and the slot stays taken
+
     body = {"parameters": {"stops": []}, "conversation": chat.pk}
-    assert answered(ann, "shop.tour", 1, body).status_code == 202
+    response = answered(ann, "shop.tour", 2, body, another_ends)
+    assert (response.status_code, Prompt.objects.get(input="Hello.").state) == (202, "cancelled")
 
 
 def test_who_has_too_many_streams_open_cannot_wait(api: Api, settings: Any) -> None:
