@@ -46,6 +46,8 @@ if len(SECRET_KEY) < 32:
         ' characters, such as `python -c "import secrets; print(secrets.token_urlsafe(48))"` prints, or leave it out on'
         " a single host, which makes one itself."
     )
+# Earlier keys, separated by blanks, as a key may have commas in it: what they signed or encrypted is still read.
+SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 ALLOWED_HOSTS = env.items("ALLOWED_HOSTS")
 if not ALLOWED_HOSTS:
     if EVERYWHERE:
@@ -305,6 +307,7 @@ Q_CLUSTER = {
 # them, because people choose ordinary words for theirs; the web server and the worker never get it (agentsite.serve).
 AGENTSITE_SECRETS = [
     SECRET_KEY,
+    *SECRET_KEY_FALLBACKS,
     OPENAI_API_KEY,
     EMAIL_HOST_PASSWORD,
     DATABASES["default"].get("PASSWORD") or "",

@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -18,10 +18,12 @@ from agents.categories import OTHER, Category
 from agents.engine.closing import NOT_PERMITTED
 from agents.engine.errors import RegistryError, ReplayMismatch, ToolError
 from agents.engine.ledger import JSON, Step
+from agents.engine.references import check_input, parse_marked, problems_of_run, secret_fields, secret_keys, taken_out
 from agents.engine.root import WORKFLOW
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Registered
-from agents.engine.schema import parse, problem, problems, schema_digest, schema_of
+from agents.engine.schema import in_one_line, problems, schema_digest, schema_of
+from agents.engine.secrets import RunSecrets, hide, hide_in
 from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
 from workflows.flow import Flow
@@ -35,6 +37,7 @@ NAME_MOST = 80
 """Maximum length of a workflow's name, in characters."""
 TAKEN = ("categories",)
 """Names that no workflow may have: they stand in addresses beside those of workflows."""
+TOLD = "The value of a secret stands in this too, and must not be recorded. Write this without it."
 LOST_RIGHT = "Whoever started this may not run it any more."
 
 
@@ -98,14 +101,20 @@ class Workflow:
         return why_not(self.name, self.permission, user)
 
     def checked(self, input: dict[str, JSON], user: User) -> Checked:
-        """Return what is recorded of this input. Raises InvalidInput."""
-        found: dict[str, list[str]] = {}
-        for places, why in problems(self.input, input):
-            for place in places.split(", "):  # several if no field has these names
-                found.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
-        if found:
-            raise InvalidInput(found)
-        return Checked(self.payload(input))
+        """Return what is recorded of this input, and the secrets in it. Raises InvalidInput."""
+        if found := problems(self.input, input):
+            typed = {key: text for key in secret_keys(self.input) if isinstance(text := input.get(key), str)}
+            with RunSecrets(typed).hidden():
+                raise InvalidInput(_by_place((place, hide(why)) for place, why in found))
+        left, secrets = self.taken_out(input)
+        with RunSecrets(secrets).hidden():
+            if told := [name for name, value in left.items() if hide_in(value, keys=True) != value]:
+                raise InvalidInput({name: [TOLD] for name in told})
+        return Checked(self.payload(left), secrets)
+
+    def taken_out(self, input: dict[str, JSON]) -> tuple[dict[str, JSON], dict[str, str]]:
+        """Return an input that was checked, with references in place of its secrets, and these by field."""
+        return taken_out(self.input, input)
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""
@@ -145,9 +154,9 @@ class WorkflowPolicy:
         workflow, given = self.workflow, action.payload.get("input", {})
         if not await flow.services.may_start(workflow.policy_name):
             raise ToolError(LOST_RIGHT, NOT_PERMITTED)
-        if why := problem(workflow.input, given):
+        if why := in_one_line(problems_of_run(workflow.input, given)):
             raise ToolError(f"The input does not fit {workflow.title!r}: {why}", "invalid_input")
-        flow.input = parse(workflow.input, given)
+        flow.input = parse_marked(workflow.input, given)
         try:
             if workflow.bare:
                 answer: list[Step] = await workflow.function(replace(action, payload=given), flow)
@@ -181,10 +190,12 @@ def workflow(
     form lets people choose a chat of theirs to work in. `seconds`: its running time, without waiting and sleeping.
     `rounds`: how often all its agents together may ask the model.
 
-    Its input is the pydantic model in the annotation, as in `flow: Flow[CreateProject]`, or `input`.
+    Its input is the pydantic model in the annotation, as in `flow: Flow[CreateProject]`, or `input`. A field of it
+    typed `SecretStr` is a secret: `flow.input` has a marker, and the value is given to tools alone. A workflow that
+    needs one is not schedulable, whatever is said here: nobody would be there to enter it.
 
-    Raises RegistryError for a name that is taken for something else, or is not lower-case words joined by dots, and for
-    what is no such function.
+    Raises RegistryError for a name that is taken for something else, or is not lower-case words joined by dots, for
+    what is no such function, and for a secret that is no field of the input itself or has a validator.
     """
 
     def made(function: Callable[..., Awaitable[Any]]) -> Workflow:
@@ -200,17 +211,19 @@ def workflow(
             raise RegistryError(f"the workflow {name!r} takes a flow, or an action and a context")
         if seconds <= 0 or rounds < 0:
             raise RegistryError(f"the workflow {name!r} needs `seconds` above 0, and `rounds` from 0 on")
+        model = input or _input_of(function, parameters[0])
+        check_input(model, f"the workflow {name!r}")
         words = " ".join(re.split(r"[._-]", name))
         return Workflow(
             name=name,
             function=function,
-            input=input or _input_of(function, parameters[0]),
+            input=model,
             title=title or f"{words[:1].upper()}{words[1:]}",
             description=inspect.getdoc(function) or "",
             category=category,
             permission=permission,
             confirm=confirm,
-            schedulable=schedulable,
+            schedulable=schedulable and not _asks_for_secrets(model),
             workspace=workspace,
             seconds=seconds,
             rounds=rounds,
@@ -219,6 +232,19 @@ def workflow(
         )
 
     return made
+
+
+def _by_place(found: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    places: dict[str, list[str]] = {}
+    for named, why in found:
+        for place in named.split(", "):  # several if no field has these names
+            places.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
+    return places
+
+
+def _asks_for_secrets(model: type[BaseModel]) -> bool:
+    """Whether somebody must be there to enter a secret."""
+    return any(model.model_fields[name].is_required() for name in secret_fields(model))
 
 
 def _input_of(function: Callable[..., Any], parameter: str) -> type[BaseModel]:

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from agents.engine.ledger import JSON
+from agents.engine.references import payload_json
 from agents.engine.root import WORKFLOW
 from agents.engine.runtime.policy import Context
-from agents.engine.schema import plain_json
 
 Input = TypeVar("Input", bound=BaseModel, default=BaseModel)
 
@@ -27,4 +27,4 @@ class Flow(Context, Generic[Input]):
         Raises ToolError `not_permitted` if the person who started the run may not start that one, `unknown_policy` if
         there is none of this name, `invalid_input` if it does not accept the input, and its own errors.
         """
-        return self.tool(f"{WORKFLOW}{name}", key=key, input={"input": plain_json(input, f"the input of {name!r}")})
+        return self.tool(f"{WORKFLOW}{name}", key=key, input={"input": payload_json(input, f"the input of {name!r}")})

@@ -25,13 +25,11 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from agents.engine.ledger import JSON, canonical
+from agents.engine.secrets import is_reference
 from agents.engine.tools.tool import NAME
 from conversations.approvals.edits import same_json
 from conversations.display.schema_form import SchemaForm
 from conversations.display.schema_values import ABSENT, LINE_MOST, ValuePlace, Wrong, label_of
-
-SECRET = "$secret"  # noqa: S105 - the name of a reference, not a secret
-"""The only key of what stands for a secret in an input."""
 
 _COMMAND = re.compile(rf"/({NAME})(?=\s|\Z)")
 _BARE = r"[^ \t\n\\'\"]"
@@ -155,7 +153,7 @@ def read_words(workflow: W, words: list[str], below: str = "") -> Line[W]:
 def line_of(name: str, input: Mapping[str, JSON], schema: Mapping[str, Any]) -> str:
     """Return the line that starts this workflow with this input, which has this schema. Secrets are left out."""
     places = dict(SchemaForm(schema, input).places())
-    told = {key: value for key, value in input.items() if not _is_secret(value)}
+    told = {key: value for key, value in input.items() if not is_reference(value)}
     return " ".join([f"/{name}", *(word for key, value in told.items() for word in _told(key, value, places[key]))])
 
 
@@ -196,8 +194,7 @@ def _chosen(options: list[JSON], text: str) -> str:
 
 def _takes_text(place: ValuePlace) -> bool:
     """Whether free text goes here: into any text that is not chosen, and no secret."""
-    secret = place.schema.get("writeOnly") or place.schema.get("format") == "password"
-    return place.kind(code=False) == "line" and not secret
+    return place.kind(code=False) == "line"
 
 
 def _words(text: str) -> tuple[list[str], str]:
@@ -222,6 +219,3 @@ def _said(word: str) -> str:
 def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
-
-def _is_secret(value: JSON) -> bool:
-    return isinstance(value, dict) and set(value) == {SECRET}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import islice
@@ -182,7 +182,11 @@ def problem(input: type[BaseModel] | dict[str, JSON], payload: dict[str, Any]) -
 
     `input` is a pydantic model or a JSON Schema.
     """
-    found = schema_problems(input, payload) if isinstance(input, dict) else problems(input, payload)
+    return in_one_line(schema_problems(input, payload) if isinstance(input, dict) else problems(input, payload))
+
+
+def in_one_line(found: Iterable[tuple[str, str]]) -> str | None:
+    """Return problems in one line; None if there are none."""
     return "; ".join(f"{place or 'input'}: {why}" for place, why in found) or None
 
 

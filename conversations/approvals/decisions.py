@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ from conversations.database.crashpoints import crashpoint
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
-from conversations.models import GateState, Output, State
+from conversations.ledger.secrets import secrets_of
+from conversations.models import GateState, Output, Prompt, State
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -87,9 +89,23 @@ def decide(
     asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`).
     """
-    input, reason = _without_secrets(input, "invalid_input", WHOLE), hide(reason).strip()
-    answer = _without_secrets(answer, "invalid_answer", "")
     prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
+    with secrets_of(Prompt.objects.get(pk=prompt_id)).hidden():
+        said = Said(_input_told(input), _without_secrets(answer, "invalid_answer", ""), hide(reason).strip())
+        return _decide(prompt_id, output_id, by, decision, said, digest=digest, via=via)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person says with a decision, without secrets."""
+
+    input: object
+    answer: object
+    reason: str
+
+
+def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said, *, digest: str, via: str) -> Output:
+    input, answer, reason = said.input, said.answer, said.reason
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
         by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
@@ -106,9 +122,9 @@ def decide(
             expire(turn, output)  # no sweep has expired it yet, but it must not be approved any more
         else:
             _check_allowed(output, by, decision, digest)
-            said = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
+            binding = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
             more = {"reason": reason} if reason else {}
-            decided = Step(actors.user(by.pk), "action_result", said | more, path=output.gate_path)
+            decided = Step(actors.user(by.pk), "action_result", binding | more, path=output.gate_path)
             record_decision(turn, *_steps(turn, output, by, decided))
     output.refresh_from_db()
     if overdue:
@@ -143,11 +159,18 @@ def expire(turn: LockedTurn, output: Output) -> None:
 
 
 def _without_secrets(said: object, code: str, whole: str) -> object:
-    """Return an input or an answer as it is recorded, without the site's secrets."""
+    """Return an input or an answer as it is recorded, without secrets."""
     try:
-        return hide_in(said)
+        return hide_in(said, keys=True)
     except RecursionError as error:
         raise DecisionRefused(code, f"Nothing was decided: {TOO_DEEP}.", {whole: [TOO_DEEP]}) from error
+
+
+def _input_told(input: object) -> object:
+    """Return an input without secrets. Its own keys are the names of parameters: others are refused anyway."""
+    if not isinstance(input, dict):
+        return _without_secrets(input, "invalid_input", WHOLE)
+    return {hide_in(key): _without_secrets(value, "invalid_input", WHOLE) for key, value in input.items()}
 
 
 def _steps(turn: LockedTurn, output: Output, by: User, decided: Step) -> list[Step]:

@@ -20,8 +20,12 @@ SETTLE = (
     "UPDATE {schema}conversations_prompt SET lease_until = {until} WHERE ended_at IS NULL",
     "DELETE FROM {schema}django_q_schedule",  # tasks name functions to call, whatever the archive says
     "DELETE FROM {schema}django_q_ormq",
+    "DELETE FROM {schema}conversations_runsecret",  # no backup has any, whatever the archive says
 )
 """What is done to a restored database before anybody can use it."""
+LEFT_OUT = ("django_session", "conversations_runsecret")
+"""Tables of which a backup has no rows. Browsers sign in with keys of sessions, and still could; the secrets of a run
+are for that run alone."""
 BUSY_SECONDS = 20
 MIGRATIONS = "django_migrations"
 """The one table of Django that belongs to no installed app."""
@@ -61,7 +65,8 @@ def _copy_sqlite(target: Path) -> DatabaseState:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(target)])
     with closing(_connect(target)) as copied:
-        copied.execute("DELETE FROM django_session")  # browsers sign in with their keys, and still could
+        for table in LEFT_OUT:
+            copied.execute(f"DELETE FROM {table}")  # noqa: S608 - one of the names above
         copied.commit()
         copied.execute("VACUUM")  # the pages still contain what was deleted
         return DatabaseState.of(copied.execute(APPLIED), copied.execute(HEADS))
@@ -96,10 +101,9 @@ def _copy_postgresql(target: Path) -> DatabaseState:
             snapshot = cursor.fetchone()[0]
             copied = state()
             # No `public.` schema, owners or privileges: the other server decides these.
-            without = "--exclude-table-data=*.django_session"  # as above
-            _run(
-                "pg_dump", "-Fc", "--no-owner", "--no-privileges", without, f"--snapshot={snapshot}", f"--file={target}"
-            )
+            without = [f"--exclude-table-data=*.{table}" for table in LEFT_OUT]
+            options = ("-Fc", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}")
+            _run("pg_dump", *options, *without)
         finally:
             cursor.execute("COMMIT")
     return copied

@@ -1,4 +1,4 @@
-"""SQL fragments for hand-written statements: the database's clock, lists of values, and deleting drafts."""
+"""SQL fragments for hand-written statements: the database's clock, lists of values, and deleting drafts and secrets."""
 
 from __future__ import annotations
 
@@ -72,3 +72,10 @@ def drop_drafts(cursor: Any, conversation: int, prompt: int, paths: Sequence[str
     at = "" if paths is None else f" AND path IN ({placeholders(len(paths))})"
     where = f"conversation_id = %s AND prompt_id = %s{at}"
     cursor.execute(f"DELETE FROM conversations_draft WHERE {where}", [conversation, prompt, *(paths or ())])
+
+
+def drop_secrets(cursor: Any, conversation: int, prompt: int) -> None:
+    """Delete the secrets that a prompt was given."""
+    cursor.execute(
+        "DELETE FROM conversations_runsecret WHERE conversation_id = %s AND prompt_id = %s", [conversation, prompt]
+    )

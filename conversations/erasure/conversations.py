@@ -13,7 +13,7 @@ from agents.engine.secrets import hide
 from conversations.database.hints import hint_everything
 from conversations.files.workspaces import clear, root
 from conversations.ledger.claims import any_held
-from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, Snapshot, Step
+from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, RunSecret, Snapshot, Step
 from conversations.models.step import Told, snapshots_of
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         Output.objects.filter(conversation=locked).delete()
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()
+        RunSecret.objects.filter(conversation=locked).delete()
         Prompt.objects.filter(conversation=locked).update(continues=None, repeats=None)
         Prompt.objects.filter(conversation=locked).delete()
         hint_everything()  # of what is gone, nobody could read whose it was

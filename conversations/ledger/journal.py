@@ -28,7 +28,7 @@ from agents.engine.outputs.kinds import Output, ToolOutput
 from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.hints import hint_changed
-from conversations.database.sql import claim_age, drop_drafts, now, placeholders
+from conversations.database.sql import claim_age, drop_drafts, drop_secrets, now, placeholders
 from conversations.ledger.prompt_row import UNCHANGED, PromptStanding
 from conversations.ledger.redacted import sha256
 from conversations.ledger.uses import use_up
@@ -68,7 +68,8 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
     """Append a record in the open transaction; return the writer's position after it.
 
     `fence` is the number of the claim under which a worker writes; None for what people do. `drafted` are the paths
-    whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted.
+    whose drafts are deleted because the record has the complete text; at the turn's end, all its drafts are deleted,
+    and the secrets that it was given.
 
     Raises Behind if others appended since `place`, which is then moved to where they ended; Fenced if the claim has
     passed to another worker or its lease ran out; UsedUp if something that the record uses is used up; ValueError for a
@@ -92,6 +93,8 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
             cursor.executemany(_INSERT_USAGE, usage)
         if drafted or standing.ended:
             drop_drafts(cursor, place.conversation, place.prompt, None if standing.ended else drafted)
+        if standing.ended:
+            drop_secrets(cursor, place.conversation, place.prompt)
         if record.outputs:
             cursor.executemany(_UPSERT_OUTPUT, [_output_row(place, output) for output in record.outputs])
         if record.snapshots:

@@ -13,9 +13,10 @@ from agents.engine.closing import close_turn
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
 from agents.engine.outputs.timeline import Outputs
-from agents.engine.secrets import hide_in
+from agents.engine.secrets import hide_in_step
 from agents.engine.view import View
 from conversations.ledger.journal import LedgerPlace, append, read_steps
+from conversations.ledger.secrets import secrets_of
 from conversations.models import Conversation, Prompt, State
 
 STOPPED = "Stopped before it was done."
@@ -30,14 +31,16 @@ class LockedTurn:
     view: View
 
     def append(self, steps: Iterable[Step], *, outputs: Outputs | None = None, fence: int | None = None) -> None:
-        """Record these steps, numbered and dated now, without the site's secrets, with the outputs they change.
+        """Record these steps, numbered and dated now, without secrets, with the outputs they change.
 
         `outputs`: those before, if they are not to be folded from the steps. `fence`: of the worker that writes.
         """
         outputs = Outputs(self.view.steps) if outputs is None else outputs
         placed, changed = [], {}
-        for number, step in enumerate(steps, self.place.seq + 1):
-            new = replace(step, payload=hide_in(step.payload), id=number, time=datetime.now(UTC).isoformat())
+        with secrets_of(self.prompt).hidden():
+            told = [replace(step, payload=hide_in_step(step.actor, step.type, step.payload)) for step in steps]
+        for number, step in enumerate(told, self.place.seq + 1):
+            new = replace(step, id=number, time=datetime.now(UTC).isoformat())
             placed.append(new)
             self.view.add(new)
             if output := outputs.add(new):

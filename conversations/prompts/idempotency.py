@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.engine.ledger import JSON, digest
+from django.utils.crypto import salted_hmac
+
+from agents.engine.ledger import JSON, canonical
 from conversations.models import Prompt
 
 KEY_MOST = 200
@@ -22,13 +24,19 @@ class KeyReused(Exception):
 def set_key(prompt: Prompt, key: str, sent: Sequence[JSON]) -> None:
     """Give a new prompt its sender's key, "" for none, and the digest of what was sent.
 
+    The digest is keyed with SECRET_KEY: what was sent may have a short secret in it, which a plain digest would confirm
+    to whoever tries all that are likely. Once that key is another one, the same request counts as a different one.
     Raises ValueError for a key without a sender, or one that is too long.
     """
     if key and prompt.asked_by is None:
         raise ValueError("only a request made by a person can have a key")
     if len(key) > KEY_MOST:
         raise ValueError(f"the key has {len(key)} characters; the maximum is {KEY_MOST}")
-    prompt.request_key, prompt.request_digest = key, digest(list(sent)) if key else ""
+    prompt.request_key, prompt.request_digest = key, _digest(list(sent)) if key else ""
+
+
+def _digest(sent: list[JSON]) -> str:
+    return salted_hmac("conversations.prompts.idempotency", canonical(sent), algorithm="sha256").hexdigest()
 
 
 def started_before(prompt: Prompt) -> Prompt | None:

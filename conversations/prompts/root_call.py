@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.contrib.auth.models import User
 
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.root import AGENT, site_of
-from agents.engine.secrets import HIDDEN, hide, hide_in
+from agents.engine.secrets import RunSecrets, hide, hide_in, is_reference
 from agents.models import SystemPrompt
 from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt
@@ -24,20 +24,25 @@ SUMMARY_MOST = 2_000
 
 @dataclass(frozen=True)
 class PolicyCall:
-    """What a policy other than the agent is asked. `summary`: what that is in words, if its payload has no text."""
+    """What a policy other than the agent is asked. `summary`: what that is in words, if its payload has no text.
+
+    `secrets`: what it was given besides, by field. The payload refers to them.
+    """
 
     payload: dict[str, JSON]
     summary: str | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def new(cls, found: Startable, input: object, user: User) -> PolicyCall:
         """Return the call with this input, without secrets. Raises InvalidInput."""
         accepted = startable.checked(found, input, user)
-        payload = hide_in(_without(accepted.payload, accepted.secrets))
-        if _text_of(payload):
-            return cls(payload)
-        summary = hide(_without(valid_text(found.summary(payload)), accepted.secrets)).strip()
-        return cls(payload, summary[:SUMMARY_MOST] or found.title)
+        with RunSecrets(accepted.secrets).hidden():
+            payload = hide_in(accepted.payload)
+            if _text_of(payload):
+                return cls(payload, secrets=accepted.secrets)
+            summary = hide(valid_text(found.summary(payload))).strip()
+        return cls(payload, summary[:SUMMARY_MOST] or found.title, accepted.secrets)
 
     @classmethod
     def again(cls, old: Prompt) -> PolicyCall | None:
@@ -53,27 +58,24 @@ class PolicyCall:
         return cls(hide_in(call.payload["payload"]), hide_in(site_of(call).get("summary")))
 
     @property
+    def had_secrets(self) -> bool:
+        """Whether its payload refers to secrets that went with the turn that it was the call of."""
+        return not self.secrets and _refers(self.payload)
+
+    @property
     def words(self) -> str:
         """What people read as the message of the turn."""
         return _text_of(self.payload) or self.summary or ""
 
 
+def _refers(value: JSON) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return is_reference(value) or any(map(_refers, inside))
+
+
 def _text_of(payload: dict[str, JSON]) -> str:
     text = payload.get("text")
     return text if isinstance(text, str) and text.strip() else ""
-
-
-def _without(value: JSON, secrets: Mapping[str, str]) -> JSON:
-    """Return the value with each of these secrets replaced, wherever it stands in a text."""
-    if isinstance(value, str):
-        for secret in secrets.values():
-            value = value.replace(secret, HIDDEN) if secret else value
-        return value
-    if isinstance(value, list):
-        return [_without(item, secrets) for item in value]
-    if isinstance(value, dict):
-        return {key: _without(item, secrets) for key, item in value.items()}
-    return value
 
 
 def root_call(

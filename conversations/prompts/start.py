@@ -19,7 +19,7 @@ from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import reporting_full
 from conversations.files.uploads import PendingUploads, ReusedFiles, Upload
 from conversations.files.workspaces import clear
-from conversations.ledger import wakeup
+from conversations.ledger import secrets, wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.models import Conversation, ConversationKind, Origin, Prompt, State
 from conversations.models.erasure import message_redacted
@@ -31,6 +31,7 @@ from conversations.usage import quotas
 
 INPUT_MOST = 200_000
 """Maximum length of a message, in characters. Longer text is sent as a file."""
+SECRETS_GONE = "This run was given a secret, which went with its end. Start it again from its form, and enter it anew."
 
 
 class TurnInProgress(Exception):
@@ -153,10 +154,13 @@ def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key
     for a policy that they may not start.
     """
     old = Prompt.objects.visible_to(by).select_related("conversation").get(pk=prompt_id)
+    call = PolicyCall.again(old)
+    if call and call.had_secrets:
+        raise BadInput(SECRETS_GONE)
     message = old.input and hide(old.input)  # a secret may have been set up after the message was sent
     prompt = _following(old, by, origin, tier=old.tier, repeats=old, input=message)
     set_key(prompt, key, ["again", old.pk])
-    return _store_once(prompt, ReusedFiles(old), PolicyCall.again(old))
+    return _store_once(prompt, ReusedFiles(old), call)
 
 
 def _following(old: Prompt, by: User, origin: Origin, **fields: Any) -> Prompt:
@@ -222,6 +226,8 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
             quotas.check(conversation.owner_id)
         prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
         prompt.save(force_insert=True)
+        if call and call.secrets:
+            secrets.keep(prompt, call.secrets)
         attached = giving.attach(prompt)
         changes: dict[str, Any] = {"updated_at": timezone.now()}
         if attended:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
-from agents.engine.secrets import hide, partial_secret_length
+from agents.engine.secrets import RunSecrets, hide, partial_secret_length
 from conversations.database.busy import brief_waits, is_locked
 from conversations.database.disk import report_if_full
 from conversations.database.hints import hint_changed
@@ -82,10 +82,10 @@ class GrowingDraft:
 
 
 class PromptDrafts:
-    """The drafts of one claimed prompt."""
+    """The drafts of one claimed prompt. They reveal none of the `secrets` of its run."""
 
-    def __init__(self, claim: Claim, lock: threading.Lock) -> None:
-        self.claim = claim
+    def __init__(self, claim: Claim, lock: threading.Lock, secrets: RunSecrets) -> None:
+        self.claim, self._secrets = claim, secrets
         self._lock = lock
         self._growing: dict[str, GrowingDraft] = {}
         self._stored: set[str] = set()
@@ -118,7 +118,8 @@ class PromptDrafts:
         grown = []
         for path, growing in self._growing.items():
             if growing.pieces:
-                text = growing.take()
+                with self._secrets.hidden():  # it is written outside of the run
+                    text = growing.take()
                 self._stored.add(path)
                 size = growing.stored + len(text)
                 grown.append(
@@ -135,9 +136,9 @@ class Drafts:
         self._lock = threading.Lock()
         self._of: dict[Claim, PromptDrafts] = {}
 
-    def of(self, claim: Claim) -> PromptDrafts:
-        """Return the drafts of a claim, which are written from now on."""
-        return self._of.setdefault(claim, PromptDrafts(claim, self._lock))
+    def of(self, claim: Claim, secrets: RunSecrets | None = None) -> PromptDrafts:
+        """Return the drafts of a claim, which are written from now on, without these secrets of its run."""
+        return self._of.setdefault(claim, PromptDrafts(claim, self._lock, secrets or RunSecrets()))
 
     def forget(self, claim: Claim) -> None:
         """Write nothing more for a claim whose run has ended."""

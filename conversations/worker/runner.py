@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON, Step
 from agents.engine.limits import Limits
 from agents.engine.runtime.run import Run
+from agents.engine.secrets import RunSecrets
 from agents.plugins.files.usage import usage_of
 from conversations.approvals.gatekeeper import SiteGatekeeper
 from conversations.database.away import is_away
@@ -29,6 +30,7 @@ from conversations.database.crashpoints import crashpoint
 from conversations.database.retries import retry_while_held_up
 from conversations.database.threads import Write
 from conversations.files.workspaces import folder_of
+from conversations.ledger import secrets
 from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
 from conversations.ledger.given_up import give_up
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
@@ -48,13 +50,16 @@ AWAY_SECONDS = 1.0
 
 @dataclass
 class Loaded:
-    """What a prompt's run starts from: its row, its ledger, the state of plugins, and what its workspace may hold."""
+    """What a prompt's run starts from: its row, its ledger, the state of plugins, what its workspace may hold, and the
+    secrets that it was given.
+    """
 
     prompt: Prompt
     place: LedgerPlace
     steps: list[Step]
     states: dict[str, dict[str, JSON]]
     space: Space
+    secrets: dict[str, str] = field(repr=False)
 
 
 def load(prompt_id: int) -> Loaded:
@@ -67,7 +72,8 @@ def load(prompt_id: int) -> Loaded:
     contents = map(json.loads, earlier.values_list("payload", flat=True))
     states = {content["plugin"]: content["value"] for content in contents}
     place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
-    return Loaded(prompt, place, steps, states, workspace_space(conversation.pk, conversation.owner_id))
+    space = workspace_space(conversation.pk, conversation.owner_id)
+    return Loaded(prompt, place, steps, states, space, secrets.read(prompt))
 
 
 def limits() -> Limits:
@@ -115,12 +121,18 @@ class Runner:
         self._waited = 0.0  # seconds that a write was held up, not subtracted yet from the prompt's running time
         self._halt: Halt | None = None
         self._draining = False
+        self._secrets = RunSecrets()
 
     async def __call__(self) -> None:
         """Run it. Never raises: failures are recorded in the ledger; or logged, and the prompt's lease lapses.
 
-        If the database is away, the prompt is released as soon as it answers: no worker was lost.
+        If the database is away, the prompt is released as soon as it answers: no worker was lost. What the run was
+        given in secret is hidden in all that it says, in the log as well.
         """
+        with self._secrets.hidden():
+            await self._run_claim()
+
+    async def _run_claim(self) -> None:
         extra, outage = {"prompt": self.claim.prompt}, False
         try:
             if self.claim.strikes >= STRIKES:
@@ -231,7 +243,8 @@ class Runner:
             await run.fail("internal_error", "The site itself failed. The details are in its log.")
 
     def _begin(self, loaded: Loaded) -> Run:
-        drafts = self.drafts.of(self.claim)
+        self._secrets.add(loaded.secrets)
+        drafts = self.drafts.of(self.claim, self._secrets)
         services = self._services = PromptServices(
             loaded.prompt,
             loaded.space,
@@ -239,6 +252,7 @@ class Runner:
             drafts,
             self.may_begin,
             of_apps=self._of_apps,
+            secrets=loaded.secrets,
             patiently=self._patiently,
         )
         run = self._run = Run(

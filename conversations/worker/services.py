@@ -18,6 +18,7 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.root import WORKFLOW
+from agents.engine.secrets import hide
 from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
@@ -63,10 +64,12 @@ class PromptServices(PlainServices):
         lease_lasts: Callable[[], bool],
         *,
         of_apps: Mapping[str, Any] = MappingProxyType({}),
+        secrets: Mapping[str, str] = MappingProxyType({}),
         patiently: Write | None = None,
     ) -> None:
         unattended = prompt.origin == Origin.TRIGGER
-        super().__init__(prompt.conversation.owner_id, prompt.pk, unattended=unattended, services=of_apps)
+        owner = prompt.conversation.owner_id
+        super().__init__(owner, prompt.pk, unattended=unattended, services=of_apps, secrets=secrets)
         self.conversation, self.drafts = prompt.conversation_id, drafts
         self._space, self.opened = space, False
         self._asked_by = prompt.asked_by_id or self.user
@@ -86,6 +89,7 @@ class PromptServices(PlainServices):
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
+        name, summary = hide(name), hide(summary)
         row = File(
             conversation_id=self.conversation,
             name=name,

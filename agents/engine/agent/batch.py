@@ -11,6 +11,7 @@ from agents.engine.closing import cancelled_gate
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import OpenedGate, as_policy, new_call, open_gate, unrunnable
 from agents.engine.execution.gates import approval_reason, card_of, decision_at, gate_of
+from agents.engine.execution.secrets import refused_reference
 from agents.engine.ledger import Step, action_error
 from agents.engine.runtime.policy import Context
 from agents.engine.tools.tool import Risk, Tool
@@ -66,7 +67,9 @@ def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> ToolError |
         why = ToolError(f"No tool {name!r}. There are: {there_are}.", "unknown_tool")
     elif raw is not None:
         why = ToolError(f"The arguments are not a JSON object: {raw[:200]!r}", "invalid_input")
-    elif problem := tool.problem(call.payload["payload"]):
+    elif problem := refused_reference(ctx.run.view, call.path, call.payload["payload"]) or tool.problem(
+        call.payload["payload"]
+    ):
         why = ToolError(problem, "invalid_input")
     else:
         return None

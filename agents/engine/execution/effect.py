@@ -29,6 +29,7 @@ from agents.engine.execution.gates import (
     question,
     shown_digest,
 )
+from agents.engine.execution.secrets import check_edited, check_secrets, put_in, refused_reference
 from agents.engine.execution.starting import (
     abandoned_note,
     approved_by,
@@ -42,8 +43,8 @@ from agents.engine.interfaces.services import PlainServices
 from agents.engine.ledger import JSON, Ledger, Step, action_error, action_result, digest
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Policy, Runtime
-from agents.engine.schema import parse, plain_json, schema_digest
-from agents.engine.secrets import hide_in
+from agents.engine.schema import plain_json, schema_digest
+from agents.engine.secrets import hide, hide_in
 from agents.engine.tools.state import read_state, state_steps
 from agents.engine.tools.tool import Risk, Tool, ToolCall
 from agents.engine.view import View
@@ -81,11 +82,13 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if decision is None and run.view.call(asked_at):
         raise Suspended  # a person was asked and has not answered
     if decision and (edited := edited_input(run.view, ctx.path)) is not None:
+        check_edited(payload, edited)
         payload = edited
-    if why := tool.problem(payload):
+    if why := refused_reference(run.view, ctx.path, payload) or tool.problem(payload):
         raise unrunnable(run.view, ctx.path, ToolError(why, "invalid_input"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
     if decision is None and not began:
+        check_secrets(tool, payload, run)
         opened = await open_gate(tool, payload, ctx.path, ctx, set())
         run.stage(*opened.steps, uses=opened.uses)
         if opened.uses:
@@ -164,7 +167,7 @@ def new_call(tool: Tool, payload: dict[str, JSON], path: str, run: Runtime, atte
     """Return the ToolCall that the tool's function is given."""
     return ToolCall(
         tool=tool.name,
-        input=parse(tool.input, payload),
+        input=tool.parse(payload),
         user=run.services.user,
         services=run.services,
         path=path,
@@ -293,13 +296,17 @@ async def _start_and_run(
     attempt = len(run.view.at(ctx.path, "action_start")) + 1
     began: dict[str, JSON] = {}
     run.raise_if_stopped()
+    try:
+        given = put_in(tool, payload, run)
+    except ToolError as error:
+        raise not_started_error(run.view, ctx.path, error.code, error.message) from error
     if tool.idempotent and tool.risk is Risk.READ:
         began = {"began": run.services.now().isoformat()}
     else:
         start = {"attempt": attempt, "digest": shown.digest, "fence": run.fence}
         run.stage(Step(run.worker, "action_start", start, path=ctx.path))
     await run.flush()  # the request for the call is recorded before anything reaches outside
-    call = new_call(tool, payload, ctx.path, run, attempt)
+    call = new_call(tool, given, ctx.path, run, attempt)
     call.change = shown.change
     limit = _limit(tool, ctx)
     if not run.services.may_begin():
@@ -313,7 +320,7 @@ async def _start_and_run(
             return await run_tool(tool, action, ctx)  # which asks what became of it
         steps = [_out_of_time(tool, limit, goes_on)]
     except ToolError as error:
-        steps = [action_error(actors.tool(tool.name), error.code, error.message)]
+        steps = [action_error(actors.tool(tool.name), hide(error.code), error.message)]
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result (R16)
         steps = [action_error(actors.tool(tool.name), "exception", f"{type(error).__name__}: {error}")]
     else:

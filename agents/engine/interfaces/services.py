@@ -67,6 +67,13 @@ class Services(Protocol):
         """Return the time, with its zone. What depends on it is recorded, so a replay never asks again."""
         return datetime.now(UTC)
 
+    def secret(self, field: str) -> str:
+        """Return the secret that the run was given in this field of its input. For the engine: it gives it to the tool.
+
+        Raises ToolError `secret_missing` if it is gone: the site was restored, or has another key.
+        """
+        raise _no_secret(field)
+
     def workspace(self) -> Path:
         """Return the conversation's workspace, created on first use. Raises ToolError if there is none.
 
@@ -132,6 +139,11 @@ class Services(Protocol):
         return function(*args)
 
 
+def _no_secret(field: str) -> ToolError:
+    why = f"The secret {field!r} is not there any more. Nothing was done: start it again, and enter it anew."
+    return ToolError(why, "secret_missing")
+
+
 def _no_service(name: str, known: Iterable[str]) -> ToolError:
     return ToolError(f"There is no service {name!r}. There are: {', '.join(sorted(known)) or 'none'}.", "unavailable")
 
@@ -145,12 +157,19 @@ class PlainServices(Services):
     unattended: bool = False
     began: float = field(default_factory=time.monotonic, compare=False, repr=False)
     services: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """Return one of the given services. Raises ToolError with their names if there is no such one."""
         if name not in self.services:
             raise _no_service(name, self.services)
         return self.services[name]
+
+    def secret(self, field: str) -> str:
+        """Return one of the given secrets. Raises ToolError if there is no such one."""
+        if field not in self.secrets:
+            raise _no_secret(field)
+        return self.secrets[field]
 
     def running_seconds(self) -> float:
         """Return the seconds since these services were made: a run without a site keeps no time across pauses."""

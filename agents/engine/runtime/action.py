@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.engine.ledger import EMPTY, JSON, Ledger, copy_json
+from agents.engine.references import referred
 from agents.engine.schema import schema_of
 
 
@@ -28,7 +29,7 @@ class Action:
     def __post_init__(self) -> None:
         if not isinstance(self.payload, dict):
             raise TypeError(f"the payload of an action must be a dict, not {type(self.payload).__name__}")
-        copied = {k: v if _is_kept(v) else copy_json(v, f"payload.{k}") for k, v in self.payload.items()}
+        copied = {k: v if _is_kept(v) else copy_json(referred(v, k), f"payload.{k}") for k, v in self.payload.items()}
         name: object = self.policy
         if not isinstance(name, str):
             raise TypeError(f"an action names a policy by a text, not by {name!r}")

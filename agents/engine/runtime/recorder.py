@@ -12,7 +12,7 @@ from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
-from agents.engine.secrets import hide_in
+from agents.engine.secrets import hide_in_step
 from agents.engine.view import View
 
 
@@ -47,14 +47,14 @@ class Recorder:
         snapshots: Mapping[str, str] | None = None,
         uses: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """Add steps to the turn, without the site's own secrets; the next flush records them.
+        """Add steps to the turn, without secrets; the next flush records them.
 
         `uses`: what decisions among them use up, by the path of the gate. Flush before anything rests on one: a
         decision whose means are used up by then is taken out.
         """
         for step in steps:
             self.last_id += 1
-            said, now = hide_in(step.payload), self.services.now().isoformat()
+            said, now = hide_in_step(step.actor, step.type, step.payload), self.services.now().isoformat()
             placed = Step.recorded(
                 actor=step.actor, type=step.type, payload=said, path=step.path, id=self.last_id, time=now
             )

@@ -32,7 +32,7 @@ from agents.engine.runtime.policy import (
 )
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.registry import PolicyRegistry
-from agents.engine.secrets import hide_in
+from agents.engine.secrets import hide_in_payload
 from agents.engine.tools.gatekeeper import AskEverybody, Gatekeeper
 
 logger = logging.getLogger(__name__)
@@ -245,7 +245,8 @@ class Run(Runtime):
                 f"at {call.path!r} the ledger has {call.payload['policy']!r}, the program calls {action.policy!r}"
             )
         path = call.path
-        if self.view.result(path) or call.payload["payload"] == hide_in(action.recorded()):
+        now = hide_in_payload(call.actor, action.policy, action.recorded())
+        if self.view.result(path) or call.payload["payload"] == now:
             return
         message = "The payload differs from the recorded one; the call continues with the new one."
         if not any(note.payload["code"] == "payload_changed" for note in self.view.at(path, "note")):

@@ -20,6 +20,7 @@ from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, action_result, valid_text
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.registry import fields_of, kind_name
+from agents.engine.references import payload_json
 from agents.engine.root import AGENT
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
@@ -55,11 +56,13 @@ class Short(Caller):
         """Call a tool, or another policy, and return its value. A tool waits for people exactly as if a model asked.
 
         Its input is `fields`, or `input` as a whole. Raises ToolError for an error result, with its code: `rejected`,
-        `expired`, `invalid_input`, the tool's own, and so on. Raises TypeError for an input that is not JSON.
+        `expired`, `invalid_input`, the tool's own, and so on. A secret of the run's input is passed on
+        by reference: `ctx.tool("login", password=flow.input.password)`. Raises TypeError for an input that is not JSON,
+        and for any other secret, whose value would be recorded.
         """
         if input is not None and fields:
             raise TypeError(f"ctx.tool({name!r}) takes its input as `input` or as fields, not both")
-        payload = plain_json(fields if input is None else input, f"the input of {name!r}")
+        payload = payload_json(fields if input is None else input, f"the input of {name!r}")
         return _read(self.call(Action(name, payload), key=key), lambda value: value)
 
     @overload

@@ -24,7 +24,8 @@ from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.registry import check_kind, fields_of
 from agents.engine.paths import HUMAN
-from agents.engine.schema import check_annotation, plain_json, problem, schema_of
+from agents.engine.references import check_validators, parse_marked, problems_marked
+from agents.engine.schema import check_annotation, in_one_line, plain_json, schema_of
 from agents.engine.tools.category import Category
 from agents.engine.tools.state import Nothing, Stateful
 
@@ -209,8 +210,16 @@ class Tool(Declaration):
         return schema_of(self.input)
 
     def problem(self, payload: dict[str, JSON]) -> str | None:
-        """Return why this input is invalid; None if it is valid."""
-        return problem(self.input, payload)
+        """Return why this input is invalid; None if it is valid. It may refer to secrets of the run."""
+        return in_one_line(self.problems(payload))
+
+    def problems(self, payload: dict[str, JSON]) -> list[tuple[str, str]]:
+        """Return each problem with this input as (place, reason), as `schema.problems` does."""
+        return problems_marked(self.input, payload)
+
+    def parse(self, payload: dict[str, JSON]) -> BaseModel:
+        """Return this input as its model, with a marker for each secret of the run. Raises pydantic's errors."""
+        return parse_marked(self.input, payload)
 
 
 class tool(Declaration):  # noqa: N801 - it is used as a decorator
@@ -263,6 +272,7 @@ def _input_of(function: Callable[[Any], Any], name: str, plugin: type[Stateful[A
         return Nothing
     if not (isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel)):
         raise RegistryError(f"{name}: ToolCall[...] needs a pydantic model")
+    check_validators(arguments[0], name)
     state, kept = arguments[1] if len(arguments) > 1 else None, plugin.state_model if plugin else None
     if state not in (None, type(None), Any, kept):
         has = f"that of its plugin, {kept.__qualname__}" if kept else "none, as it declares no plugin"
