@@ -1,7 +1,8 @@
 """Logging to stderr: one JSON object per line, or readable lines if stderr is a terminal.
 
 Pass `extra={"conversation": ..., "prompt": ..., "path": ...}` to say what a line is about. Never log a payload, a
-message or a header: they contain people's words and keys. The site's own secrets are hidden in any case.
+message or a header: they contain people's words and keys. Secrets are hidden in any case: the site's own everywhere,
+those of a run in what is logged within it.
 """
 
 import json
@@ -32,7 +33,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return _hidden(json.dumps(line, ensure_ascii=False, default=str))
+        told = {name: hide(value) if isinstance(value, str) else value for name, value in line.items()}
+        return _hidden(json.dumps(told, ensure_ascii=False, default=str))
 
 
 class TerminalFormatter(logging.Formatter):
@@ -52,7 +54,7 @@ class TerminalFormatter(logging.Formatter):
 
 
 def _hidden(line: str) -> str:
-    """Return the line without the site's secrets and without API keys."""
+    """Return the line without secrets of the site or of the run, and without API keys."""
     return _KEY.sub(HIDDEN, hide(line))
 
 

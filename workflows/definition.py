@@ -113,8 +113,8 @@ class Workflow:
         return Checked(self.payload(left), secrets)
 
     def taken_out(self, input: dict[str, JSON]) -> tuple[dict[str, JSON], dict[str, str]]:
-        """Return an input that was checked, with references in place of its secrets, and these by field."""
-        return taken_out(self.input, input)
+        """Return an input with references in place of its secrets, and these by field; as it is if it is not valid."""
+        return (input, {}) if problems(self.input, input) else taken_out(self.input, input)
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""

@@ -218,4 +218,3 @@ def _said(word: str) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
-

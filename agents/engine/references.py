@@ -109,6 +109,18 @@ def _annotations_of(each: type) -> Iterable[Any]:
     return ()
 
 
+def holds_secrets(model: type[BaseModel]) -> bool:
+    """Whether a value of this model may hold secrets, at any depth."""
+    return _holds_secrets(model, set())
+
+
+def is_secret(schema: Mapping[str, Any]) -> bool:
+    """Whether this JSON Schema of a field says that it is a secret, or that or null."""
+    if either := schema.get("anyOf"):
+        return any(is_secret(each) for each in either if isinstance(each, dict))
+    return schema.get("format") == "password" and schema.get("writeOnly") is True
+
+
 def check_input(model: type[BaseModel], where: str) -> None:
     """Raise RegistryError if a secret stands in this input of a workflow where none can be replaced by a reference."""
     for name, field in model.model_fields.items():

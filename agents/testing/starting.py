@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+
+from pydantic import SecretStr
 
 from agents.engine import actors
 from agents.engine.agent.model import model
@@ -34,6 +36,10 @@ class Startable(Protocol):
 
     def payload(self, input: dict[str, JSON], /) -> dict[str, JSON]:
         """Return the payload of a run with this input."""
+        ...
+
+    def taken_out(self, input: dict[str, JSON], /) -> tuple[dict[str, JSON], dict[str, str]]:
+        """Return an input with references in place of its secrets, and these by field."""
         ...
 
 
@@ -87,17 +93,18 @@ class Trials:
     ) -> Trial:
         """Run a policy with this payload, or a workflow with this input.
 
-        It may call these tools and policies (or workflows), and agents that ask the script.
+        It may call these tools and policies (or workflows), and agents that ask the script. A secret of the input is
+        given like any other field, and is recorded and hidden as on a site: `trials.run(visit, password="...")`.
         """
         root = _registered(policy)
-        given = policy.payload(plain_json(payload)) if isinstance(policy, Startable) else payload
+        given, secrets = (payload, {}) if not isinstance(policy, Startable) else _payload_of(policy, payload)
         offered = list(tools)
         registry = PolicyRegistry({each.name: as_policy(each) for each in offered})
         for each in (root, *map(_registered, policies)):
             registry.add(each)
         if registry.get("agent") is None:
             registry.register("agent")(agent(tools=offered))
-        return self._start(registry, root.name, given, script=script, value_at="")
+        return self._start(registry, root.name, given, script=script, value_at="", secrets=secrets)
 
     def _start(
         self,
@@ -107,6 +114,7 @@ class Trials:
         *,
         script: Script = (),
         value_at: str | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Trial:
         scripted = ScriptedModel(script)
         registry.register("model")(model(scripted, {"native": scripted, "json": scripted}))
@@ -120,7 +128,15 @@ class Trials:
             by=actors.user(self.services.user),
             value_at=value_at,
             dies_at=self.dies_at,
+            secrets=secrets,
         )
+
+
+def _payload_of(policy: Startable, input: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the payload of a run with this input, and its secrets by field."""
+    told = {key: each.get_secret_value() if isinstance(each, SecretStr) else each for key, each in input.items()}
+    left, secrets = policy.taken_out(plain_json(told))
+    return policy.payload(left), secrets
 
 
 def _registered(policy: Registered | Policy | Startable) -> Registered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -23,6 +23,7 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.root import WORKFLOW
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
+from agents.engine.secrets import RunSecrets, hide_in
 from agents.engine.view import View, until
 from agents.testing.model import Question, ScriptedModel
 from agents.testing.services import SavedFile, TrialServices
@@ -48,10 +49,11 @@ class Trial:
         by: str,
         value_at: str | None,
         dies_at: int | None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self._registry, self._policy, self._payload, self._limits = registry, policy, payload, limits
         self._model, self._by, self._value_at = model, by, value_at
-        self.services = services
+        self.services, self._secrets = services, dict(secrets or {})
         self._journal = MortalJournal(dies_at)
         self._go_on()
 
@@ -164,7 +166,9 @@ class Trial:
         return self
 
     def _decide(self, decide: Callable[..., Ledger], path: str, **said: Any) -> Self:
-        self._journal.go_on_from(decide(self.ledger, path or self._only_one(), **said))
+        with RunSecrets(self._secrets).hidden():
+            told = hide_in(said, keys=True)
+        self._journal.go_on_from(decide(self.ledger, path or self._only_one(), **told))
         self._go_on()
         return self
 
@@ -187,8 +191,10 @@ class Trial:
             self._run()
 
     def _run(self) -> None:
+        self.services.secrets = self._secrets
         run = Run(self._registry, self._journal, self.services, steps=self.ledger, limits=self._limits)
-        _finish(run.run_turn(self._policy, self._payload))
+        with RunSecrets(self._secrets).hidden():
+            _finish(run.run_turn(self._policy, self._payload))
 
 
 class Died(BaseException):

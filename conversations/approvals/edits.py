@@ -12,7 +12,9 @@ from agents.engine.decisions import Ask
 from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices, Space
 from agents.engine.ledger import JSON, canonical, copy_json, digest
-from agents.engine.schema import parse, problems, schema_digest, schema_problems
+from agents.engine.references import is_secret
+from agents.engine.schema import schema_digest, schema_problems
+from agents.engine.secrets import references_in
 from agents.engine.tools.tool import Tool, ToolCall
 from conversations.files.workspaces import folder_of
 from conversations.ledger.offered import offered_tool
@@ -22,6 +24,7 @@ from conversations.usage.storage import workspace_space
 WHOLE = "input"
 """The key of problems that concern an input as a whole."""
 TOO_DEEP = "it is nested too deeply"
+STAYS_HIDDEN = "this is a secret: it stays as it is, because what is entered here is recorded"
 AS_IT_IS = "This call cannot be edited. Decide it as it is."
 
 
@@ -58,9 +61,27 @@ class EditCheck:
     def problems(self, payload: dict[str, JSON]) -> dict[str, list[str]]:
         """Return what is wrong with this input, by field; empty if it is valid."""
         found: dict[str, list[str]] = defaultdict(list)
-        for place, why in problems(self.tool.input, payload) if self.tool else schema_problems(self.schema, payload):
+        for name in self._changed_secrets(payload):
+            found[name].append(STAYS_HIDDEN)
+        for place, why in () if found else self.tool.problems(payload) if self.tool else self._schema_problems(payload):
             found[place or WHOLE].append(why)
         return dict(found)
+
+    def _changed_secrets(self, payload: dict[str, JSON]) -> list[str]:
+        """Return the names of the secrets that this input changes: a person sees no secret of the run, and gives none.
+
+        A text that stands there was the agent's own, is shown, and may be another one.
+        """
+        asked: dict[str, JSON] = self.asked.get("input", {})
+        given = {name for name, each in asked.items() if isinstance(each, str)}
+        names = {name for name, each in self.schema.get("properties", {}).items() if is_secret(each)} - given
+        names |= references_in(payload).keys() | references_in(asked).keys()
+        return sorted(name for name in names if not same_json(payload.get(name), asked.get(name)))
+
+    def _schema_problems(self, payload: dict[str, JSON]) -> list[tuple[str, str]]:
+        """Return the problems under the schema, which says nothing of references: those that stand stay there."""
+        free = dict.fromkeys(references_in(payload), True)
+        return schema_problems(self.schema | {"properties": self.schema.get("properties", {}) | free}, payload)
 
     def edit(self, payload: dict[str, JSON]) -> Edit:
         """Return the call with this input, with the digest that the engine will compute before it runs.
@@ -92,7 +113,7 @@ class EditCheck:
         conversation = self.output.conversation
         return ToolCall(
             tool=tool.name,
-            input=parse(tool.input, payload),
+            input=tool.parse(payload),
             user=conversation.owner_id,
             services=_Folder(user=conversation.owner_id, prompt=self.output.prompt_id, conversation=conversation.pk),
             path=self.output.path,

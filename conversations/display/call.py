@@ -120,7 +120,7 @@ def phrase(entry: ToolOutput) -> str:
     if tool is None or tool.says is None:
         return call_of(entry).title
     try:
-        return tool.says(tool.input.model_validate(entry.input))
+        return tool.says(tool.parse(entry.input))
     except Exception:  # noqa: BLE001 - the input is invalid, or the tool's own function raises
         return tool.title
 

@@ -24,6 +24,7 @@ from conversations.accounts.names import display_name
 from conversations.display.call import call_of, display_call, result_text
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, cards
+from conversations.display.value import without_references
 from conversations.files.uploads import clean_file_name
 from conversations.models import Conversation, File, GateState, Output, Prompt, State
 
@@ -162,7 +163,7 @@ def _verdict(gate: Card) -> Iterator[str]:
 def _input(entry: ToolOutput, payload: dict[str, JSON]) -> str:
     """Return a command as it is if it is the whole input; anything else as JSON."""
     call = display_call(entry.tool, payload, gate=entry.approval)
-    return call.command if call.command is not None and not call.fields else spelled_out(payload)
+    return call.command if call.command is not None and not call.fields else spelled_out(without_references(payload))
 
 
 def fenced(text: str) -> str:

@@ -22,7 +22,8 @@ ROWS_MOST = 40
 
 @dataclass(frozen=True)
 class FormField:
-    """One field. `kind`: line, text, lines (one value each), number, choice or json. `key` is its name in the form.
+    """One field. `kind`: line, text, lines (one value each), number, choice, json, secret (typed, and never shown
+    again) or kept (a secret of the run, which cannot be changed). `key` is its name in the form.
 
     `options` are the values of a choice as they are posted, with their labels. `first`: it gets the focus.
     """
@@ -156,7 +157,7 @@ class SchemaForm:
             key=f"{self.prefix}{kind}-{number}",
             name=name,
             kind=kind,
-            text=text,
+            text="" if kind == "secret" else text,
             title=str(place.schema.get("title", "")),
             hint=str(place.schema.get("description", "")),
             default="" if default in (ABSENT, None, "", [], {}) else label_of(default),

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.engine.ledger import JSON
+from agents.engine.references import is_secret
+from agents.engine.secrets import is_reference
 from conversations.approvals.edits import same_json
 from conversations.display.faithful import spelled_out, unseen
+from conversations.display.value import ANY, as_text
 
 LINE_MOST = 72
 """Maximum length of a text that is edited in one line, in characters."""
@@ -54,8 +57,10 @@ class ValuePlace:
         return None if found is None else [*found, *([None] if self.nullable and None not in found else [])]
 
     def kind(self, code: bool) -> str:
-        """The simplest field that carries the value exactly."""
+        """The simplest field that carries the value exactly. One for a secret shows nothing of what is typed."""
         wanted, value = self.schema.get("type"), self.value
+        if is_reference(value) or (self.empty and is_secret(self.schema)):
+            return "secret" if self.empty else "kept"
         if (options := self.options) is not None:
             known = value is ABSENT or any(same_json(value, option) for option in options)
             return "choice" if known else "json"
@@ -76,6 +81,8 @@ class ValuePlace:
     def text(self, kind: str) -> str:
         """Return the value's text in a field of this kind."""
         value = self.value
+        if is_reference(value):
+            return as_text(value, ANY)
         if kind == "choice":
             return "" if value is ABSENT else json.dumps(value)
         if value is ABSENT or (value is None and kind != "json"):
@@ -86,13 +93,15 @@ class ValuePlace:
 
     def read(self, kind: str, text: str) -> JSON:
         """Return the value that was typed; unchanged text returns the original value. Raises Wrong."""
+        if is_reference(self.value):
+            return self.value
         if text == self.text(kind):
             return self._untouched(kind)
         if kind in SPELLED and unseen(text):
             raise Wrong("This has invisible or misleading characters, now shown as escapes: please check them.")
         if kind == "lines":
             return [line for line in text.split("\n") if line.strip()]
-        if kind in ("line", "text"):
+        if kind in ("line", "text", "secret"):
             return None if not text and self.nullable else text
         return self._parsed(kind, text) if text.strip() else self._nothing(kind)
 
@@ -109,7 +118,7 @@ class ValuePlace:
     def _nothing(self, kind: str) -> JSON:
         if not self.required:
             return ABSENT
-        if self.nullable and kind in ("line", "text", "number"):
+        if self.nullable and kind in ("line", "text", "number", "secret"):
             return None
         raise Wrong("Enter a value.")
 

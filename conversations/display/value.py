@@ -6,6 +6,7 @@ A text is shown as it is, and a list of texts line by line, if no other possible
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -14,10 +15,15 @@ from pydantic import BaseModel
 
 from agents.engine.ledger import JSON
 from agents.engine.schema import schema_of
+from agents.engine.secrets import REFERENCE, is_reference
+from conversations.display.faithful import first_line
 
 _KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 ANY = frozenset({*_KINDS.values(), "null"})
 """All kinds of values."""
+SECRET_MOST = 100
+"""Characters of the name of a secret that are shown."""
+_SECRET = re.compile(r"\s*secret: .*, not shown\s*$", re.DOTALL)
 
 
 @cache
@@ -32,7 +38,12 @@ def kinds_in(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def as_text(value: JSON, kinds: frozenset[str]) -> str:
-    """Return the value as text, for a field that accepts values of these kinds; "" only for the empty text."""
+    """Return the value as text, for a field that accepts values of these kinds; "" only for the empty text.
+
+    In place of a run's secret it says that there is one, which no other text says.
+    """
+    if is_reference(value):
+        return secret_words(value[REFERENCE])
     if isinstance(value, str) and not _is_ambiguous(value, kinds):
         return value
     if isinstance(value, list) and "string" not in kinds and value and all(map(_is_line, value)):
@@ -40,6 +51,22 @@ def as_text(value: JSON, kinds: frozenset[str]) -> str:
         if _looks(lines) is None:
             return lines
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def secret_words(field: str) -> str:
+    """Return what is shown in place of the secret that a run was given in this field."""
+    return f"secret: {first_line(field, SECRET_MOST)}, not shown"
+
+
+def without_references(value: JSON) -> JSON:
+    """Return the value with words in place of each reference to a secret, at any depth: where nothing is decided."""
+    if is_reference(value):
+        return secret_words(value[REFERENCE])
+    if isinstance(value, list):
+        return [without_references(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_references(item) for key, item in value.items()}
+    return value
 
 
 def _kinds(schema: JSON, named: Mapping[str, Any], followed: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -63,6 +90,8 @@ def kind_of(value: JSON) -> str:
 
 def _is_ambiguous(text: str, kinds: frozenset[str]) -> bool:
     """Whether another value looks like this text. A text in quotes looks like the JSON of another text."""
+    if _SECRET.match(text):
+        return True
     if kinds == {"string"}:
         return False
     looks = _looks(text)

@@ -16,6 +16,7 @@ from conversations.accounts.http import PersonRequest
 from conversations.database.ids import row_id
 from conversations.display.faithful import spelled_out
 from conversations.display.moments import TurnMoment
+from conversations.display.value import without_references
 from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
 from conversations.pages.decorators import page_view
@@ -60,7 +61,7 @@ class InspectorRow:
     @property
     def payload(self) -> str:
         """The recorded payload, shortened to PAYLOAD_MOST."""
-        return shorten(spelled_out(self.step.payload), PAYLOAD_MOST)
+        return shorten(spelled_out(without_references(self.step.payload)), PAYLOAD_MOST)
 
 
 @page_view

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from django.db import Error, InterfaceError, OperationalError, connection
 
 from agents.engine.ledger import valid_text
+from agents.engine.paths import is_progress
 from agents.engine.secrets import RunSecrets, hide, partial_secret_length
 from conversations.database.busy import brief_waits, is_locked
 from conversations.database.disk import report_if_full
@@ -75,6 +76,11 @@ class GrowingDraft:
         self.pieces, self.held = [], text[shown:]
         return text[:shown]
 
+    def take_whole(self) -> str:
+        """Remove and return all pieces of what is no text but JSON, in which secrets were hidden before."""
+        text, self.pieces = "".join(self.pieces), []
+        return text
+
     def put_back(self, text: str) -> None:
         """Return text that could not be written: it becomes the first piece again."""
         self.pieces[:0] = [text, self.held]
@@ -119,7 +125,7 @@ class PromptDrafts:
         for path, growing in self._growing.items():
             if growing.pieces:
                 with self._secrets.hidden():  # it is written outside of the run
-                    text = growing.take()
+                    text = growing.take_whole() if is_progress(path) else growing.take()
                 self._stored.add(path)
                 size = growing.stored + len(text)
                 grown.append(

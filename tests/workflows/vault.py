@@ -107,5 +107,11 @@ async def bare(action: Action, ctx: Context) -> list[Step]:
     return ctx.done(await ctx.tool("vault.pin", host=given["host"], password=given["password"]))
 
 
+@workflow("vault.confirmed", title="Visit, after another look", confirm=True)
+async def confirmed(flow: Flow[Visit]) -> JSON:
+    """Counts, once somebody has confirmed it."""
+    return await flow.tool("vault.pin", host=flow.input.host, password=flow.input.password)
+
+
 TOOLS = (login, pin)
-ALL = (visit, fail, outer, inner, bare)
+ALL = (visit, fail, outer, inner, bare, confirmed)

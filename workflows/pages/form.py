@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from agents.engine.ledger import JSON
+from agents.engine.references import secret_keys
 from conversations.display.call import DisplayedCall, display_call
 from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
 from conversations.models import Conversation, ConversationKind, Prompt
@@ -20,7 +21,6 @@ from workflows.line import Line
 
 CHATS_MOST = 100
 """Chats to choose from as a workspace; an older one is reached from its own page."""
-SECRET_FORMAT = "password"  # noqa: S105 - the format of the schema of a secret
 
 
 @dataclass
@@ -105,13 +105,19 @@ class RunForm:
 
     @property
     def kept(self) -> list[tuple[str, str]]:
-        """What was submitted, to submit it again."""
-        own = ("csrfmiddlewaretoken", "key", "confirmed", "change")
+        """What was submitted, to submit it again, but for the secrets."""
+        own = ("csrfmiddlewaretoken", "key", "confirmed", "change", *(each.key for each in self.secrets))
         return [(name, text) for name, text in (self.posted or {}).items() if name not in own]
 
+    @property
+    def secrets(self) -> list[FormField]:
+        """The fields of secrets that were filled in: no page shows what was typed, so it is typed once more."""
+        typed = self.posted or {}
+        return [each for each in self.schema_form.fields if each.kind == "secret" and typed.get(each.key)]
+
     def shown(self, payload: dict[str, JSON]) -> DisplayedCall:
-        """Return this input for display."""
-        return display_call(self.workflow.policy_name, payload)
+        """Return this input for display, without its secrets."""
+        return display_call(self.workflow.policy_name, self.workflow.taken_out(payload)[0])
 
 
 def own_chats(user: User) -> QuerySet[Conversation]:
@@ -121,10 +127,4 @@ def own_chats(user: User) -> QuerySet[Conversation]:
 
 def secret_fields(workflow: Workflow) -> set[str]:
     """Return the names of the fields whose values must stand in no address and no later form."""
-    known = properties_of(workflow.schema)
-    return {name for name, schema in known.items() if _is_secret(schema)}
-
-
-def _is_secret(schema: Mapping[str, JSON]) -> bool:
-    either = schema.get("anyOf", [])
-    return schema.get("format") == SECRET_FORMAT or (isinstance(either, list) and any(map(_is_secret, either)))
+    return set(secret_keys(workflow.input))

@@ -14,6 +14,7 @@ from agents.engine.decisions import DECISIONS, Ask, Decision
 from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON, Step, digest
 from agents.engine.paths import HUMAN, card
+from agents.engine.references import holds_secrets
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import check_schema, parse, problems, schema_of, schema_problems
@@ -35,6 +36,7 @@ CLOSED = {
 }
 """The messages for questions that nobody answered. The state of the decision is the code of the error."""
 
+ASK_AT_START = "make it a field of the workflow's input, typed SecretStr"
 TAKEN_MESSAGE = "The policy received this answer, which fitted its question."
 APPROVAL_TAKEN = "The policy received this approval, which was of what it asks about."
 ANOTHER_QUESTION = "The question has changed since this was answered."
@@ -230,6 +232,8 @@ def _question(question: str | type[BaseModel], choices: Sequence[str] | None) ->
     if isinstance(question, type) and issubclass(question, BaseModel):
         if choices is not None:
             raise TypeError("a form has its fields, and no choices besides")
+        if holds_secrets(question):
+            raise TypeError(f"{question.__name__} asks for a secret, and answers are recorded: {ASK_AT_START}")
         schema = schema_of(question)
         if schema.get("type") != "object":
             raise TypeError(f"a form has fields: {question.__name__} is of the type {schema.get('type')!r}")

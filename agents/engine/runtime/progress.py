@@ -12,6 +12,7 @@ from agents.engine import actors
 from agents.engine.ledger import JSON, Step, canonical, valid_text
 from agents.engine.paths import progress as draft_at
 from agents.engine.runtime.recorder import Recorder
+from agents.engine.secrets import hide
 
 EVERY = timedelta(seconds=1)
 """The least time between two that are recorded, but for the last."""
@@ -33,7 +34,7 @@ class Progress:
         recorded = self._recorder.view.at(self._path, "progress")
         if recorded and self._said <= recorded[-1].payload["said"]:
             return
-        said: dict[str, JSON] = {"done": done, "total": total, "text": valid_text(text), "said": self._said}
+        said: dict[str, JSON] = {"done": done, "total": total, "text": hide(valid_text(text)), "said": self._said}
         now, self._left = self._recorder.services.now(), said
         if self._staged_at is None or now - self._staged_at >= EVERY:
             self._staged_at = now
