@@ -153,7 +153,7 @@ def everywhere(client: Client, prompt: Prompt) -> dict[str, str]:
         *(f"/admin/conversations/step/{pk}/change/" for pk in prompt_steps(prompt)),
     ):  # fmt: skip
         response = client.get(address)
-        content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
+        content = b"".join(response) if response.streaming else response.content
         found[address] = f"{response.status_code} {content.decode()}"
     out = io.StringIO()
     call_command("export_ledger", str(prompt.conversation_id), stdout=out)
