@@ -18,7 +18,6 @@ from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.root import WORKFLOW
-from agents.engine.secrets import hide
 from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
@@ -89,7 +88,6 @@ class PromptServices(PlainServices):
 
     async def save_file(self, name: str, content: bytes, media_type: str, summary: str) -> int:
         """Store a file of the conversation and return its id. Raises ToolError if it cannot be stored."""
-        name, summary = hide(name), hide(summary)
         row = File(
             conversation_id=self.conversation,
             name=name,

@@ -20,7 +20,9 @@ LONG = "canary-of-a-run-0123456789"
 SHORT = "pä\"\\4/&'"
 """Eight characters, which are written in another way in JSON, in a URL, in HTML and by Python."""
 USED: list[tuple[str, str]] = []
-"""What the tool was really given: the host and the password."""
+"""What the tools were really given: the host and the password."""
+USED_BY: list[str] = []
+"""The tools that were given it."""
 
 logger = logging.getLogger("tests.vault")
 
@@ -36,6 +38,7 @@ def login(call: ToolCall[Login]) -> dict[str, Any]:
     """Log in, and tell the password everywhere."""
     password = call.input.password.get_secret_value()
     USED.append((call.input.host, password))
+    USED_BY.append(call.tool)
     logger.warning("logging in with %s, %r, %s", password, password, json.dumps({"p": password}))
     call.draft(f"Trying {password[:3]}")
     call.draft(f"{password[3:]} and that is it.")
@@ -52,6 +55,7 @@ def login(call: ToolCall[Login]) -> dict[str, Any]:
 async def pin(call: ToolCall[Login]) -> int:
     """Count the characters of a password. Nobody is asked."""
     USED.append((call.input.host, call.input.password.get_secret_value()))
+    USED_BY.append(call.tool)
     return len(call.input.password.get_secret_value())
 
 

@@ -380,5 +380,8 @@ def _not_kept(by: str, why: str) -> Step:
 
 async def _emitted_steps(call: ToolCall[Any, Any], run: Runtime) -> list[Step]:
     """Return the emitted steps, in order, after storing the content of the files they name."""
-    ids = [await run.services.save_file(*file) for file in call.saving]
+    ids = [
+        await run.services.save_file(hide(name), content, media_type, hide(summary))
+        for name, content, media_type, summary in call.saving
+    ]
     return [Step(s.actor, s.type, s.payload | {"file": ids.pop(0)}) if s.type == "file" else s for s in call.emitted]

@@ -25,6 +25,7 @@ from agents.engine.root import AGENT
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.caller import Caller
 from agents.engine.schema import parse, plain_json, problem
+from agents.engine.secrets import hide
 from agents.engine.view import SLEEP
 
 T = TypeVar("T")
@@ -130,10 +131,11 @@ class Short(Caller):
         given: tuple[object, ...] = (name, content, media_type, summary)
         if [type(each) for each in given] != [str, bytes, str, str]:
             raise TypeError(f"the content of the file {name!r} must be bytes, and what is said about it text")
-        named = {"name": valid_text(name), "summary": valid_text(summary)}
+        named = {"name": hide(valid_text(name)), "summary": hide(valid_text(summary))}
 
         async def saving() -> list[Step]:
-            id = await self.recorder.services.save_file(name, content, media_type, summary)
+            kept = (named["name"], content, media_type, named["summary"])
+            id = await self.recorder.services.save_file(*kept)
             return [Step(actors.policy(self.action.policy), "file", {"file": id, **named}), action_result("runtime")]
 
         return self._do_once(FILE, {"name": named["name"]}, saving, key)
