@@ -17,7 +17,7 @@ TEXT = "\n".join(PAGES.values())
 SETTINGS = ROOT / "docs" / "settings.md"
 EXAMPLE = ROOT / ".env.example"
 TESTS_ONLY = {"AGENTSITE_CRASH"}
-APPS = ("agents", "agentsite", "bench", "conversations")
+APPS = ("agents", "agentsite", "bench", "conversations", "workflows")
 ROOMS = [ROOT, *(file.parent for app in APPS for file in (ROOT / app).rglob("__init__.py"))]
 ENDS = ("", ".py")
 
@@ -103,9 +103,9 @@ def test_what_the_architecture_names_is_there() -> None:
 
 
 def test_the_architecture_lists_every_folder() -> None:
-    """A folder of Python modules in conversations/, agents/ or the engine has its row."""
+    """A folder of Python modules in workflows/, conversations/, agents/ or the engine has its row."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for above in ("conversations", "agents", "agents/engine"):
+    for above in ("workflows", "conversations", "agents", "agents/engine"):
         rows = text.partition(f"\n### `{above}/`\n")[2].partition("\n##")[0]
         there = {folder.parent.name for folder in (ROOT / above).glob("*/__init__.py")}
         assert {name for name in there if f"| `{name}/` |" not in rows} - {"migrations"} == set(), above

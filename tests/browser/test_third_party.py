@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site, serving
-from tests.docs.stock import build
+from tests.docs.apps import STOCK
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site with the app, which lies in a folder of its own, and without a model."""
     folder = tmp_path_factory.mktemp("third-party")
-    with serving(folder, None, "ann", **build(folder / "elsewhere")) as site:
+    with serving(folder, None, "ann", **STOCK.build(folder / "elsewhere")) as site:
         yield site
 
 
