@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from secrets import token_urlsafe
 
@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from agents.engine.ledger import JSON
 from agents.engine.references import secret_keys
+from agents.engine.schema import parse
 from conversations.display.call import DisplayedCall, display_call
 from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
 from conversations.models import Conversation, ConversationKind, Prompt
@@ -98,9 +99,10 @@ class RunForm:
 
     @cached_property
     def chats(self) -> list[Conversation]:
-        """The person's chats to choose from, the newest first."""
-        mine = own_chats(self.user)
-        newest = list(mine.filter(archived_at=None).order_by("-updated_at")[:CHATS_MOST])
+        """The person's chats to choose from, the newest first; only the one from which the form was opened."""
+        if self.fixed:
+            return [self.chat] if self.chat else []
+        newest = list(own_chats(self.user).filter(archived_at=None).order_by("-updated_at")[:CHATS_MOST])
         return newest if self.chat is None or self.chat in newest else [self.chat, *newest]
 
     @property
@@ -116,8 +118,13 @@ class RunForm:
         return [each for each in self.schema_form.fields if each.kind == "secret" and typed.get(each.key)]
 
     def shown(self, payload: dict[str, JSON]) -> DisplayedCall:
-        """Return this input for display, without its secrets."""
-        return display_call(self.workflow.policy_name, self.workflow.taken_out(payload)[0])
+        """Return this input for display, with the defaults of what was left out, and without its secrets."""
+        hidden, secrets = self.workflow.taken_out(payload)
+        whole = parse(self.workflow.input, payload).model_dump(mode="json") | {name: hidden[name] for name in secrets}
+        known = properties_of(self.workflow.schema)
+        labels = {name: label_for(name, str(known.get(name, {}).get("title", ""))) for name in whole}
+        call = display_call(self.workflow.policy_name, whole)
+        return replace(call, fields=[replace(each, name=labels[each.name]) for each in call.fields])
 
 
 def own_chats(user: User) -> QuerySet[Conversation]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from agents.engine.ledger import JSON
+from agents.engine.ledger import JSON, canonical
 from agents.engine.outputs.kinds import ResultOutput, TextOutput
 from conversations.accounts import names
-from conversations.display.call import CallField, display_call, displayed_result
+from conversations.display.call import CallField, displayed_result
 from conversations.display.faithful import first_line
+from conversations.display.schema_form import label_for, properties_of
+from conversations.display.schema_values import label_of
 from conversations.display.when import span
 from conversations.ledger.redacted import is_redacted
 from conversations.models import Origin, Output, Prompt, State, Step
@@ -24,8 +26,8 @@ RUNS_MOST = 25
 """Runs on a page."""
 RESULT_MOST = 160
 """Characters of a result in a row."""
-FIELDS_MOST = 4
-"""Fields of an input in a row."""
+FIELDS_MOST, FIELD_MOST = 4, 60
+"""Fields of an input in a row, and characters of each."""
 PAGE_MOST = 10_000
 """The last page that is looked for."""
 
@@ -47,7 +49,7 @@ class RunRow:
     @property
     def took(self) -> str:
         """How long it took; "" while it has not ended."""
-        ended = self.prompt.ended_at
+        ended = self.prompt.ended_at if self.prompt.ended else None
         return span((ended - self.prompt.created_at).total_seconds()) if ended else ""
 
 
@@ -90,9 +92,21 @@ def inputs_of(workflow: Workflow, runs: Iterable[Prompt]) -> dict[int, dict[str,
 
 
 def _row(workflow: Workflow, user: User, run: Prompt, given: Mapping[str, JSON] | None, result: str) -> RunRow:
-    fields = display_call(workflow.policy_name, dict(given or {})).fields
-    shown = [CallField(each.name, first_line(each.text, 60)) for each in fields[:FIELDS_MOST]]
-    return RunRow(run, _who(run, user), shown, len(fields) - len(shown), result, redacted=given is None)
+    known = properties_of(workflow.schema)
+    fields = [
+        CallField(label_for(name, str(known.get(name, {}).get("title", ""))), _short(value))
+        for name, value in (given or {}).items()
+    ]
+    return RunRow(run, _who(run, user), fields[:FIELDS_MOST], len(fields) - FIELDS_MOST, result, redacted=given is None)
+
+
+def _short(value: JSON) -> str:
+    """Return a value in a few words."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(map(str, value))
+    if isinstance(value, dict | list):
+        value = canonical(value)
+    return first_line(label_of(value), FIELD_MOST) or "empty"
 
 
 def _who(run: Prompt, user: User) -> str:
@@ -112,7 +126,7 @@ def _results(runs: list[Prompt]) -> dict[int, str]:
         entry = row.entry()
         if isinstance(entry, ResultOutput):
             text, fields = displayed_result(entry.output)
-            words = text or ", ".join(f"{each.name}: {first_line(each.text, 60)}" for each in fields)
+            words = text or ", ".join(f"{each.name}: {first_line(each.text, FIELD_MOST)}" for each in fields)
             found[row.prompt_id] = first_line(words, RESULT_MOST)
         elif isinstance(entry, TextOutput) and entry.role_hint == "system":
             found[row.prompt_id] = first_line(entry.text, RESULT_MOST)

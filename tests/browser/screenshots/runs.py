@@ -27,7 +27,8 @@ def ran(
     if days:
         then = timezone.now() - timedelta(days=days)
         Conversation.objects.filter(pk=prompt.conversation_id).update(updated_at=then, created_at=then)
-        Prompt.objects.filter(pk=prompt.pk).update(created_at=then, ended_at=then + timedelta(minutes=7))
+        Prompt.objects.filter(pk=prompt.pk).update(created_at=then)
+        Prompt.objects.filter(pk=prompt.pk).ended().update(ended_at=then + timedelta(minutes=7))
     return prompt.conversation_id
 
 
