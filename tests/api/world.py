@@ -22,6 +22,7 @@ from conversations.models import Erasure, File, Prompt, Redaction, Step, Verific
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking
+from workflows.models import WorkflowSetting
 
 ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
 """Who comes: nobody; Ann; Bob; staff that may decide for others; staff that may nothing; the administrator; a program
@@ -57,6 +58,11 @@ class World:
         failed.ends("failed", "max_rounds", "Stopped after 10 rounds.")
         Prompt.objects.filter(pk=failed.prompt.pk).update(fence=1)  # as if a worker had begun it
         self.stopped = failed.prompt
+        run = Story(self.owner)
+        run.ends("failed", "error", "The shop is closed.")
+        Prompt.objects.filter(pk=run.prompt.pk).update(policy="workflow:shop.order", fence=1)
+        self.run = run.prompt
+        self.workflow_setting = WorkflowSetting.objects.create(name="shop.order")
         self.idle = start_conversation(self.owner, "Quiet")
         self.away = start_conversation(self.owner, "Put away")
         archive(self.away)
@@ -119,10 +125,13 @@ class World:
             "verification": Verification.objects.get().pk,
             "skill": self.skill.pk,
             "systemprompt": self.system_prompt.pk,
+            "workflowsetting": self.workflow_setting.pk,
         }
         return rows[model]
 
     def _place(self, route: str) -> int:
+        if route.startswith("workflows/") and "again" in route:
+            return self.run.pk
         if "continue" in route or "again" in route:
             return self.stopped.pk
         if "put-back" in route:
@@ -153,6 +162,7 @@ class World:
             TOGETHER: together,
             "account/keys/": {"key-name": "CI"},
             "theme/": {"theme": "dark"},
+            "workflows/<str:name>/": {"line-0": "paper", "number-1": "2", "key": "once"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
@@ -182,7 +192,7 @@ def _walk(patterns: list[URLPattern | URLResolver], before: str) -> Iterator[str
             yield from _walk(pattern.url_patterns, route)
 
 
-WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "?((?:conversations|agents|auth)_\w+)')
+WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "?((?:conversations|agents|auth|workflows)_\w+)')
 USE = 'UPDATE "conversations_apikey" SET "used_at"'
 """Tables that any request with a key may write to: when it was last used."""
 

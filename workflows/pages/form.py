@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from agents.engine.ledger import JSON
 from agents.engine.references import secret_keys
 from agents.engine.schema import parse
+from agents.engine.secrets import is_reference
 from conversations.display.call import DisplayedCall, display_call
 from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
 from conversations.models import Conversation, ConversationKind, Prompt
@@ -119,8 +120,8 @@ class RunForm:
 
     def shown(self, payload: dict[str, JSON]) -> DisplayedCall:
         """Return this input for display, with the defaults of what was left out, and without its secrets."""
-        hidden, secrets = self.workflow.taken_out(payload)
-        whole = parse(self.workflow.input, payload).model_dump(mode="json") | {name: hidden[name] for name in secrets}
+        secrets = {key: value for key, value in self.workflow.taken_out(payload)[0].items() if is_reference(value)}
+        whole = parse(self.workflow.input, payload).model_dump(mode="json", by_alias=True) | secrets
         known = properties_of(self.workflow.schema)
         labels = {name: label_for(name, str(known.get(name, {}).get("title", ""))) for name in whole}
         call = display_call(self.workflow.policy_name, whole)
