@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agents.discovery import installed_policy, installed_tool
 from agents.engine.agent.projection import render, shorten
@@ -14,7 +15,7 @@ from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.lookalikes import lookalikes
 from conversations.display.mixed import mixed_words
-from conversations.display.value import ANY, as_text, kind_of, kinds_of
+from conversations.display.value import ANY, as_text, kind_of, kinds_in, kinds_of
 
 RESULT_MOST = 12_000
 """Characters of a result on a page; a longer one shows its head and tail. Inputs to decide about are never cut."""
@@ -79,9 +80,15 @@ class DisplayedCall:
 
 
 def display_call(
-    tool: str, payload: dict[str, JSON], change: Change | None = None, gate: Approval | None = None
+    tool: str,
+    payload: dict[str, JSON],
+    change: Change | None = None,
+    gate: Approval | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> DisplayedCall:
     """Return a call of this tool or policy with this input. Title and preview are those of its gate, if that has them.
+
+    `schema`: that of the input, where it is not the one of the tool or policy.
 
     One that is no longer installed, and of which no gate says more, is shown by its name.
     """
@@ -94,7 +101,8 @@ def display_call(
     if preview == "command" and isinstance(rest.get("command"), str):
         command = rest.pop("command")
     input = known.input if known else policy.input if (policy := installed_policy(tool)) else None
-    fields = _fields(rest, kinds_of(input) if isinstance(input, type) else {})
+    kinds = kinds_in(schema) if schema else kinds_of(input) if isinstance(input, type) else {}
+    fields = _fields(rest, kinds)
     as_diff = change is not None and preview == "diff"
     given = [field for field in fields if as_diff and change and field.text not in (change.path, change.after)]
     return DisplayedCall(title, command, [] if as_diff else fields, change, given, EFFECTS.get(preview, ""))

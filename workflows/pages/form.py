@@ -124,7 +124,7 @@ class RunForm:
         whole = parse(self.workflow.input, payload).model_dump(mode="json", by_alias=True) | secrets
         known = properties_of(self.workflow.schema)
         labels = {name: label_for(name, str(known.get(name, {}).get("title", ""))) for name in whole}
-        call = display_call(self.workflow.policy_name, whole)
+        call = display_call(self.workflow.policy_name, whole, schema=self.workflow.schema)
         return replace(call, fields=[replace(each, name=labels[each.name]) for each in call.fields])
 
 

@@ -37,8 +37,10 @@ NO_CHAT = "Choose one of your chats."
 
 @page_view
 def select(request: PersonRequest) -> HttpResponse:
-    """Show the workflows; with `?q=`, those in which these words occur."""
+    """Show the workflows; with `?q=`, those in which these words occur. The search field gets only the list."""
     found = selector(request.user, request.GET.get("q", "").strip())
+    if request.htmx:
+        return render(request, "workflows/flows.html", {"selector": found})
     return render(request, "workflows/selector.html", {"selector": found} | _frame(request))
 
 

@@ -102,7 +102,8 @@ class TimelineTurn:
             return None
         payload, started = json.loads(root)["payload"], startable.found_or_none(self.prompt.policy)
         given = started.given(payload) if started else payload
-        return display_call(self.prompt.policy, {k: v for k, v in given.items() if v != self.prompt.input})
+        shown = {name: value for name, value in given.items() if value != self.prompt.input}
+        return display_call(self.prompt.policy, shown, schema=started.schema if started else None)
 
     @property
     def again(self) -> str:

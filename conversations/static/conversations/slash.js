@@ -6,12 +6,11 @@ let slashAt = -1; // the row that is marked
 let slashShut = ""; // the text for which it was closed by Escape
 
 const slashRows = () => all("[role=option]", slash).filter((row) => !row.hidden);
-const named = (text) => /^\/([\w.-]*)$/.exec(text)?.[1]; // still typing the name
-const starts = (text) => all("[role=option]", slash).find((row) => text.startsWith(`/${row.dataset.name} `));
+const slashName = (text) => /^\/([\w.-]*)$/.exec(text)?.[1]; // still typing the name
+const slashKnown = (text) => all("[role=option]", slash).find((row) => text.startsWith(`/${row.dataset.name} `));
 
 function slashShow(open) {
   slash.hidden = !open;
-  field.setAttribute("aria-expanded", String(open && slashRows().length > 0));
   if (!open) slashMark(-1);
 }
 
@@ -25,7 +24,7 @@ function slashMark(at) {
 }
 
 function slashLook() {
-  const text = field.value, name = named(text), known = starts(text);
+  const text = field.value, name = slashName(text), known = slashKnown(text);
   if (text === slashShut || (name === undefined && !known)) return slashShow(false);
   if (!slash.querySelector("[role=listbox]")) return htmx.trigger(slash, "slash");
   const words = (name ?? "").toLowerCase(), list = slash.querySelector("[role=listbox]"), takes = slash.querySelector(".slash-takes");
@@ -38,6 +37,8 @@ function slashLook() {
     takes.querySelector("span").replaceChildren(...known.querySelector(".takes").cloneNode(true).childNodes);
     takes.querySelector("a").href = known.href;
   }
+  const count = slashRows().length;
+  if (any && slash.hidden) announce(`${count} workflow${count === 1 ? "" : "s"}: choose with the arrow keys`);
   slashShow(true);
   slashMark(any ? 0 : -1);
 }
@@ -49,24 +50,23 @@ function slashChoose(row) {
 }
 
 function slashPressed(event) {
-  if (event.target !== field || slash.hidden || event.isComposing) return;
+  if (slash.hidden || event.isComposing || (event.target !== field && !slash.contains(event.target))) return;
   const rows = slashRows(), move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Escape") {
     slashShut = field.value;
+    field.focus();
     slashShow(false);
   } else if (move && rows.length) slashMark((slashAt + move + rows.length) % rows.length);
-  else if ((event.key === "Enter" && !event.shiftKey || event.key === "Tab" && !event.shiftKey) && rows[slashAt]) slashChoose(rows[slashAt]);
+  else if (["Enter", "Tab"].includes(event.key) && !event.shiftKey && rows[slashAt] && !event.target.closest(".slash-takes")) slashChoose(rows[slashAt]);
   else return;
   event.preventDefault();
   event.stopImmediatePropagation(); // Enter chooses, and does not send
 }
 
 if (slash && form) {
-  field.setAttribute("role", "combobox");
-  field.setAttribute("aria-controls", "slash");
+  field.setAttribute("aria-controls", "slash"); // a field of several lines cannot be a combobox: what opens is announced
   field.setAttribute("aria-haspopup", "listbox");
   field.setAttribute("aria-autocomplete", "list");
-  field.setAttribute("aria-expanded", "false");
   field.addEventListener("input", () => { slashShut = ""; slashLook(); });
   field.addEventListener("blur", () => setTimeout(() => { if (!slash.contains(document.activeElement)) slashShow(false); }));
   field.addEventListener("focus", slashLook);
