@@ -92,10 +92,10 @@ def inputs_of(workflow: Workflow, runs: Iterable[Prompt]) -> dict[int, dict[str,
 
 
 def _row(workflow: Workflow, user: User, run: Prompt, given: Mapping[str, JSON] | None, result: str) -> RunRow:
-    known = properties_of(workflow.schema)
+    known, given_now = properties_of(workflow.schema), given or {}
+    named = [*(name for name in known if name in given_now), *(name for name in given_now if name not in known)]
     fields = [
-        CallField(label_for(name, str(known.get(name, {}).get("title", ""))), _short(value))
-        for name, value in (given or {}).items()
+        CallField(label_for(name, str(known.get(name, {}).get("title", ""))), _short(given_now[name])) for name in named
     ]
     return RunRow(run, _who(run, user), fields[:FIELDS_MOST], len(fields) - FIELDS_MOST, result, redacted=given is None)
 

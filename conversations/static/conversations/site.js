@@ -213,7 +213,7 @@ const span = (s) => s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s /
 const nearest = (s, unit = s < 3600 ? 60 : 3600) => Math.round(s / unit) * unit;
 
 function tell() {
-  for (const time of all("time[datetime]")) {
+  for (const time of all("time[datetime]:not([data-exact])")) {
     const past = (Date.now() - new Date(time.dateTime)) / 1000;
     if (Math.abs(past) > 86400) continue; // it is shown as a date
     let words = past < 60 ? "just now" : `${span(past)} ago`;

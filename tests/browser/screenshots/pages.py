@@ -229,7 +229,7 @@ def slash(typed: str, sees: str) -> View:
     def view(camera: Camera) -> Page:
         page = camera.opens("backup")
         page.get_by_label("Message").fill(typed)
-        expect(page.locator("#slash").get_by_text(sees).first).to_be_visible()
+        expect(page.locator("#slash").get_by_text(sees).locator("visible=true").first).to_be_visible()
         return page
 
     return view
