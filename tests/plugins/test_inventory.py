@@ -113,7 +113,7 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     monkeypatch.setattr(discovery, "installed", lambda: found)
     listed = json.loads(run_agents("--json"))
     not_offered = [tool["name"] for tool in listed["tools"] if not tool["offered"]]
-    assert not_offered == ["basket.order", "component.read", "project.write"]
+    assert not_offered == ["basket.order", "component.read", "project.check", "project.write"]
     assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
     lines = [" ".join(line.split()) for line in run_agents().splitlines()]
     assert "basket.order Order the basket destructive yes a plugin or a workflow" in lines

@@ -17,12 +17,11 @@ from agents.engine.errors import ToolError
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.schema import problems
 from agents.engine.tools.tool import Risk, ToolCall, tool
-from agents.plugins.files.tools import list_files
 from agents.testing import Trial, Trials, TrialServices, trials
 from workflows import discovery
 from workflows.shipped.commands import TESTS
 from workflows.shipped.project.kinds import KINDS, Project
-from workflows.shipped.project.tools import write_project
+from workflows.shipped.project.tools import check_folder, write_project
 from workflows.shipped.project.workflows import CreateProject, create_project
 
 __all__ = ["trials"]  # a fixture
@@ -44,7 +43,7 @@ def shell(call: ToolCall[Command]) -> dict[str, Any]:
     return {"stdout": "", "stderr": "", "exit": EXIT["code"], "seconds": 0.1}
 
 
-TOOLS = (list_files, write_project, shell)
+TOOLS = (check_folder, write_project, shell)
 
 
 @pytest.fixture(autouse=True)
@@ -106,12 +105,15 @@ def test_the_first_tests_of_each_kind_pass(trials: Trials, kind: str) -> None:
     assert "{{" not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_that_exists_is_refused_before_anybody_is_asked(trials: Trials) -> None:
-    (trials.services.workspace() / "corner-shop").mkdir()
+@pytest.mark.parametrize("there", ["folder", "file", "link"])
+def test_what_exists_is_refused_before_anybody_is_asked(trials: Trials, there: str) -> None:
+    place = trials.services.workspace() / "corner-shop"
+    makes = {"folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to("/nowhere")}
+    makes[there]()
     trial = start(trials)
     with pytest.raises(ToolError, match=r"'corner-shop' exists in this workspace already") as raised:
         _ = trial.value
-    assert (raised.value.code, trial.state, written(trials.services.workspace())) == ("exists", "failed", [])
+    assert (raised.value.code, trial.state) == ("exists", "failed")
     assert not any(output.approval for output in trial.outputs if isinstance(output, ToolOutput))
 
 

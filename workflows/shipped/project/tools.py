@@ -1,6 +1,8 @@
-"""The tool that sets up a project: all of its files in one call, on one card."""
+"""The tools that set up a project: one looks whether its folder is free, one writes all of its files on one card."""
 
 from __future__ import annotations
+
+from pydantic import BaseModel, Field
 
 from agents.categories import PROJECTS
 from agents.engine.errors import ToolError
@@ -14,6 +16,27 @@ from workflows.shipped.project.kinds import Project
 
 DEPTH, ENTRIES = 10, 1000
 """Levels of folders, and entries of each folder, that are searched for files of somebody else."""
+
+
+class Place(BaseModel):
+    """The input of `project.check`."""
+
+    folder: str = Field(min_length=1, description="The folder of a project to set up, in the workspace.")
+
+
+@tool(
+    "project.check",
+    risk=Risk.READ,
+    offered=False,
+    category=PROJECTS,
+    title="Check the folder",
+    says=lambda asked: f"checked that {asked.folder} is free",
+)
+def check_folder(call: ToolCall[Place]) -> str:
+    """Check that nothing is in the place of a new folder."""
+    if Box(call.services.workspace()).kind(call.input.folder) is not None:
+        raise exists(call.input.folder)
+    return f"There is no {call.input.folder} yet."
 
 
 def planned(call: ToolCall[Project]) -> Change:

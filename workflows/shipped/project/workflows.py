@@ -8,12 +8,10 @@ import zipfile
 from pydantic import BaseModel, Field
 
 from agents.categories import PROJECTS
-from agents.engine.errors import ToolError
 from workflows.definition import workflow
 from workflows.flow import Flow
 from workflows.shipped.commands import TESTS, run_tests
 from workflows.shipped.project.kinds import Project
-from workflows.shipped.project.tools import exists
 
 OLDEST = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the archive: the first that the format knows, so that the same files are the same bytes."""
@@ -41,7 +39,7 @@ class Created(BaseModel):
 async def create_project(flow: Flow[CreateProject]) -> Created:
     """Sets up a folder from a template, with a README and first tests. You see every file before it is written."""
     asked = Project.model_validate(flow.input.model_dump(exclude={"tests"}))
-    await _require_free(flow, asked.place)
+    await flow.tool("project.check", folder=asked.place)  # before anybody is asked
     steps = 3 if flow.input.tests else 2
     flow.progress(0, steps, f"Setting up {asked.place}")
     written = await flow.tool("project.write", input=asked)
@@ -56,16 +54,6 @@ async def create_project(flow: Flow[CreateProject]) -> Created:
         tests = (await run_tests(flow, f"cd {folder} && {TESTS}")).words
     flow.progress(steps, steps, "Set up")
     return Created(folder=folder, files=list(files), tests=tests)
-
-
-async def _require_free(flow: Flow[CreateProject], folder: str) -> None:
-    """Raise ToolError `exists` if anything is at this place, before anybody is asked."""
-    try:
-        await flow.tool("files.list", path=folder, depth=1)
-    except ToolError as error:
-        if error.code == "not_found":
-            return
-    raise exists(folder)
 
 
 def _zipped(files: dict[str, str]) -> bytes:
