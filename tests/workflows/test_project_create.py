@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,11 @@ def test_the_first_tests_of_each_kind_pass(trials: Trials, kind: str) -> None:
 @pytest.mark.parametrize("there", ["folder", "file", "link"])
 def test_what_exists_is_refused_before_anybody_is_asked(trials: Trials, there: str) -> None:
     place = trials.services.workspace() / "corner-shop"
-    makes = {"folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to("/nowhere")}
+    makes: dict[str, Callable[[], object]] = {
+        "folder": place.mkdir,
+        "file": place.touch,
+        "link": lambda: place.symlink_to("/nowhere"),
+    }
     makes[there]()
     trial = start(trials)
     with pytest.raises(ToolError, match=r"'corner-shop' exists in this workspace already") as raised:
