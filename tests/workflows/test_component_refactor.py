@@ -153,6 +153,13 @@ def test_a_change_that_is_rejected_is_left_out(trials: Trials) -> None:
     assert (changes_of(trial).summary, trial.files) == ("No file was changed.", [])
 
 
+def test_the_demo_model_stops_at_a_change_that_is_rejected(trials: Trials) -> None:
+    """The steps of a rename belong together."""
+    trial = start(trials, goal="Rename receipt to bill.").approve().reject(reason="No.").approve()
+    assert "I did not go on, because the steps belong together." in trial.value["done"]
+    assert (trial.state, trial.value["files"]) == ("completed", [])
+
+
 def test_tests_that_fail_fail_the_run_and_the_changes_are_shown(trials: Trials) -> None:
     EXIT["code"] = 1
     trial = start(trials, tests="make check").approve().approve().approve()

@@ -71,12 +71,12 @@ def with_constant(source: str, written: str, name: str) -> str | None:
 
 def _by_writing(source: str) -> Iterator[tuple[str, list[ast.Constant]]]:
     """Yield the values of a Python module by how they are written, with the places of each."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return
     lines = source.split("\n")
-    places = [(_written(node, lines), node) for node in _constants(tree) if node.lineno == node.end_lineno]
+    try:
+        found = [node for node in _constants(ast.parse(source)) if node.lineno == node.end_lineno]
+    except (SyntaxError, ValueError, RecursionError):  # no Python, or nested deeper than anybody reads
+        return
+    places = [(_written(node, lines), node) for node in found]
     for written, group in groupby(sorted(places, key=lambda each: each[0]), key=lambda each: each[0]):
         yield written, [node for _, node in group]
 
