@@ -13,7 +13,7 @@ from workflows import Flow, workflow
 
 
 def test_every_block_of_the_page_belongs_to_a_file() -> None:
-    assert len(re.findall(r"^```(\w+)$", CORNER.text, re.MULTILINE)) == len(CORNER.blocks) == 4
+    assert len(re.findall(r"^```(\w+)$", CORNER.text, re.MULTILINE)) == len(CORNER.blocks) == 6
 
 
 def test_its_first_block_is_ten_lines() -> None:
@@ -24,7 +24,7 @@ def test_its_first_block_is_ten_lines() -> None:
 
 def test_its_own_tests_pass_without_a_site(tmp_path: Path) -> None:
     told = CORNER.tests(tmp_path)
-    assert "4 passed" in told, told
+    assert "5 passed" in told, told
 
 
 def test_mypy_is_content_with_it(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_mypy_is_content_with_it(tmp_path: Path) -> None:
 def test_a_site_lists_what_it_brings(tmp_path: Path) -> None:
     environment = variables(tmp_path / "data", **CORNER.build(tmp_path))
     told = run("manage.py", "agents", environment=environment)
-    for name in ("corner.greet", "corner.letter", "corner.send"):
+    for name in ("corner.greet", "corner.letter", "corner.orders", "corner.send"):
         assert name in told.stdout, told.stdout + told.stderr
 
 
