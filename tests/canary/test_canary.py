@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sqlite3
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -172,6 +173,64 @@ def test_secrets_stay_where_they_belong(site: Site, tmp_path: Path) -> None:
     assert session not in heard
     assert session not in log
     assert [table for table, text in kept.items() if session in text] == ["django_session"]
+
+
+@pytest.mark.parametrize("secret", ["canary-4715-of-a-run", "pä\"\\4/&'"])
+def test_the_secret_of_a_run_stays_where_it_belongs(site: Site, tmp_path: Path, secret: str) -> None:
+    """A person gives it, people repeat it, and a tool tells it, in real processes."""
+    made = run("manage.py", "api_key", "ann", environment=site.environment)
+    program, person, shown = Visitor(site.url, made.stdout.strip()), Visitor(site.url), list[str]()
+    person.signs_in(PASSWORD)
+    refused = program.json("/api/workflows/canary.round/run/", {"parameters": {"password": secret[:4]}}, 400)
+    assert set(refused["error"]["errors"]) == {"password"}
+    prompt = program.json("/api/workflows/canary.round/run/", {"parameters": {"password": secret}}, 202)["id"]
+    ended, decided = None, set[int]()
+
+    def moves_on() -> dict[str, Any] | None:
+        now: dict[str, Any] = program.json(f"/api/prompts/{prompt}/")
+        for gate in program.json("/api/approvals/")["results"] if now["state"] == "waiting_for_approval" else ():
+            if gate["id"] in decided:
+                continue
+            decided.add(gate["id"])
+            person(f"/c/{now['conversation']}/")
+            said = {"digest": gate["approval"]["digest"]}
+            asks = gate["approval"]["ask"] == "question"
+            more = {"answer": f"Yes, {secret}"} if asks else {}
+            program.json(f"/api/approvals/{gate['id']}/{'answer' if asks else 'approve'}/", said | more)
+        return now if now["state"] in ("completed", "failed", "cancelled") else None
+
+    ended = wait_for(moves_on)
+    assert ended
+    assert ended["state"] == "failed"
+    assert len(decided) == 4
+    for path in ("", "steps/", "events/?after=0", "outputs/"):
+        program(f"/api/prompts/{prompt}/{path}")
+    conversation = ended["conversation"]
+    for page in (
+        f"/c/{conversation}/",
+        f"/c/{conversation}/export/",
+        f"/prompts/{prompt}/",
+        "/workflows/canary.round/runs/",
+    ):
+        person(page)
+    for page in ("/", "/admin/conversations/step/", "/admin/conversations/output/", "/admin/conversations/prompt/"):
+        person(page)
+    command_lines(shown)
+    for command in (("export_ledger", str(conversation)), ("verify_ledger", "--all")):
+        told = run("manage.py", *command, environment=site.environment)
+        assert told.returncode == 0, told.stdout
+        shown += [told.stdout, told.stderr]
+    log = (tmp_path / "serve.log").read_text()
+    kept = kept_in(tmp_path / "data")
+    heard = "\n".join([*program.heard, *person.heard, *shown])
+    assert "Welcome, [secret]!" in heard
+    assert "with [secret], " in log
+    assert kept["conversations_runsecret"] == ""
+    forms = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], html.escape(secret)}
+    for form in forms | {quote(secret, safe=""), repr(secret)[1:-1], json.dumps(repr(secret)[1:-1])[1:-1]}:
+        assert form not in heard
+        assert form not in log
+        assert [place for place, text in kept.items() if form in text] == []
 
 
 def kept_in(folder: Path) -> dict[str, str]:

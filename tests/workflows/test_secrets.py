@@ -16,21 +16,23 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from agents.engine.secrets import _encodings
+from agents.engine.secrets import RunSecrets, _encodings
 from agentsite.logs import JsonFormatter
 from conversations.approvals.decisions import DecisionRefused, decide
 from conversations.display.decision_form import edit_form
 from conversations.display.gate import cards
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
-from conversations.models import Conversation, Output, Prompt, RunSecret, Step
+from conversations.models import Conversation, Draft, Output, Prompt, RunSecret, Step
 from conversations.prompts.idempotency import KeyReused
 from conversations.prompts.listing import rename
 from conversations.prompts.start import BadInput, cancel_prompt, repeat_prompt, start_conversation, start_prompt
 from conversations.prompts.startable import InvalidInput
 from conversations.verification.stored import verify
-from tests.conversations.recorded import Site, meddle, pending
+from conversations.worker.drafts import Drafts
+from tests.conversations.recorded import Site, in_this_thread, meddle, pending, taken
 from tests.conversations.support import person
+from tests.conversations.worker.test_drafts import write
 from tests.workflows import vault
 from tests.workflows.shop import installed
 from workflows.definition import Workflow
@@ -166,6 +168,7 @@ def prompt_steps(prompt: Prompt) -> list[int]:
 
 @BOTH
 @pytest.mark.parametrize("way", ["page", "api"])
+@pytest.mark.django_db(transaction=True)
 def test_no_page_and_no_answer_tells_it(site: Site, secret: str, way: str, ann: User) -> None:
     ann.is_staff = ann.is_superuser = True
     ann.save()
@@ -375,3 +378,24 @@ def test_an_edit_keeps_it(ann: User, site: Site) -> None:
     to_the_end(site, prompt, ann)
     assert vault.USED == [("office", vault.LONG), ("home", vault.LONG)]
     assert verify(prompt.conversation_id).problems == []
+
+
+# What streams, and what is kept elsewhere
+
+
+@BOTH
+def test_a_draft_of_a_run_never_tells_one(ann: User, secret: str) -> None:
+    """It is written outside of the run, piece by piece."""
+    prompt = started(ann, password=secret)
+    secrets = RunSecrets({"password": secret})
+    for cut in range(1, len(secret)):
+        drafts = Drafts(in_this_thread)
+        growing = drafts.of(taken(prompt), secrets)
+        growing.add("1", f"Key: {secret[:cut]}", 1)
+        write(drafts)
+        assert Draft.objects.get().text == "Key: "
+        growing.add("1", f"{secret[cut:]}.", 1)
+        write(drafts)
+        assert Draft.objects.get().text == "Key: [secret]."
+        Draft.objects.all().delete()
+        meddle("UPDATE conversations_prompt SET lease_until = 0")
