@@ -13,6 +13,7 @@ from agents.engine.secrets import hide
 from conversations.database.hints import hint_everything
 from conversations.files.workspaces import clear, root
 from conversations.ledger.claims import any_held
+from conversations.ledger.secrets import secrets_in
 from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, RunSecret, Snapshot, Step
 from conversations.models.step import Told, snapshots_of
 
@@ -42,10 +43,12 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
         locked = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
         if any_held(locked.prompts.all()):
             raise TurnRuns
+        with secrets_in(locked).hidden():
+            told = hide(reason)
         erasure = Erasure.objects.create(  # first: the ledger's triggers allow the deletion because of it
             conversation_id=locked.pk,
             erased_by=by.get_username(),
-            reason=hide(reason),
+            reason=told,
             steps=locked.seq,
             head=locked.head,
         )

@@ -21,7 +21,8 @@ from django.conf import settings
 from agents.engine.ledger import canonical
 from agents.engine.root import AGENT
 from agents.engine.secrets import RunSecrets
-from conversations.models import Prompt, RunSecret
+from conversations.models import Conversation, Prompt, RunSecret
+from conversations.models.prompt import ENDED
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,14 @@ def read(prompt: Prompt) -> dict[str, str]:
 def secrets_of(prompt: Prompt) -> RunSecrets:
     """Return what is to be hidden in whatever people say in this run while it lives."""
     return RunSecrets(read(prompt))
+
+
+def secrets_in(conversation: Conversation) -> RunSecrets:
+    """Return what is to be hidden in what people say of this conversation while runs in it live."""
+    hidden = RunSecrets()
+    for prompt in conversation.prompts.exclude(state__in=ENDED).exclude(policy=AGENT):
+        hidden.add(read(prompt))
+    return hidden
 
 
 def _lock() -> MultiFernet:

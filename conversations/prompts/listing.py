@@ -5,19 +5,16 @@ Open pages learn of it through a hint.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents.engine.ledger import valid_text
-from agents.engine.root import AGENT
 from agents.engine.secrets import hide
 from conversations.database.hints import hint_changed
-from conversations.ledger.secrets import secrets_of
+from conversations.ledger.secrets import secrets_in
 from conversations.models import Conversation
-from conversations.models.prompt import ENDED
 
 TITLE_MOST = 200
 """Maximum length of a title, in characters."""
@@ -29,10 +26,7 @@ class BadTitle(ValueError):
 
 def rename(conversation: Conversation, title: str) -> None:
     """Set the title, joined to one line. Raises BadTitle if it is empty or longer than TITLE_MOST characters."""
-    open_ones = conversation.prompts.exclude(state__in=ENDED).exclude(policy=AGENT)
-    with ExitStack() as hidden:
-        for prompt in open_ones:
-            hidden.enter_context(secrets_of(prompt).hidden())
+    with secrets_in(conversation).hidden():
         cleaned = hide(" ".join(valid_text(title).split()))
     if not cleaned:
         raise BadTitle("Enter a title.")

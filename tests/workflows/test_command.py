@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
+from pydantic import BaseModel, SecretStr
 
 from conversations.approvals.decisions import decide
 from conversations.models import Output, Prompt, State
@@ -247,3 +248,26 @@ def test_the_list_of_agents_has_the_workflows() -> None:
     found = json.loads(out.getvalue())
     assert {"name": "shop.fail", "title": "Fail", "owner": "tests.workflows.shop.fail"} in found["workflows"]
     assert [each["name"] for each in found["policies"] if "shop" in each["name"]] == []
+
+
+class Door(BaseModel):
+    name: str
+    password: SecretStr
+
+
+@workflow("shop.door", title="Open a door")
+async def door(flow: Flow[Door]) -> None:
+    """Opens a door."""
+
+
+def test_a_secret_is_given_in_a_file_and_on_no_command_line(
+    ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.installed(site, monkeypatch, workflows=(door,)):
+        ended = Ended("shop.door", "name=front", "password=open sesame")
+        assert (ended.code, Prompt.objects.count()) == (3, 0)
+        assert "password is a secret" in ended.error
+        assert "sesame" not in ended.error
+        monkeypatch.setattr("sys.stdin", io.StringIO('{"password": "open sesame"}'))
+        assert Ended("shop.door", "--input", "-", "name=front").code == 2
+        assert inputs() == ["/shop.door name=front"]

@@ -260,7 +260,7 @@ def test_it_goes_with_the_end(ann: User, site: Site, end: str) -> None:
     elif end == "stopped":
         cancel_prompt(prompt.pk, ann, f"Not with {vault.LONG}.")
     else:
-        erase(prompt.conversation, ann)
+        erase(prompt.conversation, ann, f"It has {vault.LONG}.")
     assert not RunSecret.objects.exists()
     assert telling(kept(), vault.LONG) == []
 

@@ -14,6 +14,7 @@ from django.db import Error
 from agents.engine.decisions import Ask
 from agents.engine.ledger import JSON
 from agents.engine.outputs.kinds import ResultOutput, TextOutput, ToolOutput
+from agents.engine.references import secret_keys
 from conversations.approvals.edits import as_json_object
 from conversations.display.faithful import first_line, plain
 from conversations.management import arguments
@@ -34,6 +35,10 @@ REFUSED = (NotAllowed, TurnInProgress, OverQuota, SiteStopped, Deactivated)
 ASKS = {Ask.APPROVE.value: "an approval", Ask.QUESTION.value: "an answer", Ask.INTERRUPTED.value: "a decision"}
 LOOK_SECONDS = 1.0
 """How often a run is looked at, though nothing said that it changed."""
+COMMAND_LINE = (
+    "everybody on this machine can read a command line. Give it in a file that only you can read, with --input FILE, or"
+    " on stdin, with --input -"
+)
 EXIT_CODES = """
 Exit codes say how the run stands when the command ends:
   0  it completed
@@ -138,6 +143,8 @@ def _input(workflow: Workflow, options: dict[str, Any]) -> dict[str, JSON]:
     """Return the input of the file, with the fields of the command line in place of its own. Raises CommandError."""
     given = _read(options["input"]) if options["input"] else {}
     line = read_words(workflow, [as_word(each) for each in options["words"]])
+    if shown := sorted(secret_keys(workflow.input).keys() & line.values.keys()):
+        raise CommandError(f"Nothing was started: {shown[0]} is a secret, and {COMMAND_LINE}")
     # What the file says is not missing here.
     named = {*line.values, *line.problems}
     wrong = {place: why for place, why in line.form.errors.items() if place.partition(".")[0] in named}
