@@ -225,6 +225,16 @@ def test_a_link_hides_nothing(client: Client) -> None:
     assert "This is not one of the choices." in words
 
 
+def test_a_link_may_name_a_field_several_times(client: Client) -> None:
+    words = text_of(client.get(f"{TRIP}?notes=one&notes=two"))
+    assert "one two</textarea>" in words
+
+
+def test_only_forms_with_secrets_are_not_kept_by_browsers(client: Client) -> None:
+    door = client.get(reverse("workflow", args=["shop.door"]))
+    assert ("no-store" in door["Cache-Control"], client.get(ORDER).has_header("Cache-Control")) == (True, False)
+
+
 def test_a_link_fills_in_no_secret(client: Client) -> None:
     address = reverse("workflow", args=["shop.door"])
     words = text_of(client.get(address, {"name": "Front", "password": "hunter2"}))
@@ -260,8 +270,12 @@ def test_a_form_that_was_opened_from_a_chat_runs_in_it(client: Client, ann: User
     page = text_of(client.get(reverse("workflow-in", args=["shop.order", chat.pk]), {"item": "paper"}))
     assert f'<option value="{chat.pk}" selected>' in page
     assert "the chat waits until the run has ended." in page
-    client.post(ORDER, order(conversation=str(chat.pk), fixed="1"))
+    own = {"from": str(chat.pk), "conversation": "", "line-0": "a"}
+    assert f'<option value="{chat.pk}">' in text_of(client.post(ORDER, order(**own)))  # it can still be chosen
+    client.post(ORDER, order(**{"conversation": str(chat.pk), "from": str(chat.pk)}))
     assert Prompt.objects.get().conversation == chat
+    gone = client.post(ORDER, order(key="k2", conversation="99999"))
+    assert (gone.status_code, "is not there any more" in text_of(gone), Prompt.objects.count()) == (400, True, 1)
     assert client.get(reverse("workflow-in", args=["shop.order", other.pk])).status_code == 404
 
 

@@ -29,8 +29,8 @@ CHATS_MOST = 100
 class RunForm:
     """The form with which a person starts a workflow.
 
-    `posted` is what was submitted. `chat`: the conversation in which it would run; None: one of its own. `fixed`: it
-    was opened from that chat, and there is nothing to choose. `filled` are the labels of fields that a link filled in,
+    `posted` is what was submitted. `chat`: the conversation in which it would run; None: one of its own. `origin`: the
+    chat from which it was opened; there is no other to choose. `filled` are the labels of fields that a link filled in,
     `unknown` the names in it that the form does not have, `again` the run whose input it shows.
 
     `problem` says why nothing has started, `taken` is the conversation in which a turn is in progress, or in which this
@@ -41,7 +41,7 @@ class RunForm:
     user: User
     posted: Mapping[str, str] | None = None
     chat: Conversation | None = None
-    fixed: bool = False
+    origin: Conversation | None = None
     input: Mapping[str, JSON] = field(default_factory=dict)
     filled: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -101,8 +101,8 @@ class RunForm:
     @cached_property
     def chats(self) -> list[Conversation]:
         """The person's chats to choose from, the newest first; only the one from which the form was opened."""
-        if self.fixed:
-            return [self.chat] if self.chat else []
+        if self.origin:
+            return [self.origin]
         newest = list(own_chats(self.user).filter(archived_at=None).order_by("-updated_at")[:CHATS_MOST])
         return newest if self.chat is None or self.chat in newest else [self.chat, *newest]
 

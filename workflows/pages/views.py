@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
+from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from agents.engine.ledger import JSON, valid_text
 from conversations.accounts.http import PersonRequest
 from conversations.database.ids import row_id
-from conversations.models import Prompt
+from conversations.models import Conversation, Prompt
 from conversations.pages.decorators import page_view
 from conversations.pages.sidebar import sidebar
 from conversations.prompts.idempotency import KEY_MOST
 from workflows import discovery
 from workflows.definition import Workflow
-from workflows.pages.form import RunForm, own_chats
+from workflows.pages.form import RunForm, own_chats, secret_fields
 from workflows.pages.menu import menu_rows
 from workflows.pages.runs import inputs_of, runs_of, runs_page
 from workflows.pages.selector import selector
@@ -33,6 +34,7 @@ Seen = SeenWorkflow[Workflow]
 LAST_MOST = 5
 """Runs beside the form."""
 NO_CHAT = "Choose one of your chats."
+GONE = "Nothing has started: the chat in which it would run is not there any more. Start it to run on its own."
 
 
 @page_view
@@ -47,13 +49,11 @@ def select(request: PersonRequest) -> HttpResponse:
 @page_view
 def menu(request: PersonRequest) -> HttpResponse:
     """Return the composer's menu: what the person may run, for the conversation `?in=`."""
-    chat = row_id(request.GET.get("in", ""))
-    found = own_chats(request.user).filter(pk=chat).first() if chat else None
+    found = _own_chat(request.user, request.GET.get("in", ""))
     rows = menu_rows([each.workflow for each in seen_by(request.user) if each.why_not is None], found)
     return render(request, "workflows/menu.html", {"rows": rows})
 
 
-@never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
 def workflow(request: PersonRequest, name: str) -> HttpResponse:
@@ -67,15 +67,13 @@ def workflow(request: PersonRequest, name: str) -> HttpResponse:
     return _posted(request, found)
 
 
-@never_cache
 @page_view
 def workflow_in(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     """Show the form of a run in this chat."""
     found, chat = _seen(request, name), get_object_or_404(own_chats(request.user), pk=pk)
-    return _filled(request, found, RunForm(found.workflow, request.user, chat=chat, fixed=True))
+    return _filled(request, found, RunForm(found.workflow, request.user, chat=chat, origin=chat))
 
 
-@never_cache
 @page_view
 def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     """Show the form with the input of an earlier run, without its secrets."""
@@ -87,7 +85,7 @@ def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     form.input = {name: value for name, value in given.items() if isinstance(known, dict) and name in known}
     form.unknown = [name for name in given if name not in form.input]
     form.chat = own_chats(request.user).filter(pk=run.conversation_id).first()
-    form.fixed = form.chat is not None and not found.workflow.workspace
+    form.origin = None if found.workflow.workspace else form.chat
     return _page(request, found, form)
 
 
@@ -104,11 +102,11 @@ def runs(request: PersonRequest, name: str) -> HttpResponse:
 
 def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
     form = RunForm(found.workflow, request.user, request.POST.dict())
-    _choose_chat(form, request.POST.get("conversation", ""), fixed="fixed" in request.POST)
+    _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
     payload = form.payload()
     if "change" in request.POST:
         return _page(request, found, form)
-    if payload is None or form.workspace_error:
+    if payload is None or form.workspace_error or form.problem:
         return _page(request, found, form, 400)
     if found.workflow.confirm and "confirmed" not in request.POST:
         return _page(request, found, form, template="confirm", asked=form.shown(payload))
@@ -118,19 +116,24 @@ def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
     return _page(request, found, form, started)
 
 
-def _choose_chat(form: RunForm, chosen: str, *, fixed: bool) -> None:
+def _choose_chat(form: RunForm, chosen: str, origin: str) -> None:
     """Let it run in the chat that was chosen, "" for none. If that is not one of the person's, the form says so."""
-    if not chosen:
-        return
-    pk = row_id(chosen)
-    form.chat = own_chats(form.user).filter(pk=pk).first() if pk else None
-    form.fixed = fixed and form.chat is not None
-    form.workspace_error = "" if form.chat else NO_CHAT
+    form.origin, form.chat = _own_chat(form.user, origin), _own_chat(form.user, chosen)
+    if chosen and not form.chat:
+        if form.workflow.workspace:
+            form.workspace_error = NO_CHAT
+        else:
+            form.problem = GONE
+
+
+def _own_chat(user: User, text: str) -> Conversation | None:
+    pk = row_id(text)
+    return own_chats(user).filter(pk=pk).first() if pk else None
 
 
 def _filled(request: PersonRequest, found: Seen, form: RunForm) -> HttpResponse:
     """Show the form with what its address fills in. Nothing runs."""
-    form.fill({name: valid_text(text) for name, text in request.GET.dict().items()})
+    form.fill({name: valid_text("\n".join(request.GET.getlist(name))) for name in request.GET})
     return _page(request, found, form)
 
 
@@ -146,7 +149,12 @@ def _page(
     last = runs_page(found.workflow, request.user, 1).rows[:LAST_MOST]
     context = {"workflow": found.workflow, "why_not": found.why_not, "run": form, "last": last, **more}
     status = 403 if found.why_not else status
-    return render(request, f"workflows/{template}.html", context | _frame(request), status=status)
+    page = render(request, f"workflows/{template}.html", context | _frame(request), status=status)
+    if secret_fields(
+        found.workflow
+    ):  # other forms come back with what was typed, where the browser's button leads back
+        add_never_cache_headers(page)
+    return page
 
 
 def _seen(request: PersonRequest, name: str) -> Seen:
