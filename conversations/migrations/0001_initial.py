@@ -706,6 +706,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="prompt",
+            index=models.Index(fields=["policy", "-id"], name="prompt_runs"),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
             index=models.Index(
                 condition=models.Q(("state__in", ["queued", "running"])),
                 fields=["lease_until"],

@@ -113,6 +113,7 @@ class Prompt(models.Model):
                 fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=list(CLAIMABLE))
             ),
             models.Index(fields=["wake_at"], name="prompt_sleeping", condition=models.Q(wake_at__isnull=False)),
+            models.Index(fields=["policy", "-id"], name="prompt_runs"),  # the runs of a workflow, the newest first
         ]
 
     def __str__(self) -> str:
