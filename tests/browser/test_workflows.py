@@ -123,6 +123,8 @@ def test_the_button_beside_the_message_box_opens_the_menu_and_a_row_is_a_link(pa
     expect(row).to_have_attribute("href", "/workflows/parcel.send/")
     row.click()
     expect(page.get_by_label("Message")).to_have_value("/parcel.send ")
+    page.reload()  # what was typed is kept, and the menu says at once what it takes
+    page.get_by_label("Message").focus()
     expect(page.locator("#slash")).to_contain_text("article=…")
     page.locator("#slash").get_by_role("link", name="Open the form").click()
     page.wait_for_url(f"{site.url}/workflows/parcel.send/")

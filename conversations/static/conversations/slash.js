@@ -24,9 +24,9 @@ function slashMark(at) {
 }
 
 function slashLook() {
-  const text = field.value, name = slashName(text), known = slashKnown(text);
+  const text = field.value, name = slashName(text), known = slashKnown(text), loaded = slash.querySelector("[role=listbox]");
+  if (!loaded && /^\/[\w.-]*(\s|$)/.test(text)) return htmx.trigger(slash, "slash"); // also for a line that was pasted
   if (text === slashShut || (name === undefined && !known)) return slashShow(false);
-  if (!slash.querySelector("[role=listbox]")) return htmx.trigger(slash, "slash");
   const words = (name ?? "").toLowerCase(), list = slash.querySelector("[role=listbox]"), takes = slash.querySelector(".slash-takes");
   for (const row of all("[role=option]", slash)) row.hidden = known ? true : !row.dataset.finds.includes(words);
   const any = slashRows().length > 0;
