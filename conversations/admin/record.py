@@ -93,7 +93,7 @@ class PromptAdmin(RecordPages):
     """Turns."""
 
     list_display = (
-        "id", "said", "of_conversation", "policy", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
+        "id", "said", "of_conversation", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
     )  # fmt: skip
     list_display_links = ("id", "said")
     list_filter = (PolicyFilter, "state", "origin", ("asked_by", admin.RelatedOnlyFieldListFilter))
