@@ -61,6 +61,7 @@ def test_from_the_selector_to_the_result_with_one_approval(page: Page, site: Sit
     expect(page.get_by_label("Article")).to_have_value("atlas")
     page.get_by_role("link", name="Runs", exact=True).click()
     expect(page.locator(".runs")).to_contain_text("Completed")
+    page.wait_for_load_state()  # with its style sheets
     finds_nothing(page)
 
 
