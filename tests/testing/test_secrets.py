@@ -66,6 +66,17 @@ def test_whatever_process_dies_when_it_is_used_once_and_told_never() -> None:
         assert vault.LONG not in told(trial.ledger), record
 
 
+@pytest.mark.parametrize("other", [{"$secret": "otp"}, "typed"])
+def test_whoever_edits_a_call_gives_it_no_other_secret(other: object) -> None:
+    trial = visit()
+    trial.approve(input={"host": "elsewhere", "password": other, "otp": None}).answer("Yes.")
+    assert trial.value["said"]["code"] == "invalid_input"
+    assert vault.USED == [("office", vault.LONG)]
+    kept = visit().approve(input={"host": "elsewhere", "password": {"$secret": "password"}, "otp": None})
+    assert vault.USED[-1] == ("elsewhere", vault.LONG)
+    assert vault.LONG not in told(kept.ledger)
+
+
 class Card(BaseModel):
     number: SecretStr = Field(min_length=12)
     holder: str = ""
@@ -96,6 +107,8 @@ def flow_of(give: Any) -> Any:
 def test_what_a_tool_wants_of_a_secret_is_asked_of_its_value() -> None:
     giving = flow_of(lambda flow: flow.tool("pay.card", number=flow.input.password))
     assert run(giving, tools=[pay], password=vault.LONG).value == len(vault.LONG)
+    long_way = flow_of(lambda flow: flow.call(Action("pay.card", {"number": flow.input.password})))
+    assert f'"output":{len(vault.LONG)}' in told(run(long_way, tools=[pay], password=vault.LONG).ledger)
     short = run(giving, tools=[pay], password="12345678")
     assert short.value["code"] == "invalid_input"
     assert "12345678" not in told(short.ledger)

@@ -334,6 +334,21 @@ def test_what_people_say_hides_it(ann: User, site: Site) -> None:
     assert Conversation.objects.get().title == "With [secret]"
 
 
+def test_the_same_answer_again_is_the_first_one(ann: User, site: Site) -> None:
+    prompt = started(ann)
+    site.works()
+    (gate,) = pending(prompt)
+    edited = {"host": f"at {vault.LONG}", "password": REFERENCE, "otp": None}
+    for _ in range(2):
+        decide(gate.pk, ann, "approve", digest=gate.digest, via="api", input=edited)
+    site.works()
+    (question,) = pending(prompt)
+    for _ in range(2):
+        decide(question.pk, ann, "answer", digest=question.digest, via="api", answer=f"Yes, {vault.LONG}")
+    assert telling(kept(), vault.LONG) == []
+    assert vault.USED[-1] == ("at [secret]", vault.LONG)
+
+
 def test_it_is_a_word_like_any_other_elsewhere(ann: User, site: Site) -> None:
     started(ann)
     other = start_prompt(start_conversation(ann), ann, f"What is {vault.LONG}?")
