@@ -8,7 +8,7 @@ import re
 import typing
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from django.db import Error
 from django.urls import reverse
@@ -17,13 +17,14 @@ from pydantic import BaseModel
 from agents.categories import OTHER, Category
 from agents.engine.closing import NOT_PERMITTED
 from agents.engine.errors import RegistryError, ReplayMismatch, ToolError
+from agents.engine.execution.secrets import FORGED
 from agents.engine.ledger import JSON, Step
 from agents.engine.references import check_input, parse_marked, problems_of_run, secret_fields, secret_keys, taken_out
 from agents.engine.root import WORKFLOW
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context, Registered
-from agents.engine.schema import in_one_line, problems, schema_digest, schema_of
-from agents.engine.secrets import RunSecrets, hide, hide_in
+from agents.engine.schema import in_one_line, input_names, parse, plain_json, problems, schema_digest, schema_of
+from agents.engine.secrets import SHORTEST_OF_RUN, RunSecrets, hide, hide_in, references_in
 from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
 from workflows.flow import Flow
@@ -37,6 +38,7 @@ NAME_MOST = 80
 """Maximum length of a workflow's name, in characters."""
 TAKEN = ("categories",)
 """Names that no workflow may have: they stand in addresses beside those of workflows."""
+TOO_SHORT = "A secret needs 4 characters or more: a shorter one cannot be kept out of the record."
 TOLD = "The value of a secret stands in this too, and must not be recorded. Write this without it."
 LOST_RIGHT = "Whoever started this may not run it any more."
 
@@ -61,7 +63,7 @@ class Workflow:
     permission: str | None
     confirm: bool
     schedulable: bool
-    workspace: bool
+    workspace: bool | Literal["required"]
     seconds: float
     rounds: int
     bare: bool
@@ -107,6 +109,9 @@ class Workflow:
             with RunSecrets(typed).hidden():
                 raise InvalidInput(_by_place((place, hide(why)) for place, why in found))
         left, secrets = self.taken_out(input)
+        if short := [name for name, value in secrets.items() if len(value) < SHORTEST_OF_RUN]:
+            raise InvalidInput({name: [TOO_SHORT] for name in short})
+        left |= _made_anew(self.input, input)
         with RunSecrets(secrets).hidden():
             if told := [name for name, value in left.items() if hide_in(value, keys=True) != value]:
                 raise InvalidInput({name: [TOLD] for name in told})
@@ -154,6 +159,8 @@ class WorkflowPolicy:
         workflow, given = self.workflow, action.payload.get("input", {})
         if not await flow.services.may_start(workflow.policy_name):
             raise ToolError(LOST_RIGHT, NOT_PERMITTED)
+        if flow.path and (forged := references_in(given).keys() - action.secrets):
+            raise ToolError(f"{', '.join(sorted(forged))}: {FORGED}", "invalid_input")
         if why := in_one_line(problems_of_run(workflow.input, given)):
             raise ToolError(f"The input does not fit {workflow.title!r}: {why}", "invalid_input")
         flow.input = parse_marked(workflow.input, given)
@@ -169,6 +176,20 @@ class WorkflowPolicy:
             raise ToolError(f"{type(error).__name__}: {error}", "failed") from error
 
 
+def _made_anew(model: type[BaseModel], input: dict[str, JSON]) -> dict[str, JSON]:
+    """Return what a model makes anew each time for fields that this input leaves out, such as an id or today's date.
+
+    It is recorded like what was typed: a run that goes on finds the same.
+    """
+    found: dict[str, JSON] = {}
+    for name, field in model.model_fields.items():
+        names = input_names(name, field)
+        if field.default_factory and not any(each in input for each in names):
+            found[str(names[0])] = plain_json(getattr(parse(model, input | found), name))
+    made = {name: value for name, value in found.items() if value not in ([], {})}
+    return {} if problems(model, input | made) else made
+
+
 def workflow(
     name: str,
     *,
@@ -177,7 +198,7 @@ def workflow(
     permission: str | None = None,
     confirm: bool = False,
     schedulable: bool = True,
-    workspace: bool = False,
+    workspace: bool | Literal["required"] = False,
     seconds: float = 1800,
     rounds: int = 40,
     input: type[BaseModel] | None = None,
@@ -187,8 +208,9 @@ def workflow(
     `title`: what people read, by default made of its name; its docstring is its description. `permission`: the Django
     permission that it takes to run it, such as "shop.add_order"; None: every active person may. `confirm`: whether one
     more page asks before it starts. `schedulable`: whether it may start while nobody is there. `workspace`: whether its
-    form lets people choose a chat of theirs to work in. `seconds`: its running time, without waiting and sleeping.
-    `rounds`: how often all its agents together may ask the model.
+    form lets people choose a chat of theirs to work in; "required": they have to, because it works on what is there.
+    `seconds`: its running time, without waiting and sleeping. `rounds`: how often all its agents together may ask the
+    model.
 
     Its input is the pydantic model in the annotation, as in `flow: Flow[CreateProject]`, or `input`. A field of it
     typed `SecretStr` is a secret: `flow.input` has a marker, and the value is given to tools alone. A workflow that

@@ -27,7 +27,9 @@ def installed() -> dict[str, Workflow]:
 
     packages = [found.name for found in pkgutil.iter_modules(shipped.__path__, f"{shipped.__name__}.") if found.ispkg]
     found = discover(_modules_of([*packages, *(config.name for config in apps.get_app_configs())]))
-    ordered = sorted(found, key=lambda each: (each.category.order, each.category.name, each.title, each.name))
+    ordered = sorted(
+        found, key=lambda each: (each.category.order, each.category.name, each.category.id, each.title, each.name)
+    )
     return {each.name: each for each in ordered}
 
 

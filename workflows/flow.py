@@ -11,7 +11,9 @@ from typing_extensions import TypeVar
 from agents.engine.ledger import JSON
 from agents.engine.references import payload_json
 from agents.engine.root import WORKFLOW
+from agents.engine.runtime.action import Action
 from agents.engine.runtime.policy import Context
+from agents.engine.runtime.short import value_of
 
 Input = TypeVar("Input", bound=BaseModel, default=BaseModel)
 
@@ -21,10 +23,23 @@ class Flow(Context, Generic[Input]):
 
     input: Input
 
-    def workflow(self, name: str, /, *, key: str | None = None, **input: object) -> Coroutine[Any, Any, JSON]:
+    def workflow(
+        self,
+        name: str,
+        /,
+        *,
+        key: str | None = None,
+        input: dict[str, JSON] | BaseModel | None = None,
+        **fields: object,
+    ) -> Coroutine[Any, Any, JSON]:
         """Run another workflow within this one, and return its value. It belongs to the same run.
 
-        Raises ToolError `not_permitted` if the person who started the run may not start that one, `unknown_policy` if
-        there is none of this name, `invalid_input` if it does not accept the input, and its own errors.
+        Its input is `fields`, or `input` as a whole. Raises ToolError `not_permitted` if the person who started the run
+        may not start that one, `unknown_policy` if there is none of this name, `invalid_input` if it does not accept
+        the input, and its own errors.
         """
-        return self.tool(f"{WORKFLOW}{name}", key=key, input={"input": payload_json(input, f"the input of {name!r}")})
+        if input is not None and fields:
+            raise TypeError(f"flow.workflow({name!r}) takes its input as `input` or as fields, not both")
+        given, secrets = payload_json(fields if input is None else input, f"the input of {name!r}")
+        action = Action(f"{WORKFLOW}{name}", {"input": given}, secrets=secrets)
+        return value_of(self.call(action, key=key), lambda value: value)

@@ -14,7 +14,7 @@ class WorkflowSetting(models.Model):
     permission = models.CharField(
         max_length=200,
         blank=True,
-        help_text="The permission that it takes to run it, such as shop.add_order. Empty: everybody may run it.",
+        help_text="The permission that it takes to run it, such as shop.add_order. Empty: as its author wants.",
     )
     groups = models.ManyToManyField(
         Group,

@@ -86,4 +86,4 @@ def _why_not(setting: Any, declared: str | None, user: User) -> str | None:
 
 
 def _permission(setting: Any, declared: str | None) -> str:
-    return (setting.permission if setting else declared) or ""
+    return (setting.permission if setting else "") or declared or ""

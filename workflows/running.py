@@ -8,10 +8,13 @@ from agents.engine.ledger import JSON
 from conversations.models import Conversation, ConversationKind, Origin, Prompt
 from conversations.prompts import startable
 from conversations.prompts.start import start_prompt
+from conversations.prompts.startable import InvalidInput
 from workflows import discovery
 from workflows.definition import Workflow
 from workflows.line import Line, parse_line
 from workflows.permissions import SeenWorkflow, visible_to
+
+NEEDS_CHAT = "It works on the files of one of your chats: choose which."
 
 
 def seen_by(user: User) -> list[SeenWorkflow[Workflow]]:
@@ -25,14 +28,13 @@ def seen(user: User, name: str) -> SeenWorkflow[Workflow] | None:
     return next(iter(visible_to(user, [named])), None) if named else None
 
 
-def line_from(text: str, user: User) -> Line[Workflow] | None:
-    """Return the line that this person's message is; None for an ordinary message. Raises BadLine, see parse_line."""
+def line_from(text: str) -> Line[Workflow] | None:
+    """Return the line that this message is; None for an ordinary message. Raises BadLine, see parse_line.
 
-    def find(name: str) -> Workflow | None:
-        found = seen(user, name)
-        return found.workflow if found else None
-
-    return parse_line(text, find)
+    Whoever wrote it may not see that workflow, or not any more. It is a line all the same: a model, and everybody who
+    reads the chat, would be told a password in it.
+    """
+    return parse_line(text, discovery.installed().get)
 
 
 def start_run(
@@ -46,5 +48,7 @@ def start_run(
     start_prompt raises. Then nothing was started.
     """
     startable.find_for(by, workflow.policy_name)
+    if workflow.workspace == "required" and conversation is None:
+        raise InvalidInput({"conversation": [NEEDS_CHAT]})
     where = conversation or Conversation(owner=by, kind=ConversationKind.RUN, title=workflow.title)
     return start_prompt(where, by, policy=workflow.policy_name, payload=input, origin=Origin.WORKFLOW, key=key)

@@ -32,6 +32,14 @@ MARK = "$secret:"
 _SECRETS = (SecretStr, SecretBytes, Secret)
 
 
+class OfRun(SecretStr):
+    """A secret of the run, as programs and rules of tools see it: its text is a marker.
+
+    Only `parse_marked` makes one. A text or an object that a model or a person wrote like a reference is none, wherever
+    a program passes it on: else whoever writes what a program reads could have a secret sent anywhere.
+    """
+
+
 def marker(field: str) -> str:
     """Return the text that a program sees in place of the secret of this field."""
     return f"{MARK}{field}"
@@ -196,7 +204,10 @@ def _accepting(model: type[Model], names: frozenset[str]) -> type[Model]:
 def parse_marked(model: type[Model], payload: dict[str, JSON]) -> Model:
     """Parse a payload that may have references: they become markers. Raises pydantic's ValidationError."""
     accepting, given = marked(model, payload)
-    return parse(accepting, given)
+    read = parse(accepting, given)
+    for key, field in referring(model, payload).items():
+        read.__dict__[secret_keys(model)[key]] = OfRun(marker(field))  # the model may be frozen
+    return read
 
 
 def problems_marked(model: type[BaseModel], payload: dict[str, JSON]) -> list[tuple[str, str]]:
@@ -238,10 +249,10 @@ def taken_out(model: type[BaseModel], input: dict[str, JSON]) -> tuple[dict[str,
 # What programs pass on
 
 
-def payload_json(value: object, where: str) -> JSON:
+def payload_json(value: object, where: str) -> tuple[Any, frozenset[str]]:
     """Return what a program gives to a call as JSON, with a reference for each of the run's secrets at its top.
 
-    Raises TypeError for any other secret: its value would be recorded.
+    With it come the keys of these. Raises TypeError for any other secret: its value would be recorded.
     """
     given = _secrets_at_top(value)
     found = {key: _field_of(secret) for key, secret in given.items()}
@@ -252,23 +263,22 @@ def payload_json(value: object, where: str) -> JSON:
             " such as with call.services['vault']"
         )
     if not found:
-        return plain_json(value, where)
+        return plain_json(value, where), frozenset()
     if isinstance(value, Mapping):
         left = plain_json({key: each for key, each in value.items() if key not in found}, where)
     else:
         left = plain_json(value, where)
-    return left | {key: reference(str(field)) for key, field in found.items()}
+    return left | {key: reference(str(field)) for key, field in found.items()}, frozenset(found)
 
 
 def referred(value: object, where: str) -> object:
     """Return a reference in place of a secret of the run; anything else as it is. Raises TypeError as payload_json."""
-    return payload_json({where: value}, "a payload")[where] if isinstance(value, _SECRETS) else value
+    return payload_json({where: value}, "a payload")[0][where] if isinstance(value, _SECRETS) else value
 
 
 def _field_of(secret: Any) -> str | None:
     """Return the field that this marker stands for; None for any other secret."""
-    text = secret.get_secret_value()
-    return text.removeprefix(MARK) if isinstance(text, str) and text.startswith(MARK) else None
+    return str(secret.get_secret_value()).removeprefix(MARK) if isinstance(secret, OfRun) else None
 
 
 def _secrets_at_top(value: object) -> dict[str, Any]:

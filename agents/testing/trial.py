@@ -185,6 +185,8 @@ class Trial:
         return self
 
     def _go_on(self) -> None:
+        if View(self.ledger).paused():  # for more than was decided: a site runs nothing until then
+            return
         try:
             self._run()
         except Died:

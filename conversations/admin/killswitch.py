@@ -65,7 +65,7 @@ class KillSwitchAdmin(ReadOnly):
             "by": actor_name(now.on_by) if now else "",
             "past": past,
             "running": claimed().filter(state=State.RUNNING).count(),
-            "waiting": Prompt.objects.filter(state__in=(State.QUEUED, State.WAITING)).count(),
+            "waiting": Prompt.objects.filter(state__in=(State.QUEUED, State.WAITING, State.SLEEPING)).count(),
             "problem": problem,
             "reason_most": REASON_MOST,
         }

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel, Field
@@ -26,11 +27,22 @@ class Order(BaseModel):
     pieces: int = Field(default=1, ge=1, le=100)
 
 
+class Ticket(BaseModel):
+    number: str = Field(default_factory=lambda: uuid4().hex)
+    notes: list[str] = Field(default_factory=list)
+
+
 @workflow("shop.order", title="Order something", category=SHOP)
 async def order(flow: Flow[Order]) -> dict[str, JSON]:
     """Orders pieces of an item, with an approval."""
     await flow.tool("shell.run", command=f"order {flow.input.pieces} {flow.input.item}")
     return {"ordered": flow.input.item}
+
+
+@workflow("shop.ticket", title="Open a ticket", category=SHOP)
+async def ticket(flow: Flow[Ticket]) -> None:
+    """Opens a ticket, with an approval."""
+    await flow.tool("shell.run", command=f"open {flow.input.number}")
 
 
 @workflow("shop.fail", title="Fail", category=SHOP)
@@ -71,7 +83,22 @@ async def nap(flow: Flow[Any]) -> None:
     await flow.sleep(seconds=3600)
 
 
-ALL = (order, fail, nested, tomorrow, beside, blink, nap)
+@workflow("shop.meanwhile", title="Work while it sleeps", category=SHOP)
+async def meanwhile(flow: Flow[Any]) -> str:
+    """Sleeps for a week, beside work that asks a question and a workflow that takes a nap."""
+
+    async def work() -> None:
+        for key in ("one", "two"):
+            await flow.tool("fx.read", a=1, key=key)
+        await flow.ask("Go on?", key="ask")
+        for key in ("three", "four"):
+            await flow.tool("fx.read", a=1, key=key)
+
+    await flow.gather(flow.sleep(seconds=7 * 86_400, key="week"), work(), flow.workflow("shop.nap", key="nap"))
+    return "All done."
+
+
+ALL = (order, ticket, fail, nested, tomorrow, beside, blink, nap, meanwhile)
 
 
 @contextmanager

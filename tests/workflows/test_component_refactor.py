@@ -273,3 +273,15 @@ def test_only_workflows_call_what_they_bring() -> None:
     assert {"project.write", "component.read"} <= {tool.name for tool in tools().tools}
     assert not {"project.write", "component.read"} & offered
     assert call(list_files).state == "completed"
+
+
+def test_what_was_changed_is_shown_though_the_agent_was_stopped(trials: Trials) -> None:
+    """It asks more often than it may: its first change stands, and people see it."""
+    plan = asks("final_answer", summary="Tidy up.", steps=["Write the file."])
+    reads = [asks(read_file, path=PATH) for _ in range(20)]
+    trial = start(trials, script=[plan, asks(write_file, path=PATH, content="WIDTH = 40\n"), *reads])
+    trial.approve().approve()
+    with pytest.raises(ToolError, match="20 rounds"):
+        _ = trial.value
+    assert [change.path for change in changes_of(trial).files] == [PATH]
+    assert [file.name for file in trial.files] == ["changes.diff"]

@@ -62,7 +62,12 @@ ORDER = reverse("workflow", args=["shop.order"])
 TRIP = reverse("workflow", args=["shop.trip"])
 
 
-INSTALLED = (*shop.ALL, ping, trip, count, door)
+@workflow("shop.tidy", title="Tidy up", category=shop.SHOP, workspace="required")
+async def tidy(flow: Flow[Any]) -> None:
+    """Tidies up a workspace."""
+
+
+INSTALLED = (*shop.ALL, ping, trip, count, door, tidy)
 
 
 @pytest.fixture(autouse=True)
@@ -402,6 +407,25 @@ def test_a_line_that_lacks_something_opens_the_form_filled(client: Client, ann: 
     secret = client.post(reverse("start"), {"input": "/shop.door password=hunter2", "key": "k3"})
     assert secret["Location"] == reverse("workflow", args=["shop.door"])
     assert not Prompt.objects.exists()
+
+
+def test_a_line_of_a_workflow_that_is_off_is_no_message(client: Client, ann: User) -> None:
+    """A model would read the password in it, and so would the record."""
+    WorkflowSetting.objects.create(name="shop.door", enabled=False)
+    chat = start_conversation(ann)
+    told = client.post(reverse("say", args=[chat.pk]), {"input": "/shop.door password=hunter2222", "key": "k1"})
+    assert "turned this workflow off" in text_of(told)
+    assert not Prompt.objects.exists()
+
+
+def test_a_workflow_that_needs_a_chat_asks_for_one(client: Client, ann: User, site: Site) -> None:
+    page = reverse("workflow", args=["shop.tidy"])
+    refused = client.post(page, {"key": "k1"})
+    assert (refused.status_code, "You have no chat yet." in text_of(refused)) == (400, True)
+    chat = start_conversation(ann, "Plans")
+    assert "Choose one of your chats." in text_of(client.post(page, {"key": "k1"}))
+    assert client.post(page, {"key": "k1", "conversation": chat.pk}).status_code == 302
+    assert Prompt.objects.get().conversation == chat
 
 
 def test_a_line_in_a_new_conversation_is_a_run_of_its_own(client: Client) -> None:

@@ -119,3 +119,15 @@ def test_in_a_chat_later_turns_read_its_line_and_what_came_of_it(ann: User, site
         ("UserMessage", "What was that?"),
     ]
     assert (failed.conversation_id, chat.prompts.count()) == (chat.pk, 3)
+
+
+def test_what_an_input_makes_anew_each_time_is_recorded(ann: User, site: Site) -> None:
+    """Else the call that was approved would be another one whenever the run goes on."""
+    run = start_run(shop.ticket, ann, {})
+    site.works()
+    (gate,) = pending(run)
+    site.approves(run, ann)
+    site.works()
+    run.refresh_from_db()
+    assert (run.state, site.world.done) == ("completed", [("shell.run", gate.entry().model_dump()["input"]["command"])])
+    assert str(run.input).startswith("/shop.ticket number=")

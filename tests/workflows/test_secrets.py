@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from pydantic import BaseModel, SecretStr
 from pytest_django.fixtures import Settings
 
 from agents.engine.secrets import RunSecrets, _encodings
@@ -35,6 +36,7 @@ from tests.conversations.support import person
 from tests.conversations.worker.test_drafts import write
 from tests.workflows import vault
 from tests.workflows.shop import installed
+from workflows import Flow, workflow
 from workflows.definition import Workflow
 from workflows.running import start_run
 
@@ -414,3 +416,24 @@ def test_a_draft_of_a_run_never_tells_one(ann: User, secret: str) -> None:
         assert Draft.objects.get().text == "Key: [secret]."
         Draft.objects.all().delete()
         meddle("UPDATE conversations_prompt SET lease_until = 0")
+
+
+@pytest.mark.parametrize("written", ["object", "text", "object within", "text within"])
+def test_what_others_write_like_a_secret_is_none(ann: User, site: Site, written: str) -> None:
+    """A model, or a person, whose words a workflow passes on, cannot have the secret sent anywhere."""
+    prompt = to_the_end(site, started(ann, vault.forged, host=written), ann)
+    assert vault.LONG not in str(vault.USED)
+    assert prompt.state == ("completed" if written == "text" else "failed")  # as a password, it is a text like others
+
+
+def test_a_secret_that_is_too_short_to_be_hidden_is_refused(ann: User) -> None:
+    class Pin(BaseModel):
+        pin: SecretStr
+
+    @workflow("vault.short", input=Pin)
+    async def short(flow: Flow[Pin]) -> None:
+        """Does nothing."""
+
+    assert short.checked({"pin": "1234"}, ann).secrets == {"pin": "1234"}
+    with pytest.raises(InvalidInput, match="4 characters or more"):
+        short.checked({"pin": "123"}, ann)

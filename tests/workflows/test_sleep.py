@@ -22,10 +22,12 @@ from conversations.usage import quotas
 from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from tests.conversations.recorded import Site, meddle, pending
+from tests.engine.cast import World
 from tests.workflows import shop
 from workflows.running import start_run
 
 pytestmark = pytest.mark.django_db
+FAR = "2030-01-01T00:00:00+00:00"
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +143,20 @@ def test_wherever_a_process_dies_the_time_stays_what_it_was(dies_at: int) -> Non
     trial.answer("This one.").crash()
     assert trial.sleeping == slept
     assert trial.wake("hours").value == ["This one.", None, None]
+
+
+def test_what_is_beside_a_sleep_goes_on_to_its_end() -> None:
+    """A reminder in a week, and meanwhile some work: call after call, past a question, and another workflow."""
+    tools = World().tools()
+    trial = run(shop.meanwhile, tools=tools, policies=[shop.nap.registered])
+    assert (trial.state, set(trial.sleeping), list(trial.waiting)) == ("waiting", {"week", "nap/1"}, ["ask"])
+    read = [step.path for step in trial.ledger if step.actor == "tool:fx.read"]
+    assert read == ["one", "two"]
+    trial.answer("Yes.")
+    assert (trial.state, set(trial.sleeping)) == ("sleeping", {"week", "nap/1"})
+    assert [step.path for step in trial.ledger if step.actor == "tool:fx.read"] == ["one", "two", "three", "four"]
+    assert trial.wake("week").value == "All done."
+    assert problems_of([replace(step, time=FAR) for step in trial.ledger]) == []
 
 
 def slept() -> list[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, Field, SecretStr
 
@@ -107,8 +107,8 @@ async def inner(flow: Flow[Inner]) -> JSON:
 @workflow("vault.bare", title="Visit, the long way", input=Visit)
 async def bare(action: Action, ctx: Context) -> list[Step]:
     """Passes on what it was given."""
-    given = action.payload
-    return ctx.done(await ctx.tool("vault.pin", host=given["host"], password=given["password"]))
+    given = cast(Flow[Visit], ctx).input
+    return ctx.done(await ctx.tool("vault.pin", host=action.payload["host"], password=given.password))
 
 
 @workflow("vault.confirmed", title="Visit, after another look", confirm=True)
@@ -117,5 +117,14 @@ async def confirmed(flow: Flow[Visit]) -> JSON:
     return await flow.tool("vault.pin", host=flow.input.host, password=flow.input.password)
 
 
+@workflow("vault.forged", title="Visit with what somebody wrote")
+async def forged(flow: Flow[Visit]) -> JSON:
+    """Passes on what is written like a secret: as an object or a text, to a tool or a workflow within."""
+    written: JSON = {"$secret": "password"} if "object" in flow.input.host else "$secret:password"
+    if "within" in flow.input.host:
+        return await flow.workflow("vault.inner", host="evil", password=written)
+    return await flow.tool("vault.pin", host="evil", password=written)
+
+
 TOOLS = (login, pin)
-ALL = (visit, fail, outer, inner, bare, confirmed)
+ALL = (visit, fail, outer, inner, bare, confirmed, forged)

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                     "permission",
                     models.CharField(
                         blank=True,
-                        help_text="The permission that it takes to run it, such as shop.add_order. Empty: everybody may run it.",
+                        help_text="The permission that it takes to run it, such as shop.add_order. Empty: as its author wants.",
                         max_length=200,
                     ),
                 ),

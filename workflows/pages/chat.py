@@ -27,7 +27,7 @@ def start_line(message: SentMessage) -> Prompt | str | None:
     Without a conversation the run has one of its own. Raises BadInput for a line that cannot be read.
     """
     try:
-        line = line_from(message.text, message.by)
+        line = line_from(message.text)
     except BadLine as error:
         raise BadInput(str(error)) from error
     if line is None:
@@ -43,7 +43,8 @@ def start_line(message: SentMessage) -> Prompt | str | None:
     if chat and chat.kind != ConversationKind.CHAT:
         raise BadInput("Start it from its own page: nothing is started from within a run.")
     form = _form_address(line, message)
-    if workflow.confirm or line.form.errors:
+    secret_is_told = bool(secret_fields(workflow) & line.values.keys())  # it is entered where nobody reads it
+    if workflow.confirm or line.form.errors or secret_is_told:
         return form
     try:
         return start_run(workflow, message.by, line.input, conversation=chat, key=message.key)

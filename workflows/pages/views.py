@@ -34,6 +34,7 @@ Seen = SeenWorkflow[Workflow]
 LAST_MOST = 5
 """Runs beside the form."""
 NO_CHAT = "Choose one of your chats."
+NO_CHATS = "You have no chat yet. Start one first: its files are what this works on."
 GONE = "Nothing has started: the chat in which it would run is not there any more. Start it to run on its own."
 
 
@@ -119,6 +120,8 @@ def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
 def _choose_chat(form: RunForm, chosen: str, origin: str) -> None:
     """Let it run in the chat that was chosen, "" for none. If that is not one of the person's, the form says so."""
     form.origin, form.chat = _own_chat(form.user, origin), _own_chat(form.user, chosen)
+    if form.workflow.workspace == "required" and not chosen:
+        form.workspace_error = NO_CHAT if form.chats else NO_CHATS
     if chosen and not form.chat:
         if form.workflow.workspace:
             form.workspace_error = NO_CHAT

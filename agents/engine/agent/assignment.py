@@ -57,8 +57,9 @@ class Assignment:
         tier = site.get("tier")
         told = ({"tier": tier} if isinstance(tier, str) else {}) | payload
         limits = replace(run.limits, **budget)
-        if (rounds := payload.get("rounds")) is not None:
-            limits = replace(limits, rounds=min(limits.rounds, _checked_rounds(rounds)))
+        if (rounds := payload.get("rounds")) is not None:  # the turn's own purse may be larger than the site's limit
+            most = budget.get("rounds", run.granted.rounds)
+            limits = replace(limits, rounds=min(most, _checked_rounds(rounds)))
         tools, only = tuple(own), None
         if (names := payload.get("tools")) is not None:
             only = _checked_names(names)

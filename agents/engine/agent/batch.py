@@ -67,7 +67,7 @@ def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> ToolError |
         why = ToolError(f"No tool {name!r}. There are: {there_are}.", "unknown_tool")
     elif raw is not None:
         why = ToolError(f"The arguments are not a JSON object: {raw[:200]!r}", "invalid_input")
-    elif problem := refused_reference(ctx.run.view, call.path, call.payload["payload"]) or tool.problem(
+    elif problem := refused_reference(ctx.run.view, call.path, call.payload["payload"], frozenset()) or tool.problem(
         call.payload["payload"]
     ):
         why = ToolError(problem, "invalid_input")

@@ -22,7 +22,8 @@ from agents.engine.interfaces.provider import (
 )
 from agents.engine.ledger import DEEPEST, JSON, Step, action_error, copy_json, text
 from agents.engine.runtime.action import Action
-from agents.engine.runtime.policy import Context, Policy, records_itself
+from agents.engine.runtime.marks import records_itself
+from agents.engine.runtime.policy import Context, Policy
 from agents.engine.tools.tool import wire_name
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,8 @@ from agents.engine.paths import join
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.clock import Clock
 from agents.engine.runtime.decorators import calls_in
-from agents.engine.runtime.policy import Context, Policy, records_itself
+from agents.engine.runtime.marks import records_itself
+from agents.engine.runtime.policy import Context, Policy
 from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Tool
 

@@ -84,7 +84,7 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
     if decision and (edited := edited_input(run.view, ctx.path)) is not None:
         check_edited(payload, edited)
         payload = edited
-    if why := refused_reference(run.view, ctx.path, payload) or tool.problem(payload):
+    if why := refused_reference(run.view, ctx.path, payload, action.secrets) or tool.problem(payload):
         raise unrunnable(run.view, ctx.path, ToolError(why, "invalid_input"))
     began = bool(run.view.at(ctx.path, "action_start"))  # then it needed no gate, or was approved before
     if decision is None and not began:

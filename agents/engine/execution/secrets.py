@@ -13,17 +13,21 @@ from agents.engine.tools.tool import Tool
 from agents.engine.view import View, asked_for
 
 OF_MODEL = "a secret of the run cannot be given here: only the code of its workflow gives it to a tool"
+FORGED = "this was written like a secret of the run, and is none: pass on `flow.input` itself"
 EDITED = "Nothing ran, because the secrets of this call were edited. They stay as they are: call it again."
 
 
-def refused_reference(view: View, path: str, payload: dict[str, JSON]) -> str | None:
+def refused_reference(view: View, path: str, payload: dict[str, JSON], given: frozenset[str]) -> str | None:
     """Return why the call at `path` may not refer to secrets of the run, if it does; None if it may.
 
-    A model asked for it, or for a policy that makes it: whoever wrote what the model read could send a secret anywhere.
+    Whoever makes it has to have put them there itself, at the keys `given`; and no model asked for it, or for a policy
+    that makes it: whoever wrote what the model read could send a secret anywhere.
     """
     above = (view.call(each) for each in ancestors(path) if each)
     if (found := references_in(payload)) and any(call and asked_for(call) for call in above):
         return "; ".join(f"{key}: {OF_MODEL}" for key in sorted(found))
+    if forged := sorted(found.keys() - given):
+        return "; ".join(f"{key}: {FORGED}" for key in forged)
     return None
 
 

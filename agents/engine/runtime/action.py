@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.engine.ledger import EMPTY, JSON, Ledger, copy_json
-from agents.engine.references import referred
+from agents.engine.references import OfRun, referred
 from agents.engine.schema import schema_of
 
 
@@ -20,11 +20,15 @@ class Action:
     The payload is copied: whoever made the action may go on changing its own dict. A value in it may be a Ledger, which
     is kept as it is and recorded as a reference, or a pydantic model, recorded as its JSON Schema. Raises TypeError for
     a payload that is not JSON, and for what is no name.
+
+    `secrets`: the keys at which whoever made it put a secret of the run. What looks like one elsewhere was written by
+    somebody else.
     """
 
     policy: str
     payload: dict[str, Any] = field(default_factory=dict)
     actions: frozenset[str] = frozenset()
+    secrets: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not isinstance(self.payload, dict):
@@ -38,6 +42,8 @@ class Action:
             raise TypeError(f"the actions must be a set of names, not a text: {{{offered!r}}}")
         if not isinstance(offered, Iterable) or not all(isinstance(each, str) for each in offered):
             raise TypeError(f"the actions must be a set of names, not {offered!r}")
+        given = {key for key, value in self.payload.items() if isinstance(value, OfRun)}
+        object.__setattr__(self, "secrets", self.secrets | given)
         object.__setattr__(self, "payload", copied)
         object.__setattr__(self, "actions", frozenset(self.actions))
 

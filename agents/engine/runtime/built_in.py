@@ -10,7 +10,8 @@ from agents.engine.ledger import Step, action_result
 from agents.engine.paths import HUMAN
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.asking import question_error
-from agents.engine.runtime.policy import Context, Policy, records_itself
+from agents.engine.runtime.marks import records_itself
+from agents.engine.runtime.policy import Context, Policy
 from agents.engine.view import SLEEP, asked_for
 
 

@@ -11,12 +11,32 @@ from typing import overload
 
 from agents.engine.ledger import Step
 from agents.engine.runtime.action import Action
-from agents.engine.runtime.policy import Context, Decorator, Policy, in_turns, takes_turns
+from agents.engine.runtime.marks import is_marked, records_itself
+from agents.engine.runtime.policy import Context, Decorator, Policy
 
 
 def calls_in(steps: list[Step]) -> list[Step]:
     """Return the calls that an answer asks for."""
     return [step for step in steps if step.type == "action_call"]
+
+
+def takes_turns(policy: Policy) -> Policy:
+    """Mark a policy that does nothing but run another as turns, recorded calls of their own."""
+    policy.takes_turns = policy  # type: ignore[attr-defined]
+    return records_itself(policy)
+
+
+def in_turns(policy: Policy) -> Policy:
+    """Return a policy that runs this one as a turn, a recorded call of its own; one that does so already as it is."""
+    if is_marked(policy, "takes_turns"):
+        return policy
+
+    @takes_turns
+    @wraps(policy)
+    async def taking_turns(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.take_turn(policy, action)
+
+    return taking_turns
 
 
 def loop_wrapper(max_turns: int) -> Decorator:

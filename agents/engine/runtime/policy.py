@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -22,6 +22,7 @@ from agents.engine.paths import check_key, join
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.asking import Asking
 from agents.engine.runtime.clock import Clock
+from agents.engine.runtime.marks import records_itself
 from agents.engine.runtime.progress import Progress
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.short import Short
@@ -36,37 +37,6 @@ Policy = Callable[[Action, "Context"], Awaitable[list[Step]]]
 """What acts. It returns the steps it said; an `action_call` among them is only asked for, not yet run."""
 Decorator = Callable[[Policy], Policy]
 """A function that changes how a policy runs: see agents.engine.runtime.decorators."""
-
-
-def records_itself(policy: Policy) -> Policy:
-    """Mark a policy that records something before it reaches outside: its call is recorded together with that."""
-    policy.records_itself = policy  # type: ignore[attr-defined]
-    return policy
-
-
-def is_marked(policy: Policy, mark: str) -> bool:
-    """Whether the policy itself has this mark, rather than what it wraps, from which functools.wraps copied it."""
-    value = getattr(policy, mark, None)
-    return value is True or value is policy
-
-
-def takes_turns(policy: Policy) -> Policy:
-    """Mark a policy that does nothing but run another as turns, recorded calls of their own."""
-    policy.takes_turns = policy  # type: ignore[attr-defined]
-    return records_itself(policy)
-
-
-def in_turns(policy: Policy) -> Policy:
-    """Return a policy that runs this one as a turn, a recorded call of its own; one that does so already as it is."""
-    if is_marked(policy, "takes_turns"):
-        return policy
-
-    @takes_turns
-    @wraps(policy)
-    async def taking_turns(action: Action, ctx: Context) -> list[Step]:
-        return await ctx.take_turn(policy, action)
-
-    return taking_turns
 
 
 @dataclass(frozen=True)
@@ -205,6 +175,7 @@ class Context(Asking, Short):
         # The calls whose answers the policy was given, in its own task and in each branch of a `gather`.
         self._given: dict[asyncio.Task[Any] | None, list[str]] = {self._task: []}
         self._astray = False  # whether a call ran in any other task
+        self._branches, self._suspended = set[Any](), set[Any]()  # tasks of `gather`, and those that met a Halt
         self._before = caller._in_turns() if caller and run.view.is_turn(path, caller.path) else []
 
     @property
@@ -314,12 +285,13 @@ class Context(Asking, Short):
         return self.run.view.answer(call.path)
 
     async def gather(self, *calls: Awaitable[T]) -> list[T]:
-        """Await calls concurrently; results are in call order. If one waits for a person, the others finish first."""
+        """Await calls concurrently; results are in call order. If one waits or sleeps, the others go on first."""
         before = self._given.get(asyncio.current_task())
         branches = [None if before is None else list(before) for _ in calls]
         ended = await asyncio.gather(*map(self._branch, calls, branches), return_exceptions=True)
         errors = [error for error in ended if isinstance(error, BaseException)]
         for error in sorted(errors, key=lambda e: isinstance(e, Suspended)):
+            self._suspended.add(asyncio.current_task())  # if it is a branch of another one
             raise error
         if before is not None:
             before[:] = dict.fromkeys(path for branch in (before, *branches) for path in branch or ())
@@ -327,6 +299,7 @@ class Context(Asking, Short):
 
     async def _branch(self, call: Awaitable[T], given: list[str] | None) -> T:
         task = asyncio.current_task()
+        self._branches.add(task)
         if given is not None:
             self._given[task] = given
         try:
@@ -370,6 +343,7 @@ class Context(Asking, Short):
             answer = await work()
         except Halt as halt:
             self.halt = self.halt or halt
+            self._suspended.add(asyncio.current_task())
             raise
         self._was_given(path)
         return [replace(step) for step in answer]
@@ -380,8 +354,13 @@ class Context(Asking, Short):
             given.append(path)
 
     def _raise_if_halted(self) -> None:
-        """Raise again the Halt that the context has met, whatever the policy has caught."""
-        if self.halt is not None:
+        """Raise again the Halt that the context has met, whatever the policy has caught.
+
+        A branch of `gather` goes on while another one waits for a person, or sleeps.
+        """
+        task = asyncio.current_task()
+        goes_on = isinstance(self.halt, Suspended) and task in self._branches and task not in self._suspended
+        if self.halt is not None and not goes_on:
             raise self.halt
 
 

@@ -14,6 +14,8 @@ from agents.engine.paths import progress as draft_at
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.secrets import hide
 
+WORDS_MOST = 300
+"""Characters of the words of one; longer ones are cut."""
 EVERY = timedelta(seconds=1)
 """The least time between two that are recorded, but for the last."""
 
@@ -34,7 +36,9 @@ class Progress:
         recorded = self._recorder.view.at(self._path, "progress")
         if recorded and self._said <= recorded[-1].payload["said"]:
             return
-        said: dict[str, JSON] = {"done": done, "total": total, "text": hide(valid_text(text)), "said": self._said}
+        words = hide(valid_text(text))
+        words = words if len(words) <= WORDS_MOST else f"{words[: WORDS_MOST - 1]}…"
+        said: dict[str, JSON] = {"done": done, "total": total, "text": words, "said": self._said}
         now, self._left = self._recorder.services.now(), said
         if self._staged_at is None or now - self._staged_at >= EVERY:
             self._staged_at = now

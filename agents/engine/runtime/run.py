@@ -21,14 +21,14 @@ from agents.engine.paths import HUMAN, ancestors
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.answers import placed
 from agents.engine.runtime.built_in import BUILT_IN
+from agents.engine.runtime.decorators import in_turns
+from agents.engine.runtime.marks import is_marked
 from agents.engine.runtime.policy import (
     Context,
     Decorator,
     Policy,
     Registered,
     Runtime,
-    in_turns,
-    is_marked,
 )
 from agents.engine.runtime.recorder import Recorder
 from agents.engine.runtime.registry import PolicyRegistry

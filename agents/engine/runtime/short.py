@@ -63,8 +63,8 @@ class Short(Caller):
         """
         if input is not None and fields:
             raise TypeError(f"ctx.tool({name!r}) takes its input as `input` or as fields, not both")
-        payload = payload_json(fields if input is None else input, f"the input of {name!r}")
-        return _read(self.call(Action(name, payload), key=key), lambda value: value)
+        payload, secrets = payload_json(fields if input is None else input, f"the input of {name!r}")
+        return value_of(self.call(Action(name, payload, secrets=secrets), key=key), lambda value: value)
 
     @overload
     def agent(
@@ -107,7 +107,7 @@ class Short(Caller):
             payload["tools"] = list(tools)
         if output is not None:
             payload["output"] = output
-        return _read(self.call(Action(AGENT, payload), key=key), str if output is None else _as(output))
+        return value_of(self.call(Action(AGENT, payload), key=key), str if output is None else _as(output))
 
     def show(self, output: Output, *, key: str | None = None) -> Coroutine[Any, Any, None]:
         """Show people an output of a registered kind: `await ctx.show(Itinerary(days=3))`. It is shown once.
@@ -177,7 +177,7 @@ class Short(Caller):
                 over = given.astimezone(UTC).isoformat()
             except OverflowError as error:
                 raise ValueError("no calendar has the time to sleep until: it is too far away") from error
-        await _read(self.call_at(path, Action(SLEEP, {"until": over})), lambda value: value)
+        await value_of(self.call_at(path, Action(SLEEP, {"until": over})), lambda value: value)
 
     def done(self, value: object = None) -> list[Step]:
         """Return the end of this policy, with its value: anything that pydantic can write as JSON.
@@ -190,15 +190,15 @@ class Short(Caller):
         async def drawing() -> list[Step]:
             return [action_result("runtime", VALUES[of](self.recorder.services))]
 
-        return _read(self.call_at(self.take_path(key), Action(VALUE, {"of": of}), drawing), read)
+        return value_of(self.call_at(self.take_path(key), Action(VALUE, {"of": of}), drawing), read)
 
     def _do_once(
         self, name: str, payload: dict[str, JSON], work: Callable[[], Awaitable[list[Step]]], key: str | None
     ) -> Coroutine[Any, Any, None]:
-        return _read(self.call_at(self.take_path(key), Action(name, payload), work), lambda value: None)
+        return value_of(self.call_at(self.take_path(key), Action(name, payload), work), lambda value: None)
 
 
-async def _read(call: Awaitable[list[Step]], read: Callable[[JSON], T]) -> T:
+async def value_of(call: Awaitable[list[Step]], read: Callable[[JSON], T]) -> T:
     """Return the value of a call, read by this function. Raises ToolError for an error result."""
     result = (await call)[-1]
     if result.failed:

@@ -87,7 +87,7 @@ class Refactored(BaseModel):
     tests: str
 
 
-@workflow("component.refactor", title="Refactor a component", category=CODE, workspace=True)
+@workflow("component.refactor", title="Refactor a component", category=CODE, workspace="required")
 async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
     """Improves code in a workspace: an agent plans, you approve the plan and each change, and the tests run."""
     asked = flow.input
@@ -103,12 +103,14 @@ async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
     flow.progress(2, STEPS, "Carrying out the plan")
     before = await flow.tool("component.read", path=asked.path, folder=found["folder"])
     told = CARRY_OUT.format(path=asked.path, goal=asked.goal, summary=plan.summary, steps=steps)
-    done = await flow.agent(told, tools=WRITE, rounds=20)
-    flow.progress(3, STEPS, "Running the tests")
-    tests = await _tested(flow, asked.tests, found)
-    after = await flow.tool("component.read", path=asked.path, folder=found["folder"])
-    changes = changes_between(before["files"], after["files"], [*before["left_out"], *after["left_out"]])
-    await _show(flow, changes)
+    try:
+        done = await flow.agent(told, tools=WRITE, rounds=20)
+        flow.progress(3, STEPS, "Running the tests")
+        tests = await _tested(flow, asked.tests, found)
+    except ToolError:  # what was changed by then stays, so it is shown all the same
+        await _show_since(flow, before)
+        raise
+    changes = await _show_since(flow, before)
     flow.progress(STEPS, STEPS, changes.summary)
     if tests.passed is False:
         raise ToolError(f"{tests.words} The changes are kept and shown: {changes.summary}", "tests_failed")
@@ -123,8 +125,12 @@ async def _tested(flow: Flow[Refactoring], command: str, found: dict[str, Any]) 
     return await run_tests(flow, command.strip() or f"{within}{TESTS}")
 
 
-async def _show(flow: Flow[Refactoring], changes: Changes) -> None:
+async def _show_since(flow: Flow[Refactoring], before: dict[str, Any]) -> Changes:
+    """Show what has changed since then, and return it."""
+    after = await flow.tool("component.read", path=flow.input.path, folder=before["folder"])
+    changes = changes_between(before["files"], after["files"], [*before["left_out"], *after["left_out"]])
     await flow.show(changes)
     if changes.files:
         patch, name = changes.patch.encode(), "changes.diff"
         await flow.file(name, patch, media_type="text/x-diff", summary=changes.summary)
+    return changes
