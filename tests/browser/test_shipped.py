@@ -64,6 +64,6 @@ def test_a_project_is_created_and_refactored_in_one_chat(page: Page, context: Br
     approve(page, "Carry out this plan?")
     approve(page, "receipt.py")
     approve(page, "unittest")
-    expect(page.get_by_role("region", name="Changes")).to_contain_text("1 file changed")
+    expect(page.get_by_role("group", name="Changes")).to_contain_text("1 file changed")
     expect(page.locator(".came").last).to_contain_text("They passed.")
     finds_nothing(page)
