@@ -124,7 +124,9 @@ def _replaced_in(value: JSON, forms: Sequence[str], in_keys: Sequence[str], fiel
         if is_reference(value) and value[REFERENCE] in fields:
             return dict(value)
         return {
-            key if key in fields else _replaced(key, in_keys): _replaced_in(item, forms, in_keys, fields)
+            key if key in fields else _replaced_in(key, in_keys, in_keys, fields): _replaced_in(
+                item, forms, in_keys, fields
+            )
             for key, item in value.items()
         }
     return value

@@ -181,7 +181,7 @@ def test_what_the_last_step_came_to_is_the_answer_where_it_ended_the_turn(client
     story.ends(stop_reason="terminate")
     html = shown(client, story.conversation)
     assert "Ended with the result of the last step" in html
-    panel = re.findall(r'<section class="panel came".*?</section>', html, re.S)[0]
+    panel = re.findall(r'<div class="panel came".*?</pre>', html, re.S)[0]
     assert "The whole &lt;answer&gt;." in panel
 
 

@@ -238,7 +238,7 @@ def test_clients_that_read_nothing(site: Site) -> None:
         while len(held) < 5 or held[-1] - held[-5] > 1:  # as long as it grows
             assert slowest(site, 5) < 5
             held.append(memory(site.web()))
-        assert max(held) - before < 200
+        assert max(held) - before < 300  # 150 alone, 210 where other tests keep the readers waiting
 
 
 @contextmanager
