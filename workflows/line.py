@@ -16,11 +16,10 @@ first field of text in the form that the line does not name, has no choices, and
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -29,7 +28,8 @@ from agents.engine.secrets import is_reference
 from agents.engine.tools.tool import NAME
 from conversations.approvals.edits import same_json
 from conversations.display.schema_form import SchemaForm
-from conversations.display.schema_values import ABSENT, LINE_MOST, ValuePlace, Wrong, label_of
+from conversations.display.schema_parsing import Wrong
+from conversations.display.schema_values import ABSENT, ValuePlace
 
 _COMMAND = re.compile(rf"/({NAME})(?=\s|\Z)")
 _BARE = r"[^ \t\n\\'\"]"
@@ -38,6 +38,10 @@ _WORD = rf"""(?:{_BARE}|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*")++"""
 _WORDS = re.compile(rf"{_NAMED}|{_WORD}|[ \t]+", re.DOTALL)
 _KEY = re.compile(r"([^ \t\n=\\'\"]+?)(:?)=")
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
+
+
+SEVERAL = ("lines", "choices")
+"""The kinds of fields that take a text for each item of a list."""
 
 
 class BadLine(ValueError):
@@ -88,7 +92,8 @@ class Line(Generic[W]):
         posted = {}
         for number, (name, place) in enumerate(SchemaForm(self.workflow.schema, {}).places()):
             if name in self.values:
-                kind, text = _typed(place, self.values[name], in_json=name in self.in_json)
+                text = self.values[name]
+                kind, text = ("json", text) if name in self.in_json else place.typed_as(text)
                 posted[f"{kind}-{number}"] = text
         form = SchemaForm(self.workflow.schema, {}, posted)
         input = form.payload()
@@ -137,7 +142,7 @@ def read_words(workflow: W, words: list[str], below: str = "") -> Line[W]:
         elif name not in values:
             values[name] = said[key.end() :]
             in_json |= {name} if key[2] else set()
-        elif places[name].kind(code=False) == "lines" and name not in in_json and not key[2]:
+        elif places[name].kind(code=False) in SEVERAL and name not in in_json and not key[2]:
             values[name] += f"\n{said[key.end() :]}"
         else:
             problems[name] = ["This is given twice."]
@@ -159,14 +164,14 @@ def line_of(name: str, input: Mapping[str, JSON], schema: Mapping[str, Any]) -> 
 
 def _told(key: str, value: JSON, place: ValuePlace) -> list[str]:
     """Return the words for this value: of its text, if that is read as the same value, else of JSON."""
-    empty = ValuePlace(place.schema, ABSENT, place.required, place.nullable)
-    kind = empty.kind(code=False)
-    if kind == "lines" and isinstance(value, list):
-        texts = [item for item in value if isinstance(item, str) and "\n" not in item]
+    empty = replace(place, value=ABSENT)
+    if empty.kind(code=False) in SEVERAL and isinstance(value, list):
+        texts = [item if isinstance(item, str) else canonical(item) for item in value]
+        texts = [text for text in texts if "\n" not in text]
     else:
-        texts = [value if isinstance(value, str) and kind != "json" else canonical(value)]
+        texts = [value if isinstance(value, str) and empty.kind(code=False) != "json" else canonical(value)]
     try:
-        read = empty.read(*_typed(empty, "\n".join(texts)))
+        read = empty.read(*empty.typed_as("\n".join(texts)))
     except Wrong:
         read = ABSENT
     if read is ABSENT or not same_json(read, value) or any("\r" in text for text in texts):
@@ -174,27 +179,9 @@ def _told(key: str, value: JSON, place: ValuePlace) -> list[str]:
     return [f"{key}={shlex.quote(text)}" for text in texts]
 
 
-def _typed(place: ValuePlace, text: str, *, in_json: bool = False) -> tuple[str, str]:
-    """Return the kind of the field in which this text of a line is typed, and how it is typed there."""
-    kind = "json" if in_json else place.kind(code=False)
-    if kind == "choice":
-        return kind, _chosen(place.options or [], text)
-    return "text" if kind == "line" and ("\n" in text or len(text) > LINE_MOST) else kind, text
-
-
-def _chosen(options: list[JSON], text: str) -> str:
-    """Return the choice that this text means, as a form sends it: by its JSON, by its text, or as people read it."""
-    known = {json.dumps(option): option for option in options}
-    if text in known:
-        return text
-    by_text = (told for told, option in known.items() if option == text)
-    by_label = (told for told, option in known.items() if label_of(option).casefold() == text.casefold())
-    return next(by_text, None) or next(by_label, None) or text
-
-
 def _takes_text(place: ValuePlace) -> bool:
     """Whether free text goes here: into any text that is not chosen, and no secret."""
-    return place.kind(code=False) == "line"
+    return place.kind(code=False) in ("line", "text")
 
 
 def _words(text: str) -> tuple[list[str], str]:

@@ -15,14 +15,15 @@ from conversations.approvals.answers import ANSWER_MOST, Question
 from conversations.display.call import CallField
 from conversations.display.faithful import unseen
 from conversations.display.schema_form import SchemaForm, label_for, properties_of
-from conversations.display.schema_values import LINE_MOST, label_of
+from conversations.display.schema_parsing import label_of
+from conversations.display.schema_values import LINE_MOST, TYPED_KINDS
 from conversations.display.value import ANY, as_text, kinds_in
 
 BUTTONS_MOST, BUTTON_MOST = 4, 30
 """Choices that are buttons, and the length of the longest, in characters. One click then answers."""
 RADIOS_MOST = 12
 """Choices that are all listed. More are in a select, if they can be told apart in one line."""
-_FIELD = re.compile(r"(line|text|lines|number|choice|json)-\d+|answer")
+_FIELD = re.compile(rf"(\d+\.)*({'|'.join(TYPED_KINDS)})-\d+|answer")
 ALONE = "answer"
 """The name of the only field of a form whose answer is no object."""
 
@@ -108,10 +109,9 @@ class QuestionForm:
     @property
     def touched(self) -> bool:
         """Whether something was typed: it differs from what stood there."""
-        fresh = QuestionForm(self.question, prefix=self.prefix)
         if self.kind == "form":
-            return [each.text for each in self.form.fields] != [each.text for each in fresh.form.fields]
-        return self.text != fresh.text
+            return self.form.touched
+        return self.text != QuestionForm(self.question, prefix=self.prefix).text
 
     @property
     def typed(self) -> list[tuple[str, str]]:

@@ -11,21 +11,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.utils import timezone
+
 from agents.engine.ledger import JSON
 from agents.engine.runtime.asking import FIELD_ORDER
 from conversations.display.faithful import plain, spelled_out, unseen
-from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, ValuePlace, Wrong, label_of
+from conversations.display.schema_checks import bounds_of
+from conversations.display.schema_parsing import Wrong, label_of
+from conversations.display.schema_parts import Part, part_of
+from conversations.display.schema_shapes import unwrapped
+from conversations.display.schema_times import local_and_zone
+from conversations.display.schema_values import ABSENT, LINE_MOST, SPELLED, TYPED_KINDS, ValuePlace, whole
 
 ROWS_MOST = 40
 """Maximum height of a field, in lines, before it scrolls in browsers that cannot grow it."""
+RADIOS_MOST, RADIOS_LENGTH = 4, 48
+"""Choices that stand side by side, and the characters of all their labels together."""
+SCHEMA_MOST = 4_000
+"""Characters of a schema that are shown beside a field of JSON."""
+WIDTHS = ("half", "third")
+"""What `x-width` may say of a field; without it, it is as wide as the form."""
 
 
 @dataclass(frozen=True)
 class FormField:
-    """One field. `kind`: line, text, lines (one value each), number, choice, json, secret (typed, and never shown
-    again) or kept (a secret of the run, which cannot be changed). `key` is its name in the form.
+    """One field. `key` is its name in the form, `kind` one of schema_values.TYPED_KINDS; or kept: a secret of the run,
+    which cannot be changed; or group, branches or rows: its `part` has the forms inside.
 
-    `options` are the values of a choice as they are posted, with their labels. `first`: it gets the focus.
+    `options` are the values of a choice as they are posted, with their labels; of several, with whether each is ticked.
+    `zone` is the time zone beside a local time. `first`: it gets the focus. `note`: why something stands there already.
     """
 
     key: str
@@ -40,6 +54,10 @@ class FormField:
     code: bool = False
     errors: Sequence[str] = ()
     first: bool = False
+    note: str = ""
+    zone: str = ""
+    part: Part | None = None
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -55,7 +73,49 @@ class FormField:
     def rows(self) -> int:
         """Lines needed to show all of it, for browsers that do not grow the field themselves."""
         wrapped = sum(len(line) // LINE_MOST + 1 for line in self.text.split("\n"))
-        return min(wrapped, ROWS_MOST)
+        return min(max(wrapped, min(whole(self.schema.get("x-lines")) or 1, ROWS_MOST)), ROWS_MOST)
+
+    @property
+    def input_type(self) -> str:
+        """The type of its control in HTML. A number without bounds is a text: browsers would drop long ones."""
+        if self.kind == "number":
+            return "number" if self.least and self.most else "text"
+        types = {"date": "date", "time": "time", "datetime": "datetime-local", "email": "email", "url": "url"}
+        return types.get(self.kind, "text")
+
+    @property
+    def least(self) -> str:
+        """The least number that is allowed, for a whole number within bounds."""
+        return _bound(self.schema, "minimum")
+
+    @property
+    def most(self) -> str:
+        """The greatest number that is allowed, for a whole number within bounds."""
+        return _bound(self.schema, "maximum")
+
+    @property
+    def step(self) -> int:
+        """The step between the numbers that are allowed."""
+        return whole(self.schema.get("multipleOf")) or 1
+
+    @property
+    def radios(self) -> bool:
+        """Whether its choices stand side by side: a few short ones."""
+        few = len(self.options) <= RADIOS_MOST and sum(len(words) for _, words in self.options) <= RADIOS_LENGTH
+        return self.kind == "choice" and few
+
+    @property
+    def width(self) -> str:
+        """How wide it is: half or third of the form, or "" for all of it."""
+        found = self.schema.get("x-width")
+        return found if found in WIDTHS else ""
+
+    @property
+    def shape(self) -> str:
+        """Its JSON Schema, for a field that is typed as JSON; "" if that says nothing."""
+        said = {key: each for key, each in self.schema.items() if key not in ("title", "description", "default")}
+        text = json.dumps(said, indent=2, ensure_ascii=False)
+        return text[:SCHEMA_MOST] if self.kind == "json" and said else ""
 
 
 @dataclass
@@ -63,9 +123,10 @@ class SchemaForm:
     """The form of one input. `posted` is what was submitted, `code` the names of fields that contain code.
 
     `prefix` begins the names of its fields, where several forms are sent as one. `focus`: its first field gets the
-    focus, not only one that is wrong.
+    focus, not only one that is wrong. `notes`: why something stands in a field already, by name. `inside`: it is a form
+    within a form.
 
-    After `payload()` the fields have their errors. A caller may add `errors` of its own, by field.
+    After `payload()` the fields have their errors. A caller may add `errors` of its own, by place.
     """
 
     schema: Mapping[str, Any]
@@ -75,14 +136,15 @@ class SchemaForm:
     errors: dict[str, list[str]] = field(default_factory=dict)
     prefix: str = ""
     focus: bool = True
+    notes: Mapping[str, str] = field(default_factory=dict)
+    inside: bool = False
 
     def payload(self) -> dict[str, JSON]:
         """Return the input that was typed. Fields that were not posted keep their value. Check `errors` before use."""
         found: dict[str, JSON] = {}
         for number, (name, place) in enumerate(self.places()):
-            kind, text = self._typed(number, name, place)
             try:
-                value = place.read(kind, text)
+                value = self._read(number, name, place)
             except Wrong as wrong:
                 self.errors.setdefault(name, []).append(str(wrong))
                 continue
@@ -90,11 +152,21 @@ class SchemaForm:
                 found[name] = value
         return found
 
+    def _read(self, number: int, name: str, place: ValuePlace) -> JSON:
+        """Return what was typed into one field. Raises Wrong; what is wrong inside it is among the errors."""
+        part = self._part(number, name, place)
+        if part is None:
+            return place.read(*self._typed(number, name, place))
+        value = part.read()
+        self.errors |= part.problems()
+        return value
+
     @property
     def fields(self) -> list[FormField]:
         """The fields, in the order of the schema; names that are not in the schema come last."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self.places())]
-        start = next((number for number, each in enumerate(found) if each.errors), 0 if self.focus else None)
+        wrong = (number for number, each in enumerate(found) if each.errors or _wrong_inside(each))
+        start = next(wrong, 0 if self.focus else None)
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
@@ -104,6 +176,26 @@ class SchemaForm:
         wrong = {at: all for at, all in self.errors.items() if at.partition(".")[0] not in names}
         return [f"{at}: {why}" if at else why for at, all in wrong.items() for why in all]
 
+    @property
+    def touched(self) -> bool:
+        """Whether something was typed into it: a field differs from what stood there."""
+        for number, (name, place) in enumerate(self.places()):
+            part = self._part(number, name, place)
+            kind, text = self._typed(number, name, place)
+            if part.touched if part else kind != place.kind(name in self.code) or not place.shows(kind, text):
+                return True
+        return False
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether it was sent to add or remove a row, and for nothing else."""
+        return any(re.fullmatch(rf"{re.escape(self.prefix)}(add|remove)-\d+", name) for name in self.posted or {})
+
+    @property
+    def summary(self) -> str:
+        """What stands in its fields, a line each."""
+        return "\n".join(f"{each.label}: {each.text}" for each in self.fields if each.text)
+
     def places(self) -> list[tuple[str, ValuePlace]]:
         """Return the names of its fields with their places, in their order."""
         known = properties_of(self.schema)
@@ -111,71 +203,115 @@ class SchemaForm:
         needed = self.schema.get("required", ())
         return [(name, self._place(known.get(name, {}), name, name in needed)) for name in names]
 
+    def within(self, schema: Mapping[str, Any], input: Mapping[str, JSON], prefix: str) -> SchemaForm:
+        """Return the form of an object in this one, whose fields' names begin with this too."""
+        named = {**schema, "$defs": self.schema.get("$defs", {})}
+        return SchemaForm(named, input, self.posted, prefix=f"{self.prefix}{prefix}", focus=False, inside=True)
+
     def _place(self, schema: Mapping[str, Any], name: str, required: bool) -> ValuePlace:
-        inner, nullable = self._unwrapped(schema)
-        return ValuePlace(inner, self.input.get(name, ABSENT), required, nullable)
+        named = self.schema.get("$defs", {})
+        inner, nullable = unwrapped(schema, named)
+        return ValuePlace(inner, self.input.get(name, ABSENT), required, nullable, named)
 
-    def _unwrapped(self, schema: Mapping[str, Any], followed: frozenset[str] = frozenset()) -> tuple[Any, bool]:
-        """Return the schema behind a reference or beside null, and whether null is allowed.
-
-        `followed`: the references behind which it stands; one of them again leads nowhere.
-        """
-        name, known = str(schema.get("$ref", "")).removeprefix("#/$defs/"), self.schema.get("$defs", {})
-        if name not in followed and isinstance(known.get(name), dict):
-            outer = {k: v for k, v in schema.items() if k != "$ref"}
-            return self._unwrapped(outer | known[name], followed | {name})
-        either = schema.get("anyOf", ())
-        others = [each for each in either if not isinstance(each, dict) or each.get("type") != "null"]
-        if len(either) == 2 and len(others) == 1 and isinstance(others[0], dict):
-            outer = {k: v for k, v in schema.items() if k != "anyOf"}
-            return self._unwrapped({**others[0], **outer}, followed)[0], True
-        return schema, False
+    def _part(self, number: int, name: str, place: ValuePlace) -> Part | None:
+        """Return what stands inside a field, unless that was typed as JSON."""
+        in_json = f"{self.prefix}json-{number}" in (self.posted or {})
+        return None if self.inside or in_json or name in self.code else part_of(self, number, name, place)
 
     def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
         """Return the field's present kind and text. A text shown as JSON stays JSON until it is accepted.
 
-        One that has become longer than a line, as in a line of a chat, stays a text of several lines.
+        It was sent as the kind that it was shown as, which another value may have made another one.
         """
-        kind = place.kind(name in self.code)
-        for each in (kind, "json", *(["text"] if kind == "line" else [])):
-            text = (self.posted or {}).get(f"{self.prefix}{each}-{number}")
-            if text is not None:
-                return each, text.replace("\r\n", "\n").replace("\r", "\n")
+        kind, sent = place.kind(name in self.code), self.posted or {}
+        for each in (kind, *TYPED_KINDS):
+            key = f"{self.prefix}{each}-{number}"
+            if key in sent and kind != "kept":
+                return each, self._sent(each, key, place)
         return kind, place.text(kind)
 
+    def _sent(self, kind: str, key: str, place: ValuePlace) -> str:
+        """Return the text of a field that was sent under this key."""
+        sent = self.posted or {}
+        text = sent[key].replace("\r\n", "\n").replace("\r", "\n")
+        if kind == "choices":
+            ticked = (json.dumps(each) for at, each in enumerate(place.choices or []) if f"{key}.{at}" in sent)
+            return text or "\n".join(ticked)
+        zone = sent.get(f"{key}.zone", "").strip()
+        return f"{text} {zone}".strip() if kind == "datetime" and text.strip() and " " not in text.strip() else text
+
     def _field(self, number: int, name: str, place: ValuePlace) -> FormField:
+        part = self._part(number, name, place)
         kind, text = self._typed(number, name, place)
         if kind in SPELLED and text != place.text(kind) and unseen(text):
             kind, text = "json", text_spelled_out(kind, text)
-        default = place.schema.get("default", ABSENT)
-        options = [(json.dumps(each), plain(label_of(each))) for each in place.options or []]
-        if not place.required or place.value is ABSENT:
-            without = "left out" if default is ABSENT else f"{plain(label_of(default))} (default)"
-            options = [("", "Choose…" if place.required else without), *options]
-        wrong = [why for at, all in self.errors.items() if at.partition(".")[0] == name for why in all]
+        inside = any(at.startswith(f"{name}.") for at in self.errors) and part
+        wrong = [why for at, all in self.errors.items() if at == name or (at.startswith(f"{name}.") and not inside)
+                 for why in all]  # fmt: skip
+        default = place.default
+        local, zone = local_and_zone(text) if kind == "datetime" else (text, "")
         return FormField(
-            key=f"{self.prefix}{kind}-{number}",
+            key=part.key if part else f"{self.prefix}{kind}-{number}",
             name=name,
-            kind=kind,
-            text="" if kind == "secret" else text,
-            title=str(place.schema.get("title", "")),
-            hint=str(place.schema.get("description", "")),
+            kind=part.shape.kind if part else kind,
+            text=_text_inside(part) if part else "" if kind == "secret" else local,
+            title=_words(place.schema.get("title")),
+            hint=" ".join(filter(None, [_words(place.schema.get("description")), bounds_of(place.bounded)])),
             default="" if default in (ABSENT, None, "", [], {}) else label_of(default),
-            options=options,
+            options=_options(kind, text, place),
             required=place.required,
             code=name in self.code or kind == "json",
             errors=wrong,
+            note=self.notes.get(name, ""),
+            zone=zone or (timezone.get_current_timezone_name() if kind == "datetime" and not local else ""),
+            part=part,
+            schema=place.bounded,
         )
+
+
+def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:
+    """Return the choices of a field as they are posted, with their labels. Of several, the posted value is "1" if it is
+    ticked, in the order of the choices."""
+    if kind == "choices":
+        ticked = text.split("\n")
+        return [("1" if json.dumps(each) in ticked else "", plain(label_of(each))) for each in place.choices or []]
+    if kind == "search":
+        return [("", plain(label_of(each))) for each in place.options or [] if each is not None]
+    options = [(json.dumps(each), plain(label_of(each))) for each in place.options or []]
+    if place.required and place.value is not ABSENT:
+        return options
+    without = "left out" if place.default is ABSENT else f"{plain(label_of(place.default))} (default)"
+    return [("", "Choose…" if place.required else without), *options]
+
+
+def _text_inside(part: Part) -> str:
+    """Return what stands in the forms inside, in lines, for people whose input came too late."""
+    return "\n\n".join(form.summary for form in part.forms)
+
+
+def _wrong_inside(field: FormField) -> bool:
+    return field.part is not None and any(form.errors for form in field.part.forms)
+
+
+def _words(text: object) -> str:
+    return text if isinstance(text, str) else ""
+
+
+def _bound(schema: Mapping[str, Any], key: str) -> str:
+    found = schema.get(key)
+    return str(found) if schema.get("type") == "integer" and type(found) is int and abs(found) < 2**53 else ""
 
 
 def properties_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schemas of an object's fields by name, in the order in which they were declared, if that is known.
 
+    A field that says `x-order` comes behind all with less; what says nothing has 0.
     One that is true or false, which says nothing of a field, is {}.
     """
     known = schema.get("properties", {})
     order = [name for name in schema.get(FIELD_ORDER, ()) if name in known]
-    return {name: known[name] if isinstance(known[name], dict) else {} for name in [*order, *known]}
+    found = {name: known[name] if isinstance(known[name], dict) else {} for name in [*order, *known]}
+    return dict(sorted(found.items(), key=lambda each: whole(each[1].get("x-order"))))
 
 
 def label_for(name: str, title: str = "") -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from agents.engine.ledger import JSON
@@ -13,33 +14,60 @@ from agents.engine.references import is_secret
 from agents.engine.secrets import is_reference
 from conversations.approvals.edits import same_json
 from conversations.display.faithful import spelled_out, unseen
+from conversations.display.schema_checks import complaint
+from conversations.display.schema_parsing import (
+    Wrong,
+    by_any_name,
+    is_decimal,
+    json_of,
+    label_of,
+    number_of,
+    option_called,
+    option_of,
+)
+from conversations.display.schema_shapes import unwrapped
+from conversations.display.schema_times import TIMES, BadTime, local_and_zone, read_time, time_text
 from conversations.display.value import ANY, as_text
 
 LINE_MOST = 72
 """Maximum length of a text that is edited in one line, in characters."""
+SEARCHED_FROM = 30
+"""Choices from which on one types to find one, instead of looking through all."""
+LONG_FROM = 200
+"""A text that may be longer than this, in characters, is typed into several lines from the beginning."""
 
 ABSENT: Any = object()
 """The value of a name that an input does not have."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
-
-SPELLED = ("line", "text", "lines", "json")
+SPELLED = ("line", "text", "lines", "json", "url", "email", "workspace-file", "workspace-folder")
 """The kinds of fields into which people can paste invisible or misleading characters."""
-
-
-class Wrong(ValueError):
-    """What was typed is invalid; the message says why."""
+IN_A_LINE = ("line", "url", "email", "workspace-file", "workspace-folder")
+"""The kinds of fields with a text in one line."""
+FORMATS = {
+    "uri": "url",
+    "email": "email",
+    "uploaded-file": "file",
+    "workspace-file": "workspace-file",
+    "workspace-folder": "workspace-folder",
+}
+"""The kind of field for a text, by the format that its schema names."""
+TYPED_KINDS = (*SPELLED, *TIMES.values(), "number", "choice", "search", "choices", "secret", "file")
+"""All kinds of fields for a single value into which something is typed or chosen."""
+LISTED = (*IN_A_LINE, "text", "number", *TIMES.values())
+"""The kinds of fields whose values can stand in a line each."""
 
 
 @dataclass(frozen=True)
 class ValuePlace:
-    """One name of an input: its schema, unwrapped, and its value or ABSENT."""
+    """One name of an input: its schema, unwrapped, and its value or ABSENT. `named`: the `$defs` of the schema."""
 
     schema: Mapping[str, Any]
     value: JSON
     required: bool
     nullable: bool
+    named: Mapping[str, Any]
 
     @property
     def empty(self) -> bool:
@@ -47,80 +75,252 @@ class ValuePlace:
         return self.value is ABSENT or (self.value is None and self.nullable)
 
     @property
+    def default(self) -> JSON:
+        """What is taken if the field is left out; ABSENT if nothing is known of that."""
+        return self.schema.get("default", ABSENT)
+
+    @property
     def options(self) -> list[JSON] | None:
         """The values to choose from, None where anything may stand."""
-        found = self.schema.get("enum")
-        if found is None and "const" in self.schema:
-            found = [self.schema["const"]]
-        if found is None and self.schema.get("type") == "boolean":
-            found = [True, False]
+        found = _options(self.schema)
         return None if found is None else [*found, *([None] if self.nullable and None not in found else [])]
+
+    @cached_property
+    def each(self) -> ValuePlace | None:
+        """The place of an item of this list; None if this is no list, or nothing is known of its items."""
+        items = self.schema.get("items")
+        if self.schema.get("type") != "array" or not isinstance(items, dict):
+            return None
+        inner, nullable = unwrapped(items, self.named)
+        return ValuePlace(inner, ABSENT, True, nullable, self.named)
+
+    @property
+    def choices(self) -> list[JSON] | None:
+        """The values of which this list may have several, None where it is no such list."""
+        return self.each.options if self.each and not self.each.nullable else None
+
+    @property
+    def decimal(self) -> bool:
+        """Whether this is a number that is passed in its digits, as a text: a Decimal."""
+        parts = self.schema.get("anyOf")
+        types = [part.get("type") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        return types == ["number", "string"]
+
+    @property
+    def bounded(self) -> Mapping[str, Any]:
+        """The schema that has the bounds of a number."""
+        return self.schema["anyOf"][0] if self.decimal else self.schema
 
     def kind(self, code: bool) -> str:
         """The simplest field that carries the value exactly. One for a secret shows nothing of what is typed."""
-        wanted, value = self.schema.get("type"), self.value
+        value = self.value
         if is_reference(value) or (self.empty and is_secret(self.schema)):
             return "secret" if self.empty else "kept"
         if (options := self.options) is not None:
-            known = value is ABSENT or any(same_json(value, option) for option in options)
-            return "choice" if known else "json"
-        if wanted == "string" and (self.empty or (isinstance(value, str) and _typed(value))):
-            short = self.empty or ("\n" not in value and len(value) <= LINE_MOST)
-            return "line" if short and not code else "text"
-        if wanted in ("integer", "number") and (self.empty or type(value) in (int, float)):
-            return "number"
-        if wanted == "array" and self._of_strings:
-            return "lines" if value is ABSENT or (isinstance(value, list) and all(map(_listed, value))) else "json"
-        return "json"
+            return self._kind_of_choice(options)
+        if self.schema.get("type") == "string" and (self.empty or (isinstance(value, str) and _typed(value))):
+            return self._kind_of_text(code)
+        return self._kind_of_others()
+
+    def _kind_of_others(self) -> str:
+        """Return the kind for numbers and lists; json for all else, and for a value that the field would not carry."""
+        found, carried = "json", True
+        if self.choices is not None:
+            found, carried = "choices", self._ticked is not None
+        elif self.decimal:
+            found, carried = "number", is_decimal(self.value)
+        elif self.schema.get("type") in ("integer", "number"):
+            found, carried = "number", type(self.value) in (int, float)
+        elif self.each and not self.each.nullable and self.each.kind(False) in LISTED:
+            found, carried = "lines", self._lines() is not None
+        return found if carried or (self.empty and found != "choices") else "json"
+
+    def _kind_of_choice(self, options: Sequence[JSON]) -> str:
+        if self.value is not ABSENT and not any(same_json(self.value, option) for option in options):
+            return "json"
+        labels = {label_of(option) for option in options}
+        in_a_line = all(each.strip() and "\n" not in each and not unseen(each) for each in labels)
+        tellable = in_a_line and len(labels) == len(options)
+        return "search" if len(options) > SEARCHED_FROM and tellable else "choice"
+
+    def _kind_of_text(self, code: bool) -> str:
+        value, wanted = self.value, self.schema.get("format")
+        if (timed := TIMES.get(str(wanted))) and (self.empty or time_text(timed, str(value)) is not None):
+            return timed
+        short = self.empty or (isinstance(value, str) and "\n" not in value)
+        stripped = self.empty or str(value).strip() == value  # browsers strip addresses
+        if short and stripped and not code and (named := FORMATS.get(str(wanted))):
+            return named
+        long = whole(self.schema.get("x-lines")) > 1 or whole(self.schema.get("maxLength")) > LONG_FROM
+        if long and wanted is None:
+            return "text"
+        return "line" if short and not code and (self.empty or len(str(value)) <= LINE_MOST) else "text"
 
     @property
-    def _of_strings(self) -> bool:
-        items = self.schema.get("items")
-        return isinstance(items, dict) and items.get("type") == "string" and "enum" not in items
+    def _ticked(self) -> list[int] | None:
+        """The numbers of the choices that its value has; None if it is no list of some of them, each once."""
+        options, value = self.choices or [], self._shown
+        if value is ABSENT or value is None:
+            return []
+        known = {json.dumps(option): number for number, option in enumerate(options)}
+        if not isinstance(value, list):
+            return None
+        found = [known.get(json.dumps(item)) for item in value]
+        numbers = [number for number in found if number is not None]
+        return sorted(numbers) if len(set(numbers)) == len(found) else None
+
+    @property
+    def _shown(self) -> JSON:
+        """What the choices show: the default, as long as there is no value."""
+        return self.default if self.value is ABSENT else self.value
+
+    def _lines(self) -> list[str] | None:
+        """Return the items of the value as lines; None if lines would not carry them exactly."""
+        if not isinstance(self.value, list) or self.each is None:
+            return None
+        lines = []
+        for item in self.value:
+            place = ValuePlace(self.each.schema, item, True, self.each.nullable, self.named)
+            kind = place.kind(False)
+            text = "\n" if kind in ("json", "text") and not isinstance(item, str) else place.text(kind)
+            if not text.strip() or "\n" in text or not self._reads_as(text, item):
+                return None
+            lines.append(text)
+        return lines
+
+    def _reads_as(self, text: str, item: JSON) -> bool:
+        try:
+            return same_json(self._item(text), item)
+        except Wrong:
+            return False
+
+    def _item(self, text: str) -> JSON:
+        """Return the item of a list that is typed in this line. Raises Wrong."""
+        if self.each is None or (kind := self.each.kind(False)) in SPELLED:
+            if not _typed(text):
+                raise Wrong("This cannot be typed.")
+            return text
+        return self.each.read(kind, text)
 
     def text(self, kind: str) -> str:
         """Return the value's text in a field of this kind."""
         value = self.value
         if is_reference(value):
             return as_text(value, ANY)
-        if kind == "choice":
-            return "" if value is ABSENT else json.dumps(value)
-        if value is ABSENT or (value is None and kind != "json"):
+        if kind == "choices":
+            return "\n".join(json.dumps((self.choices or [])[number]) for number in self._ticked or [])
+        if value is ABSENT or (value is None and kind not in ("json", "choice")):
             return ""
-        if kind == "lines" and isinstance(value, list):
-            return "\n".join(value)
-        return value if kind in ("line", "text") and isinstance(value, str) else spelled_out(value)
+        match kind:
+            case "choice":
+                text = json.dumps(value)
+            case "search":
+                text = label_of(value)
+            case "lines":
+                text = "\n".join(self._lines() or [])
+            case "date" | "time" | "datetime" | "duration":
+                text = time_text(kind, str(value)) or ""
+            case _:
+                text = value if isinstance(value, str) and kind != "json" else spelled_out(value)
+        return text
 
     def read(self, kind: str, text: str) -> JSON:
         """Return the value that was typed; unchanged text returns the original value. Raises Wrong."""
         if is_reference(self.value):
             return self.value
-        if text == self.text(kind):
+        if self.shows(kind, text):
             return self._untouched(kind)
         if kind in SPELLED and unseen(text):
             raise Wrong("This has invisible or misleading characters, now shown as escapes: please check them.")
+        found = self._typed(kind, text)
+        if found not in (ABSENT, None) and (why := complaint(self.bounded, found)):
+            raise Wrong(why)
+        return found
+
+    def shows(self, kind: str, text: str) -> bool:
+        """Whether this text stands in the field already. Browsers may leave out the seconds of a time."""
+        before = self.text(kind)
+        if kind in TIMES.values() and text and before:
+            try:
+                return read_time(kind, text) == read_time(kind, before)
+            except BadTime:
+                return False
+        return text == before
+
+    def _typed(self, kind: str, text: str) -> JSON:
         if kind == "lines":
-            return [line for line in text.split("\n") if line.strip()]
-        if kind in ("line", "text", "secret"):
+            return self._listed(text)
+        if kind == "choices":
+            return [option_of(line, self.choices or []) for line in text.split("\n") if line]
+        if kind in (*IN_A_LINE, "text", "secret"):
             return None if not text and self.nullable else text
         return self._parsed(kind, text) if text.strip() else self._nothing(kind)
+
+    def _listed(self, text: str) -> list[JSON]:
+        """Return the items that are typed line by line; each text as it is. Raises Wrong."""
+        found: list[JSON] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                try:
+                    found.append(self._item(line))
+                except Wrong as error:
+                    raise Wrong(f"Line {number}: {error}") from error
+        return found
 
     def _untouched(self, kind: str) -> JSON:
         if self.value is not ABSENT or not self.required:
             return self.value
-        return [] if kind == "lines" else self._nothing(kind)
+        if kind not in ("lines", "choices"):
+            return self._nothing(kind)
+        if why := complaint(self.schema, []):
+            raise Wrong("Choose at least one." if kind == "choices" and self.schema.get("minItems") == 1 else why)
+        return []
 
     def _parsed(self, kind: str, text: str) -> JSON:
         if kind == "number":
-            return _number(text.strip(), whole=self.schema.get("type") == "integer")
-        return _chosen(text, self.options or []) if kind == "choice" else _json(text)
+            number = number_of(text.strip(), whole=self.schema.get("type") == "integer")
+            return text.strip() if self.decimal else number
+        if kind in TIMES.values():
+            try:
+                return read_time(kind, text)
+            except BadTime as error:
+                raise Wrong(str(error)) from error
+        if kind == "search":
+            return option_called(text, self.options or [])
+        if kind == "file":
+            return text
+        return option_of(text, self.options or []) if kind == "choice" else json_of(text)
 
     def _nothing(self, kind: str) -> JSON:
         if not self.required:
             return ABSENT
-        if self.nullable and kind in ("line", "text", "number", "secret"):
+        if self.nullable and kind not in ("choice", "json"):
             return None
-        raise Wrong("Enter a value.")
+        raise Wrong("Choose a file." if kind == "file" else "Enter a value.")
+
+    def typed_as(self, text: str) -> tuple[str, str]:
+        """Return the kind of its field, and how the text of a line, or of a cell, is typed there.
+
+        A choice is named by its JSON, by its text, or as people read it; several stand in a line each.
+        """
+        kind = self.kind(code=False)
+        if kind == "choice":
+            return kind, by_any_name(self.options or [], text)
+        if kind == "choices":
+            return kind, "\n".join(by_any_name(self.choices or [], line) for line in text.split("\n") if line.strip())
+        if kind == "search":
+            named = {json.dumps(option): label_of(option) for option in self.options or []}
+            return kind, named.get(by_any_name(self.options or [], text), text)
+        if kind == "datetime":
+            return kind, " ".join(filter(None, local_and_zone(text)))
+        return "text" if kind == "line" and ("\n" in text or len(text) > LINE_MOST) else kind, text
+
+
+def _options(schema: Mapping[str, Any]) -> list[JSON] | None:
+    found = schema.get("enum")
+    if not isinstance(found, list):
+        found = [schema["const"]] if "const" in schema else None
+    return [True, False] if found is None and schema.get("type") == "boolean" else found
 
 
 def _typed(text: str) -> bool:
@@ -128,52 +328,6 @@ def _typed(text: str) -> bool:
     return not _CONTROL.search(text) and not unseen(text)
 
 
-def _listed(item: JSON) -> bool:
-    return isinstance(item, str) and bool(item.strip()) and "\n" not in item and _typed(item)
-
-
-def label_of(option: JSON) -> str:
-    """Return the label of a value."""
-    if isinstance(option, bool):
-        return "Yes" if option else "No"
-    return option if isinstance(option, str) else "none" if option is None else json.dumps(option)
-
-
-def _number(text: str, *, whole: bool) -> JSON:
-    pattern = r"-?\d{1,400}" if whole else r"-?\d{1,400}(\.\d+)?([eE][+-]?\d{1,3})?"
-    if not re.fullmatch(pattern, text, re.ASCII):
-        raise Wrong("Enter a whole number." if whole else "Enter a number.")
-    found = float(text) if re.search("[.eE]", text) else int(text)
-    if found in (float("inf"), float("-inf")):
-        raise Wrong("This number is too large.")
-    return found
-
-
-def _chosen(text: str, options: Sequence[JSON]) -> JSON:
-    for option in options:
-        if json.dumps(option) == text:
-            return option
-    raise Wrong("This is not one of the choices.")
-
-
-def _json(text: str) -> JSON:
-    def refuse(word: str) -> JSON:
-        raise Wrong(f"{word} is not valid JSON.")
-
-    try:
-        found = json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
-        json.dumps(found, allow_nan=False)
-    except Wrong:
-        raise
-    except json.JSONDecodeError as error:
-        raise Wrong(f"This is not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}.") from error
-    except (ValueError, RecursionError) as error:
-        raise Wrong("This JSON has a number that is too large, or is nested too deeply.") from error
-    return found
-
-
-def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise Wrong("An object has the same name twice.")
-    return found
+def whole(value: Any) -> int:
+    """Return a whole number of a schema; 0 for anything else."""
+    return value if type(value) is int else 0

@@ -15,7 +15,7 @@ from conversations.accounts import names
 from conversations.display.call import CallField, displayed_result
 from conversations.display.faithful import first_line
 from conversations.display.schema_form import label_for, properties_of
-from conversations.display.schema_values import label_of
+from conversations.display.schema_parsing import label_of
 from conversations.display.when import span
 from conversations.ledger.redacted import is_redacted
 from conversations.models import Origin, Output, Prompt, State, Step

@@ -17,7 +17,7 @@ from agents.engine.schema import schema_of
 from conversations.approvals.answers import Question
 from conversations.display.question import QuestionForm, answer_fields, asked_again
 from tests.budget import examples
-from tests.conversations.display.test_schema_form import INPUTS, TEXTS, VALUES, Everything, Sent
+from tests.conversations.display.forms import INPUTS, TEXTS, VALUES, Sent, Whole
 from tests.conversations.questions import TRIP, Trip
 
 FORM = json.loads(canonical(schema_of(Trip) | {FIELD_ORDER: list(Trip.model_fields)}))
@@ -45,7 +45,7 @@ class Offered(HTMLParser):
 @settings(max_examples=examples(200))
 @given(INPUTS, st.sampled_from(["", "12-"]))
 def test_what_was_answered_before_comes_back_as_it_is(draft: dict[str, JSON], prefix: str) -> None:
-    question = Question("?", form=schema_of(Everything), draft=draft, problems={"text": ["odd"]})
+    question = Question("?", form=schema_of(Whole), draft=draft, problems={"text": ["odd"]})
     shown = asked_again(question, prefix)
     assert shown.refused
     sent = QuestionForm(question, Sent(html_of(shown)).posted, prefix)
