@@ -150,7 +150,7 @@ UNFOLD = {
     "SITE_TITLE": "Agentsite",
     "SITE_HEADER": "Agentsite",
     "SHOW_VIEW_ON_SITE": False,
-    "STYLES": [lambda _: static("conversations/admin.css")],
+    "STYLES": [lambda _: static("conversations/admin.css"), lambda _: static("conversations/form.css")],
     "SCRIPTS": [lambda _: static("conversations/admin-live.js")],  # keeps the approval pages up to date
     "SITE_ICON": lambda _: static("conversations/mark.svg"),
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("conversations/mark.svg")}],

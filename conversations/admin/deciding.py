@@ -19,7 +19,7 @@ from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
 from conversations.database.ids import row_ids
 from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, risks
-from conversations.display.decision_form import TEXT_MOST, decide_posted, open_card
+from conversations.display.decision_form import TEXT_MOST, RowsChanged, decide_posted, open_card
 from conversations.display.faithful import inert, plain
 from conversations.display.gate import Card, cards
 from conversations.models import Approval
@@ -65,6 +65,8 @@ class DecidingPages(ReadOnly):
         now[0].opened = shown.opened
         if not now[0].pending:
             messages.error(request, str(refused))
+        if isinstance(refused, RowsChanged):
+            return self._one(request, now[0])
         return self._one(request, now[0], status=409 if isinstance(refused, Conflict) else 400)
 
     def _one(self, request: HttpRequest, shown: Card, status: int = 200) -> HttpResponse:

@@ -22,6 +22,13 @@ TEXT_MOST = 4_000
 LOOK = "Nothing was decided. Check the marked fields."
 
 
+class RowsChanged(DecisionRefused):
+    """A form that was sent only to add or remove a row in it: it is shown again, and nothing was decided."""
+
+    def __init__(self) -> None:
+        super().__init__("rows_changed", "Nothing was decided: a row was added or removed.")
+
+
 def open_card(card: Card, state: str) -> None:
     """Open a form on a card: edit or reject. Anything else, or a form that is not allowed, leaves the card plain."""
     if state == "edit" and card.editable and card.allow:
@@ -67,6 +74,9 @@ def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> 
 
 def _answered(card: Card, by: User, form: QuestionForm, digest: str, via: str) -> Output:
     """Answer a question with what was typed into its form."""
+    if form.kind == "form" and form.form.adds_rows:
+        card.opened = Opened(reply=form)
+        raise RowsChanged
     answer = form.answer()
     try:
         check_typed(card, form, digest)
@@ -92,6 +102,9 @@ def _approve_edited(card: Card, by: User, posted: Mapping[str, str], via: str) -
         why = f"Nothing was decided. {AS_IT_IS}"
         card.opened = Opened(problem=why)
         raise DecisionRefused("not_editable", why)
+    if form.adds_rows:
+        card.opened = Opened("edit", form)
+        raise RowsChanged
     payload = form.payload()
     if form.errors:
         card.opened = Opened("edit", form, problem=LOOK)

@@ -58,11 +58,22 @@ class FormField:
     zone: str = ""
     part: Part | None = None
     schema: Mapping[str, Any] = field(default_factory=dict)
+    bounds: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """Its name for people."""
         return label_for(self.name, self.title)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it needs a change, or a field inside does."""
+        return bool(self.errors) or (self.part is not None and any(form.errors for form in self.part.forms))
+
+    @property
+    def seconds(self) -> bool:
+        """Whether its time has seconds, which browsers else do not show."""
+        return re.search(r":\d\d:(?!00)\d\d", self.text) is not None
 
     @property
     def spelled(self) -> bool:
@@ -86,23 +97,24 @@ class FormField:
     @property
     def least(self) -> str:
         """The least number that is allowed, for a whole number within bounds."""
-        return _bound(self.schema, "minimum")
+        return _bound(self.bounds, "minimum")
 
     @property
     def most(self) -> str:
         """The greatest number that is allowed, for a whole number within bounds."""
-        return _bound(self.schema, "maximum")
+        return _bound(self.bounds, "maximum")
 
     @property
     def step(self) -> int:
         """The step between the numbers that are allowed."""
-        return whole(self.schema.get("multipleOf")) or 1
+        return whole(self.bounds.get("multipleOf")) or 1
 
     @property
-    def radios(self) -> bool:
-        """Whether its choices stand side by side: a few short ones."""
-        few = len(self.options) <= RADIOS_MOST and sum(len(words) for _, words in self.options) <= RADIOS_LENGTH
-        return self.kind == "choice" and few
+    def radios(self) -> Sequence[tuple[str, str]]:
+        """Its choices, if they stand side by side: a few short ones. None is chosen before somebody has chosen."""
+        found = [(value, words) for value, words in self.options if value or not self.required]
+        few = len(found) <= RADIOS_MOST and sum(len(words) for _, words in found) <= RADIOS_LENGTH
+        return found if self.kind == "choice" and few else ()
 
     @property
     def width(self) -> str:
@@ -113,7 +125,8 @@ class FormField:
     @property
     def shape(self) -> str:
         """Its JSON Schema, for a field that is typed as JSON; "" if that says nothing."""
-        said = {key: each for key, each in self.schema.items() if key not in ("title", "description", "default")}
+        hidden = ("title", "description", "default", FIELD_ORDER)
+        said = {key: each for key, each in self.schema.items() if key not in hidden and not key.startswith("x-")}
         text = json.dumps(said, indent=2, ensure_ascii=False)
         return text[:SCHEMA_MOST] if self.kind == "json" and said else ""
 
@@ -165,8 +178,8 @@ class SchemaForm:
     def fields(self) -> list[FormField]:
         """The fields, in the order of the schema; names that are not in the schema come last."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self.places())]
-        wrong = (number for number, each in enumerate(found) if each.errors or _wrong_inside(each))
-        start = next(wrong, 0 if self.focus else None)
+        wrong = (number for number, each in enumerate(found) if each.wrong)
+        start = next(wrong, 0 if self.focus and not self.adds_rows else None)
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
@@ -248,7 +261,6 @@ class SchemaForm:
         inside = any(at.startswith(f"{name}.") for at in self.errors) and part
         wrong = [why for at, all in self.errors.items() if at == name or (at.startswith(f"{name}.") and not inside)
                  for why in all]  # fmt: skip
-        default = place.default
         local, zone = local_and_zone(text) if kind == "datetime" else (text, "")
         return FormField(
             key=part.key if part else f"{self.prefix}{kind}-{number}",
@@ -257,7 +269,9 @@ class SchemaForm:
             text=_text_inside(part) if part else "" if kind == "secret" else local,
             title=_words(place.schema.get("title")),
             hint=" ".join(filter(None, [_words(place.schema.get("description")), bounds_of(place.bounded)])),
-            default="" if default in (ABSENT, None, "", [], {}) else label_of(default),
+            default=""
+            if place.default in (ABSENT, None, "", [], {}) or part or kind == "choices"
+            else place.default_label,
             options=_options(kind, text, place),
             required=place.required,
             code=name in self.code or kind == "json",
@@ -265,7 +279,8 @@ class SchemaForm:
             note=self.notes.get(name, ""),
             zone=zone or (timezone.get_current_timezone_name() if kind == "datetime" and not local else ""),
             part=part,
-            schema=place.bounded,
+            schema=place.schema,
+            bounds=place.bounded,
         )
 
 
@@ -278,19 +293,19 @@ def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:
     if kind == "search":
         return [("", plain(label_of(each))) for each in place.options or [] if each is not None]
     options = [(json.dumps(each), plain(label_of(each))) for each in place.options or []]
-    if place.required and place.value is not ABSENT:
+    if place.required:
+        return options if place.value is not ABSENT else [("", "Choose…"), *options]
+    if place.default is ABSENT:
+        return [("", "left out"), *options]
+    named = json.dumps(place.default)
+    if text == named:  # it was given, and not only left out
         return options
-    without = "left out" if place.default is ABSENT else f"{plain(label_of(place.default))} (default)"
-    return [("", "Choose…" if place.required else without), *options]
+    return [("", f"{words} (default)") if value == named else (value, words) for value, words in options]
 
 
 def _text_inside(part: Part) -> str:
     """Return what stands in the forms inside, in lines, for people whose input came too late."""
     return "\n\n".join(form.summary for form in part.forms)
-
-
-def _wrong_inside(field: FormField) -> bool:
-    return field.part is not None and any(form.errors for form in field.part.forms)
 
 
 def _words(text: object) -> str:

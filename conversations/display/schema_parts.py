@@ -233,6 +233,8 @@ class Rows(Part):
             found.append(PartRow(str(number), position, self.inner(branch, f"{number}.", value)))
         for position, row in enumerate(each for each in found if self._passes(each)):
             row.form.errors = self.wrong_in(branch, f"{self.name}.{position}.")  # only rows that are passed are counted
+        if found and self.add in (self.outer.posted or {}):
+            found[-1].form.focus = True
         return found
 
     @property

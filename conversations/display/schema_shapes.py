@@ -13,6 +13,8 @@ from agents.engine.ledger import JSON
 from agents.engine.schema import schema_problems
 
 EITHER = ("anyOf", "oneOf")
+BRANCHES_MOST = 10
+"""Objects to choose from in one field; more are typed as JSON."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def shape_of(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Shape | Non
 
 def _branches(schema: Mapping[str, Any], either: list[Any], named: Mapping[str, Any]) -> tuple[Branch, ...]:
     """Return the objects of a union; none if one of its parts is anything else."""
-    found = []
-    for part in either:
+    found: list[Branch] = []
+    for part in either if len(either) <= BRANCHES_MOST else ():
         inner, nullable = unwrapped(part, named) if isinstance(part, dict) else ({}, False)
         if nullable or not _is_object(inner):
             return ()

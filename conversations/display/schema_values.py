@@ -80,6 +80,15 @@ class ValuePlace:
         return self.schema.get("default", ABSENT)
 
     @property
+    def default_label(self) -> str:
+        """What is taken if the field is left out, in words; "" if that is nothing."""
+        if self.default in (ABSENT, None, "", [], {}):
+            return ""
+        timed = TIMES.get(str(self.schema.get("format")))
+        text = time_text(timed, self.default) if timed and isinstance(self.default, str) else None
+        return text.removesuffix(":00") if text and timed == "time" else text or label_of(self.default)
+
+    @property
     def options(self) -> list[JSON] | None:
         """The values to choose from, None where anything may stand."""
         found = _options(self.schema)

@@ -91,7 +91,7 @@ class RunForm:
     @property
     def wrong(self) -> list[FormField]:
         """The fields that need a change."""
-        return [each for each in self.schema_form.fields if each.errors]
+        return [each for each in self.schema_form.fields if each.wrong]
 
     @property
     def refused(self) -> bool:

@@ -104,6 +104,8 @@ def runs(request: PersonRequest, name: str) -> HttpResponse:
 def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
     form = RunForm(found.workflow, request.user, request.POST.dict())
     _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
+    if form.schema_form.adds_rows:
+        return _page(request, found, form)
     payload = form.payload()
     if "change" in request.POST:
         return _page(request, found, form)

@@ -238,7 +238,8 @@ def _question(question: str | type[BaseModel], choices: Sequence[str] | None) ->
         if schema.get("type") != "object":
             raise TypeError(f"a form has fields: {question.__name__} is of the type {schema.get('type')!r}")
         words = _words_of(question)
-        schema = schema | {FIELD_ORDER: list(schema.get("properties", {}))}
+        inside = {name: _in_order(each) for name, each in schema.get("$defs", {}).items()}
+        schema = _in_order(schema) | ({"$defs": inside} if inside else {})
         if hide_in(schema) != schema:
             raise ValueError("a form is shown to people: none of the site's secrets may stand in it")
         words = hide(words)
@@ -254,6 +255,11 @@ def _question(question: str | type[BaseModel], choices: Sequence[str] | None) ->
     if why := question_error(asked):
         raise ValueError(why)
     return {"ask": Ask.QUESTION.value, **asked, "digest": named}
+
+
+def _in_order(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the schema of an object with the order of its fields."""
+    return schema | {FIELD_ORDER: list(schema["properties"])} if "properties" in schema else schema
 
 
 def _words_of(form: type[BaseModel]) -> str:

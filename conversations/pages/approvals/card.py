@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.decisions import Conflict, DecisionRefused
-from conversations.display.decision_form import decide_posted, open_card
+from conversations.display.decision_form import RowsChanged, decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
 from conversations.pages.chat.live import fragment, page_seq
@@ -54,6 +54,8 @@ def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionR
         shown.opened = opened if shown.may else Opened(problem=str(refused))
     else:
         shown.opened = replace(opened, problem="Not decided.")
+    if isinstance(refused, RowsChanged):
+        return _answer(request, block)
     status = 409 if isinstance(refused, Conflict) else 403 if refused.code == "forbidden" else 400
     return _answer(request, block, status)
 

@@ -25,6 +25,7 @@ from conversations.display.gate import Card, cards
 from conversations.display.question import QuestionForm
 from conversations.models import Conversation, Output
 
+ROWS_CHANGED = "Nothing was decided yet: a row was added or removed."
 FOR_LATER = "Your answer is marked for later. Mark it as the answer, or remove what you typed."
 
 
@@ -48,6 +49,8 @@ class BulkPost:
         """
         cards = {card.row.pk: card for card in shown}
         replies = {key: form for key, card in cards.items() if (form := reply_of(card, posted))}
+        if any(form.kind == "form" and form.form.adds_rows for form in replies.values()):
+            return cls(posted, problem=ROWS_CHANGED, replies=replies)
         wanted, wrong = [], []
         for key in keys:
             word, digest = posted.get(f"decision_{key}", LEAVE), posted.get(f"digest_{key}", "")

@@ -225,7 +225,8 @@ INPUTS: st.SearchStrategy[dict[str, JSON]] = st.fixed_dictionaries(
         "until": MOMENTS | st.none(),
         "takes": DURATIONS,
         "waits": DURATIONS | st.none(),
-        "home": st.sampled_from(["https://example.org/a b", "https://example.org/", " https://example.org"]) | st.none(),
+        "home": st.sampled_from(["https://example.org/a b", "https://example.org/", " https://example.org"])
+        | st.none(),
         "mail": st.sampled_from(["a@example.org", " a@example.org", "", "no mail"]),
         "names": st.lists(TEXTS, max_size=3) | st.none(),
         "numbers": st.lists(NUMBERS, max_size=3),
@@ -247,6 +248,6 @@ INPUTS: st.SearchStrategy[dict[str, JSON]] = st.fixed_dictionaries(
 """Inputs that the schema allows, and some that a form must carry all the same."""
 PLAIN: dict[str, JSON] = {
     "text": "a", "count": 1, "price": "12.50", "sure": True, "kind": "a", "colours": ["red"], "born": "2000-02-29",
-    "at": "2026-11-26T10:00:00Z", "tags": ["x", "y"], "address": {"city": "Ulm"}, "pay": {"kind": "cash", "amount": "1"},
-    "stops": [{"city": "Ulm"}], "either": 5,
+    "at": "2026-11-26T10:00:00Z", "tags": ["x", "y"], "address": {"city": "Ulm"},
+    "pay": {"kind": "cash", "amount": "1"}, "stops": [{"city": "Ulm"}], "either": 5,
 }  # fmt: skip
