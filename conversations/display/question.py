@@ -121,7 +121,7 @@ class QuestionForm:
                     if name.startswith(self.prefix)]  # fmt: skip
             return [("Your answer", text) for name, text in sent if text and _FIELD.fullmatch(name)]
         if self.kind == "form":
-            return [(each.label, each.text) for each in self.form.fields]
+            return [(each.label, each.words) for each in self.form.fields]
         return [("Your answer", dict(self.choices).get(self.text, self.text))]
 
     @property

@@ -66,6 +66,17 @@ class FormField:
         return label_for(self.name, self.title)
 
     @property
+    def words(self) -> str:
+        """What stands in it, as people read it: a choice by its label, and what is inside line by line."""
+        if self.part:
+            return "\n\n".join(form.summary for form in self.part.forms)
+        if self.kind == "choices":
+            return ", ".join(words for ticked, words in self.options if ticked)
+        if self.kind == "choice":
+            return next((words for value, words in self.options if value and value == self.text), "")
+        return f"{self.text.replace('T', ' ')} {self.zone}".strip() if self.kind == "datetime" else self.text
+
+    @property
     def wrong(self) -> bool:
         """Whether it needs a change, or a field inside does."""
         return bool(self.errors) or (self.part is not None and any(form.errors for form in self.part.forms))
@@ -207,7 +218,7 @@ class SchemaForm:
     @property
     def summary(self) -> str:
         """What stands in its fields, a line each."""
-        return "\n".join(f"{each.label}: {each.text}" for each in self.fields if each.text)
+        return "\n".join(f"{each.label}: {each.words}" for each in self.fields if each.words)
 
     def places(self) -> list[tuple[str, ValuePlace]]:
         """Return the names of its fields with their places, in their order."""
@@ -251,7 +262,7 @@ class SchemaForm:
             ticked = (json.dumps(each) for at, each in enumerate(place.choices or []) if f"{key}.{at}" in sent)
             return text or "\n".join(ticked)
         zone = sent.get(f"{key}.zone", "").strip()
-        return f"{text} {zone}".strip() if kind == "datetime" and text.strip() and " " not in text.strip() else text
+        return f"{text} {zone}".strip() if kind == "datetime" and text.strip() else text
 
     def _field(self, number: int, name: str, place: ValuePlace) -> FormField:
         part = self._part(number, name, place)
@@ -266,7 +277,7 @@ class SchemaForm:
             key=part.key if part else f"{self.prefix}{kind}-{number}",
             name=name,
             kind=part.shape.kind if part else kind,
-            text=_text_inside(part) if part else "" if kind == "secret" else local,
+            text="" if part or kind == "secret" else local,
             title=_words(place.schema.get("title")),
             hint=" ".join(filter(None, [_words(place.schema.get("description")), bounds_of(place.bounded)])),
             default=""
@@ -301,11 +312,6 @@ def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:
     if text == named:  # it was given, and not only left out
         return options
     return [("", f"{words} (default)") if value == named else (value, words) for value, words in options]
-
-
-def _text_inside(part: Part) -> str:
-    """Return what stands in the forms inside, in lines, for people whose input came too late."""
-    return "\n\n".join(form.summary for form in part.forms)
 
 
 def _words(text: object) -> str:

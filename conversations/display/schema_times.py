@@ -20,6 +20,7 @@ _PART = re.compile(
 )
 _CLOCK = re.compile(r"(\d{1,5}):(\d\d)(?::(\d\d))?")
 _ISO = re.compile(r"P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]([\d:.]+)(Z|[+-]\d\d:?\d\d)?(?: +(\S+))?")
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
@@ -43,10 +44,12 @@ def read_time(kind: str, text: str) -> str:
 
 def local_and_zone(text: str) -> tuple[str, str]:
     """Return the local time and the zone in the text of a date and time, for the two fields that show it."""
-    local, _, zone = text.strip().partition(" ")
-    if found := re.fullmatch(r"(.*\d)(Z|[+-]\d\d:?\d\d)", local):
-        local, zone = found[1], zone or ("UTC" if found[2] == "Z" else found[2])
-    return local, zone.strip()
+    text = text.strip()
+    if found := _MOMENT.fullmatch(text):
+        day, clock, offset, zone = found.groups(default="")
+        return f"{day}T{clock}", zone or ("UTC" if offset == "Z" else offset)
+    local, _, zone = text.rpartition(" ")
+    return (local, zone) if local else (zone, "")
 
 
 def _same(kind: str, one: str, other: str) -> bool:

@@ -305,7 +305,8 @@ class ValuePlace:
             return ABSENT
         if self.nullable and kind not in ("choice", "json"):
             return None
-        raise Wrong("Choose a file." if kind == "file" else "Enter a value.")
+        missing = {"file": "Choose a file.", "choice": "Choose one.", "search": "Choose one."}
+        raise Wrong(missing.get(kind, "Enter a value."))
 
     def typed_as(self, text: str) -> tuple[str, str]:
         """Return the kind of its field, and how the text of a line, or of a cell, is typed there.
