@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from django.template.loader import render_to_string
 from hypothesis import strategies as st
-from pydantic import AnyUrl, BaseModel, Field
+from pydantic import AnyUrl, BaseModel, EmailStr, Field
 
 from agents.engine.ledger import JSON
 from conversations.display.schema_form import SchemaForm
@@ -132,7 +132,7 @@ class Whole(BaseModel):
     takes: timedelta = timedelta(hours=3)
     waits: timedelta | None = None
     home: AnyUrl | None = None
-    mail: str = Field("", json_schema_extra={"format": "email"})
+    mail: EmailStr = ""
     tags: list[str]
     names: list[str] | None = None
     numbers: list[int] = []
