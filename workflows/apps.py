@@ -12,10 +12,14 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         """Discover the workflows, and let people start them. The process does not start if two share a name."""
+        from conversations.erasure.people import goes_with_person
         from conversations.prompts import lines, startable
         from workflows import discovery
+        from workflows.models import RunStar, WorkflowStar
         from workflows.pages.chat import start_line
 
         for each in discovery.installed().values():
             startable.register(each, each.registered)
         lines.register(start_line)
+        goes_with_person(WorkflowStar)
+        goes_with_person(RunStar)

@@ -1,9 +1,12 @@
-"""The settings of workflows that administrators change: whether each may be run, and by whom."""
+"""The settings of workflows that administrators change, and the stars that people give to workflows and runs."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
+
+from conversations.models import Prompt
 
 
 class WorkflowSetting(models.Model):
@@ -31,3 +34,31 @@ class WorkflowSetting(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class WorkflowStar(models.Model):
+    """A workflow that a person starred. It goes with the person; a workflow that is not installed may come back."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=80)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="one_star_per_workflow")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RunStar(models.Model):
+    """A run that a person starred. It goes with the run, and with the person."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="stars")
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "prompt"], name="one_star_per_run")]
+
+    def __str__(self) -> str:
+        return f"Run {self.prompt_id}"

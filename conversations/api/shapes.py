@@ -240,7 +240,7 @@ class PromptHead(Shape):
     input: str | None
     files: Annotated[list[File], Field(description="The files sent with the input.")]
     model: str
-    origin: Literal["user", "trigger", "workflow", "api"]
+    origin: Literal["user", "trigger", "workflow", "api", "command"]
     visible: bool
     continues: int | None
     repeats: Annotated[int | None, Field(description="The id of the turn whose message this one repeats.")]

@@ -44,14 +44,15 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
 
     By id, in order; each with a quote of the match, "" if the title matches.
     """
-    words = valid_text(text[:TEXT_MOST]).split()[:WORDS_MOST]
+    words = words_of(text)
     if not words:
         return {}
-    inputs = Prompt.objects.filter(_all(words, lambda word: Q(input__icontains=word)), visible=True)
-    texts = Output.objects.filter(_all(words, _in_text), type="text", prompt__visible=True)
+    inputs = Prompt.objects.filter(all_words(words, lambda word: Q(input__icontains=word)), visible=True)
+    in_texts = all_words(words, lambda word: in_output(word, "text", "type"))
+    texts = Output.objects.filter(in_texts, type="text", prompt__visible=True)
     of_this = {"conversation": OuterRef("pk")}
     in_text = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
-    found = conversations.filter(_all(words, lambda word: Q(title__icontains=word)) | Q(in_text)).order_by(
+    found = conversations.filter(all_words(words, lambda word: Q(title__icontains=word)) | Q(in_text)).order_by(
         "-updated_at"
     )[:most]
     titles = dict(found.values_list("pk", "title"))
@@ -60,7 +61,12 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
     return {pk: quotes.get(pk, "") for pk in titles if pk in quotes or pk not in elsewhere}
 
 
-def _all(words: Iterable[str], where: Callable[[str], Q]) -> Q:
+def words_of(text: str) -> list[str]:
+    """Return the words of what somebody typed into a search."""
+    return valid_text(text[:TEXT_MOST]).split()[:WORDS_MOST]
+
+
+def all_words(words: Iterable[str], where: Callable[[str], Q]) -> Q:
     """Match all words, each in one of its spellings."""
     either: Iterable[Q] = (reduce(or_, map(where, _cases(word))) for word in words)
     return reduce(and_, either)
@@ -71,13 +77,13 @@ def _cases(word: str) -> set[str]:
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
 
 
-def _in_text(word: str) -> Q:
-    """Match the text of an output in its canonical JSON, where it is escaped and stands between these two keys.
+def in_output(word: str, key: str, following: str) -> Q:
+    """Match the value of this key of an output. Its canonical JSON escapes the text, before the `following` key.
 
-    An escape may look like a letter of the word, so callers check the rows again.
+    An escape may look like a letter of the word, so callers that quote a match check the rows again.
     """
     escaped = connection.ops.prep_for_like_query(canonical(word)[1:-1])
-    return Q(Like(F("data"), f'%"text":"%{escaped}%","type":"text"%'))
+    return Q(Like(F("data"), f'%"{key}":%{escaped}%,"{following}":%'))
 
 
 def _quotes(

@@ -21,6 +21,16 @@ from conversations.models import Account, ApiKey, Conversation, Erasure, Notice,
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django.db.models import Model
+
+_PERSONAL: list[type[Model]] = [Account, Quota, Notice]
+"""Tables whose rows of a `user` go with that person."""
+
+
+def goes_with_person(model: type[Model]) -> None:
+    """Let the rows of this table go with their `user`. Call it from `AppConfig.ready()`."""
+    if model not in _PERSONAL:
+        _PERSONAL.append(model)
 
 
 class LastAdministrator(Exception):
@@ -85,7 +95,7 @@ def _anonymize(user: User) -> None:
     name, gone = user.get_username(), _free_name(user)
     Erasure.objects.filter(erased_by=name).update(erased_by=gone)
     Redaction.objects.filter(redacted_by=name).update(redacted_by=gone)
-    for kind in (Account, Quota, Notice):
+    for kind in _PERSONAL:
         kind._default_manager.filter(user=user).delete()
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()

@@ -312,6 +312,7 @@ class Migration(migrations.Migration):
                             ("trigger", "A trigger"),
                             ("workflow", "A workflow"),
                             ("api", "The API"),
+                            ("command", "The command line"),
                         ],
                         default="user",
                         max_length=16,
@@ -707,6 +708,22 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="prompt",
             index=models.Index(fields=["policy", "-id"], name="prompt_runs"),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("policy", "agent"), _negated=True),
+                fields=["asked_by", "-id"],
+                name="prompt_history",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("policy", "agent"), _negated=True),
+                fields=["asked_by", "policy", "-id"],
+                name="prompt_last",
+            ),
         ),
         migrations.AddIndex(
             model_name="prompt",

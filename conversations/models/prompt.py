@@ -37,6 +37,7 @@ class Origin(models.TextChoices):
     TRIGGER = "trigger", "A trigger"  # nobody is present to answer a card
     WORKFLOW = "workflow", "A workflow"
     API = "api", "The API"
+    COMMAND = "command", "The command line"
 
 
 class OfPromptsQuerySet(OwnedQuerySet[Row]):
@@ -114,6 +115,9 @@ class Prompt(models.Model):
             ),
             models.Index(fields=["wake_at"], name="prompt_sleeping", condition=models.Q(wake_at__isnull=False)),
             models.Index(fields=["policy", "-id"], name="prompt_runs"),  # the runs of a workflow, the newest first
+            # A person's runs, the newest first: all of them, and those of a workflow. Chats are not in these indexes.
+            models.Index(fields=["asked_by", "-id"], name="prompt_history", condition=~models.Q(policy="agent")),
+            models.Index(fields=["asked_by", "policy", "-id"], name="prompt_last", condition=~models.Q(policy="agent")),
         ]
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ from conversations.api.paging import paginate_list, paginate_together
 from conversations.api.views import ApiView, StartingView
 from conversations.database.threads import read as in_reading_thread
 from conversations.display.json import prompt_json
-from conversations.models import Conversation, Prompt, Step
+from conversations.models import Conversation, Origin, Prompt, Step
 from conversations.prompts.startable import InvalidInput
 from conversations.push.access import ListeningRefused, Pass
 from conversations.push.share import TooMany, shares
@@ -129,7 +129,7 @@ class StartRun(StartingView):
         mine = Conversation.objects.visible_to(request.user)
         where = None if body.conversation is None else mine.get(pk=body.conversation)
         try:
-            run = start_run(workflow, request.user, body.parameters, conversation=where, key=key)
+            run = start_run(workflow, request.user, body.parameters, conversation=where, key=key, origin=Origin.API)
         except InvalidInput as error:
             places = {place.replace(".", "/"): why for place, why in error.fields.items()}
             raise RequestRefused(400, "invalid_input", str(InvalidInput(places)), errors=places) from error

@@ -31,7 +31,8 @@ class RunForm:
 
     `posted` is what was submitted. `chat`: the conversation in which it would run; None: one of its own. `origin`: the
     chat from which it was opened; there is no other to choose. `filled` are the labels of fields that a link filled in,
-    `unknown` the names in it that the form does not have, `again` the run whose input it shows.
+    `unknown` the names in it that the form does not have, `again` the run whose input it shows, `unfit` the labels of
+    those of its values that the form, which has changed since, does not accept any more.
 
     `problem` says why nothing has started, `taken` is the conversation in which a turn is in progress, or in which this
     form has started a run before.
@@ -46,6 +47,7 @@ class RunForm:
     filled: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     again: Prompt | None = None
+    unfit: list[str] = field(default_factory=list)
     problem: str = ""
     taken: Conversation | None = None
     workspace_error: str = ""
@@ -70,6 +72,17 @@ class RunForm:
         self.schema_form = SchemaForm(self.workflow.schema, {}, form.posted, errors=wrong)
         self.filled = [label_for(name, str(known[name].get("title", ""))) for name in told]
         self.unknown = [name for name in given if name not in known]
+
+    def mark_unfit(self) -> None:
+        """Say at the fields which values of the input are not accepted any more. They stay, to be changed."""
+        try:
+            self.workflow.checked(dict(self.input), self.user)
+        except InvalidInput as error:
+            told = {place: why for place, why in error.fields.items() if place.partition(".")[0] in self.input}
+            self.refuse(InvalidInput(told))
+            known = properties_of(self.workflow.schema)
+            wrong = dict.fromkeys(place.partition(".")[0] for place in told)
+            self.unfit = [label_for(name, str(known.get(name, {}).get("title", ""))) for name in wrong]
 
     def payload(self) -> dict[str, JSON] | None:
         """Return the input that was typed; None if it is not one that the workflow accepts: the fields say why."""

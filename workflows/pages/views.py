@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
@@ -16,14 +17,15 @@ from agents.engine.ledger import JSON, valid_text
 from conversations.accounts.http import PersonRequest
 from conversations.database.ids import row_id
 from conversations.models import Conversation, Prompt
-from conversations.pages.decorators import page_view
+from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.prompts.idempotency import KEY_MOST
-from workflows import discovery
+from workflows import discovery, stars
 from workflows.definition import Workflow
+from workflows.history import RunFilter, runs_of
 from workflows.pages.form import RunForm, own_chats, secret_fields
 from workflows.pages.menu import menu_rows
-from workflows.pages.runs import inputs_of, runs_of, runs_page
+from workflows.pages.runs import inputs_of, last_rows, runs_filter, runs_page
 from workflows.pages.selector import selector
 from workflows.pages.starting import start
 from workflows.permissions import SeenWorkflow
@@ -33,6 +35,8 @@ Seen = SeenWorkflow[Workflow]
 
 LAST_MOST = 5
 """Runs beside the form."""
+FILTERS_MOST = 1_000
+"""Characters of the filters to which a page returns."""
 NO_CHAT = "Choose one of your chats."
 NO_CHATS = "You have no chat yet. Start one first: its files are what this works on."
 GONE = "Nothing has started: the chat in which it would run is not there any more. Start it to run on its own."
@@ -79,26 +83,65 @@ def workflow_in(request: PersonRequest, name: str, pk: int) -> HttpResponse:
 def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     """Show the form with the input of an earlier run, without its secrets."""
     found = _seen(request, name)
-    run = get_object_or_404(runs_of(found.workflow, request.user).select_related("conversation"), pk=pk)
+    runs = runs_of(request.user, RunFilter(workflow=name)).select_related("conversation")
+    run = get_object_or_404(runs, pk=pk)
     given: dict[str, JSON] = inputs_of(found.workflow, [run]).get(run.pk, {})
     known = found.workflow.schema.get("properties", {})
     form = RunForm(found.workflow, request.user, again=run)
     form.input = {name: value for name, value in given.items() if isinstance(known, dict) and name in known}
     form.unknown = [name for name in given if name not in form.input]
+    form.mark_unfit()
     form.chat = own_chats(request.user).filter(pk=run.conversation_id).first()
     form.origin = None if found.workflow.workspace else form.chat
     return _page(request, found, form)
 
 
 @page_view
+def history(request: PersonRequest) -> HttpResponse:
+    """Show the person's runs of all workflows, or those that the address asks for; see runs_filter."""
+    return _runs(request)
+
+
+@page_view
 def runs(request: PersonRequest, name: str) -> HttpResponse:
     """Show the person's own runs of a workflow, also to somebody who may not run it any more."""
-    known = _seen(request, name)
-    found, page = known.workflow, row_id(request.GET.get("page", "1")) or 1
-    context = {"workflow": found, "runs": runs_page(found, request.user, page), "why_not": known.why_not}
-    if request.user.has_perm("conversations.view_prompt") and request.user.is_staff:
-        context["everybody"] = f"{reverse('admin:conversations_prompt_changelist')}?policy={found.policy_name}"
+    return _runs(request, _seen(request, name))
+
+
+def _runs(request: PersonRequest, known: Seen | None = None) -> HttpResponse:
+    user, found = request.user, known.workflow if known else None
+    filters = runs_filter(user, request.GET, found.name if found else "")
+    before, after = (row_id(request.GET.get(name, "")) for name in ("before", "after"))
+    page = runs_page(user, filters.chosen, before, after)
+    context: dict[str, Any] = {"runs": page, "filters": filters, "before": before or after}
+    if request.htmx:
+        return render(request, "workflows/runs_list.html", context | {"workflow": found})
+    if known and user.has_perm("conversations.view_prompt") and user.is_staff:
+        context["everybody"] = f"{reverse('admin:conversations_prompt_changelist')}?policy={known.workflow.policy_name}"
+    context |= {"workflow": found, "why_not": known.why_not if known else None}
     return render(request, "workflows/runs.html", context | _frame(request))
+
+
+@form_view
+def star(request: PersonRequest, name: str) -> HttpResponse:
+    """Give a workflow a star, or take it away, and show the selector again, with the search that it had."""
+    stars.star_workflow(request.user, _seen(request, name).workflow.name, bool(request.POST.get("starred")))
+    query = request.POST.get("q", "").strip()
+    if request.htmx:
+        return render(request, "workflows/flows.html", {"selector": selector(request.user, query)})
+    return redirect(f"{reverse('workflows')}?{urlencode({'q': query} if query else {})}#flow-{name}")
+
+
+@form_view
+def star_run(request: PersonRequest, pk: int) -> HttpResponse:
+    """Give a run a star, or take it away, and show the history again, as it was filtered; htmx gets the button."""
+    run = get_object_or_404(runs_of(request.user), pk=pk)
+    starred = bool(request.POST.get("starred"))
+    stars.star_run(request.user, run, starred)
+    if request.htmx:
+        return render(request, "workflows/star_run.html", {"run": run, "starred": starred})
+    filters = QueryDict(request.POST.get("filters", "")[:FILTERS_MOST]).urlencode()
+    return redirect(f"{reverse('runs')}?{filters}#run-{pk}")
 
 
 def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
@@ -151,7 +194,7 @@ def _page(
     **more: Any,
 ) -> HttpResponse:
     """Show the form; instead of it the reason, with 403, if the person may not run it."""
-    last = runs_page(found.workflow, request.user, 1).rows[:LAST_MOST]
+    last = last_rows(found.workflow, request.user, LAST_MOST)
     context = {"workflow": found.workflow, "why_not": found.why_not, "run": form, "last": last, **more}
     status = 403 if found.why_not else status
     page = render(request, f"workflows/{template}.html", context | _frame(request), status=status)
@@ -169,7 +212,7 @@ def _seen(request: PersonRequest, name: str) -> Seen:
         raise Http404
     if found := seen(request.user, name):
         return found
-    if not runs_of(workflow, request.user).exists():
+    if not runs_of(request.user, RunFilter(workflow=name)).exists():
         raise Http404
     return SeenWorkflow(workflow, workflow.permission or "", workflow.why_not(request.user))
 

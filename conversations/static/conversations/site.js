@@ -361,7 +361,7 @@ function grow(area) {
 }
 document.addEventListener("input", ({ target }) => { if (target.matches("#message, .grows")) grow(target); });
 
-/* ---------- approvals: move to the next waiting card, and keys that focus but never decide ---------- */
+/* ---------- approvals: move to the next waiting card; keys that focus but never decide; G, then W goes to the workflows ---------- */
 
 let led = 0; // when the focus was moved: keys typed right after that are not the shortcuts below
 const isLeft = (within) => document.activeElement === document.body || within?.contains(document.activeElement);
@@ -385,9 +385,14 @@ document.addEventListener("htmx:afterSettle", ({ target }) => {
   target.closest(".ask")?.querySelector(".acts-form > .line")?.scrollIntoView({ block: "nearest" });
 });
 
+let going = 0; // when G was pressed: the next key says where to
+
 document.addEventListener("keydown", (event) => {
   if (Date.now() - led < 1000 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
-  const to = { a: ".ask .btn.primary", "/": "#q" }[event.key.toLowerCase()];
+  const key = event.key.toLowerCase();
+  if (key === "w" && Date.now() - going < 2000) return location.assign("/workflows/");
+  going = key === "g" ? Date.now() : 0;
+  const to = { a: ".ask .btn.primary", "/": "#q" }[key];
   const found = to && document.querySelector(to);
   if (!found) return;
   event.preventDefault();

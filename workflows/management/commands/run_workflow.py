@@ -18,7 +18,7 @@ from agents.engine.references import secret_keys
 from conversations.approvals.edits import as_json_object
 from conversations.display.faithful import first_line, plain
 from conversations.management import arguments
-from conversations.models import Conversation, Output, Prompt, State
+from conversations.models import Conversation, Origin, Output, Prompt, State
 from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.start import Deactivated, TurnInProgress
 from conversations.prompts.startable import InvalidInput, NotAllowed
@@ -98,7 +98,8 @@ class Command(BaseCommand):
             raise CommandError(f"{user.get_username()} may not run {workflow.name}: {why}")
         input = _input(workflow, options)
         try:
-            return start_run(workflow, user, input, conversation=_conversation(options["conversation"], user))
+            where = _conversation(options["conversation"], user)
+            return start_run(workflow, user, input, conversation=where, origin=Origin.COMMAND)
         except InvalidInput as error:
             raise _not_accepted(error.fields) from None
         except REFUSED as error:
