@@ -74,6 +74,11 @@ def runs_of(user: User, chosen: RunFilter | None = None) -> QuerySet[Prompt]:
     return runs
 
 
+def started_by(run: Prompt) -> str:
+    """Return how a run was started, in a word of STARTED_BY; its origin, if none of them covers it."""
+    return next((name for name, origins in STARTED_BY.items() if run.origin in origins), run.origin)
+
+
 def last_runs(user: User) -> dict[str, int]:
     """Return the id of this person's last run of each workflow that they ran, by its name."""
     with connection.cursor() as cursor:

@@ -116,13 +116,17 @@ admin/^(?P<app_label>conversations|auth|agents|workflows)/$        LLLoooL   LLL
 admin/(?P<url>.*)$                                                 LLLNNNL   LLLNNNL
 workflows/                                                         LoooooL   LMMMMML
 workflow-menu/                                                     LoooooL   LMMMMML
+workflows/runs/                                                    LoooooL   LMMMMML
+workflows/runs/<int:pk>/star/                                      MMMMMMM   LwNNNNL
 workflows/<str:name>/                                              LoooooL   LwwwwwL
+workflows/<str:name>/star/                                         MMMMMMM   LwwwwwL
 workflows/<str:name>/in/<int:pk>/                                  LoNNNNL   LMMMMML
 workflows/<str:name>/runs/                                         LoooooL   LMMMMML
 workflows/<str:name>/runs/<int:pk>/again/                          LoNNNNL   LMMMMML
 workflows/categories                                               Uoooooo   UMMMMMM
 api/workflows/                                                     Uoooooo   UMMMMMM
 api/workflows/categories/                                          Uoooooo   UMMMMMM
+api/workflows/runs/                                                Uoooooo   UMMMMMM
 api/workflows/<str:name>/                                          Uoooooo   UMMMMMM
 api/workflows/<str:name>/runs/                                     Uoooooo   UMMMMMM
 api/workflows/<str:name>/run/                                      UMMMMMM   UWWWWWW

@@ -130,7 +130,7 @@ class World:
         return rows[model]
 
     def _place(self, route: str) -> int:
-        if route.startswith("workflows/") and "again" in route:
+        if route.startswith("workflows/") and ("again" in route or "star" in route):
             return self.run.pk
         if "continue" in route or "again" in route:
             return self.stopped.pk
@@ -162,6 +162,8 @@ class World:
             TOGETHER: together,
             "account/keys/": {"key-name": "CI"},
             "theme/": {"theme": "dark"},
+            "workflows/runs/<int:pk>/star/": {"starred": "1"},
+            "workflows/<str:name>/star/": {"starred": "1"},
             "workflows/<str:name>/": {"line-0": "paper", "number-1": "2", "key": "once"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},

@@ -155,7 +155,7 @@ def test_a_run_starts_in_a_conversation_of_its_own(api: Api, ann: User, site: Si
     told = response.json()
     assert response["Location"] == f"/api/prompts/{told['id']}/"
     assert {name: told[name] for name in ("policy", "origin", "input", "state")} == {
-        "policy": "workflow:shop.order", "origin": "workflow", "input": "/shop.order item=paper pieces=3",
+        "policy": "workflow:shop.order", "origin": "api", "input": "/shop.order item=paper pieces=3",
         "state": "queued",
     }  # fmt: skip
     assert Conversation.objects.get().kind == "run"

@@ -67,7 +67,7 @@ def test_it_prints_the_prompt_and_its_page_and_that_it_is_open(ann: User, settin
     prompt = Prompt.objects.get()
     page = f"https://site.example/c/{prompt.conversation_id}/#t-{prompt.pk}"
     assert (ended.code, ended.printed) == (2, f"Started prompt {prompt.pk}: {page}\n")
-    assert (prompt.asked_by, prompt.origin, prompt.conversation.kind) == (ann, "workflow", "run")
+    assert (prompt.asked_by, prompt.origin, prompt.conversation.kind) == (ann, "command", "run")
 
 
 def test_the_input_is_of_words_and_of_a_file(ann: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

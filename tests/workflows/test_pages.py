@@ -113,8 +113,8 @@ def test_the_selector_lists_by_category_what_a_person_may_run(client: Client, an
     assert "You ran this" not in page
     start_run(shop.order, ann, {"item": "paper"})
     page = text_of(client.get(reverse("workflows")))
-    assert page.count("You ran this") == 2  # in its category, and under "Used lately"
-    assert "Used lately" in page
+    assert page.count("You ran this") == 2  # in its category, and under "Recent"
+    assert '<h2 id="recent">Recent</h2>' in page
 
 
 def test_the_selector_searches_names_titles_and_descriptions(client: Client) -> None:
@@ -342,20 +342,6 @@ def test_the_page_of_a_run_has_its_card_then_its_result_and_the_way_to_run_it_ag
     site.works()
     words = text_of(client.get(f"/c/{failed.conversation_id}/"))
     assert ("This run failed" in words, "The shop is closed." in words, words.count("Run again")) == (True, True, 1)
-
-
-def test_runs_are_paged(client: Client, ann: User, site: Site) -> None:
-    Quota.objects.create(user=ann, running_prompts=0)
-    for number in range(27):
-        start_run(ping, ann, {}, key=f"k{number}")
-    address = reverse("workflow-runs", args=["shop.ping"])
-    first, second = (text_of(client.get(address, {"page": page})) for page in ("1", "2"))
-    assert (first.count("Run again"), second.count("Run again")) == (25, 2)
-    assert ("Older</a>" in first, "Newer</a>" in first) == (True, False)
-    assert ("Older</a>" in second, "Newer</a>" in second) == (False, True)
-    assert "There are no runs on page 3." in text_of(client.get(address, {"page": "3"}))
-    for nonsense in ("0", "x", "9" * 30, "-1"):
-        assert client.get(address, {"page": nonsense}).status_code == 200
 
 
 def test_run_again_opens_the_form_with_the_input_of_that_run(client: Client, ann: User, bob: User, site: Site) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from django.contrib.auth.models import User
+
 from agents.engine.agent.projection import render
 from agents.engine.ledger import JSON
 from agents.engine.outputs.kinds import ResultOutput, TextOutput
@@ -13,6 +15,7 @@ from conversations.display.json import prompt_head
 from conversations.models import Output, Prompt
 from workflows.definition import Workflow
 from workflows.permissions import SeenWorkflow
+from workflows.stars import starred_runs
 
 RESULT_MOST = 200
 """Characters of a result in a list of runs."""
@@ -47,13 +50,13 @@ def categories_json(found: Iterable[SeenWorkflow[Workflow]]) -> list[dict[str, J
     ]
 
 
-def runs_json(runs: Sequence[Prompt]) -> list[dict[str, JSON]]:
-    """Return these runs, without their outputs, with what came of each in short, which is read once for all."""
-    results = _results(runs)
-    return [{**prompt_head(run), "result": results.get(run.pk)} for run in runs]
+def runs_json(user: User, runs: Sequence[Prompt]) -> list[dict[str, JSON]]:
+    """Return these runs of this person, without their outputs, with what came of each in short."""
+    results, starred = results_of(runs), starred_runs(user, runs)
+    return [{**prompt_head(run), "result": results.get(run.pk), "starred": run.pk in starred} for run in runs]
 
 
-def _results(runs: Sequence[Prompt]) -> dict[int, str]:
+def results_of(runs: Sequence[Prompt]) -> dict[int, str]:
     """Return what came of those of these runs that have ended, by prompt, in one line."""
     found = {}
     ended = [run for run in runs if run.ended]

@@ -54,6 +54,7 @@ class Run(PromptHead):
     result: Annotated[
         str | None, Field(description="What came of it, in one line: what it returned, or why it failed.")
     ]
+    starred: Annotated[bool, Field(description="Whether you starred it on the pages.")]
 
 
 class WorkflowPage(ListPage[Workflow]):

@@ -8,6 +8,7 @@ urlpatterns = [
     path("workflows/categories", views.PlainCategories.as_view(), name="workflow-categories"),
     path("api/workflows/", views.Workflows.as_view(), name="api-workflows"),
     path("api/workflows/categories/", views.Categories.as_view(), name="api-workflow-categories"),
+    path("api/workflows/runs/", views.AllRuns.as_view(), name="api-runs"),
     path("api/workflows/<str:name>/", views.OneWorkflow.as_view(), name="api-workflow"),
     path("api/workflows/<str:name>/runs/", views.Runs.as_view(), name="api-workflow-runs"),
     path("api/workflows/<str:name>/run/", views.StartRun.as_view(), name="api-workflow-run"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -31,9 +32,11 @@ from conversations.push.access import ListeningRefused, Pass
 from conversations.push.share import TooMany, shares
 from workflows import discovery
 from workflows.api import shapes
+from workflows.api.filters import OF_ALL, OF_ONE, read_filter
 from workflows.api.json import categories_json, runs_json, workflow_json
 from workflows.api.waiting import AwaitedRun
 from workflows.definition import Workflow
+from workflows.history import RunFilter, runs_of
 from workflows.running import seen, seen_by, start_run
 
 
@@ -75,11 +78,19 @@ class OneWorkflow(ApiView):
 class Runs(ApiView):
     """The runs of a workflow."""
 
-    @operation("List your runs of a workflow", shapes.RunPage, parameters=LIST)
+    @operation("List your runs of a workflow", shapes.RunPage, parameters=OF_ONE)
     def get(self, request: Request, name: str) -> Response:
         """List your runs of this workflow, the newest first, without their outputs."""
-        runs = Prompt.objects.visible_to(request.user).filter(policy=_workflow(name).policy_name)
-        return paginate_together(request, runs.order_by("-pk").prefetch_related("files"), runs_json, "input")
+        return _runs(request, read_filter(request, _workflow(name).name))
+
+
+class AllRuns(ApiView):
+    """The runs of all workflows."""
+
+    @operation("List your runs", shapes.RunPage, parameters=OF_ALL)
+    def get(self, request: Request) -> Response:
+        """List your runs of all workflows, however they were started, the newest first, without their outputs."""
+        return _runs(request, read_filter(request))
 
 
 class StartRun(StartingView):
@@ -144,6 +155,11 @@ class StartRun(StartingView):
         answer = _answer(Prompt.objects.get(pk=pk), 200)
         response: HttpResponseBase = self.finalize_response(self.request, answer)
         return response
+
+
+def _runs(request: Request, chosen: RunFilter) -> Response:
+    runs = runs_of(request.user, chosen).prefetch_related("files")
+    return paginate_together(request, runs, partial(runs_json, request.user), "input")
 
 
 def _answer(run: Prompt, status: int) -> Response:
