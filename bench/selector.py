@@ -1,4 +1,4 @@
-"""The selector and the history of somebody with 300 workflows and 100,000 runs, beside somebody else with as many.
+"""The selector and the history of somebody with 300 workflows and 100,000 runs, beside somebody else with some.
 
 Real processes: the web server (`python -m agentsite.web`). The first run of each workflow is begun by the site's own
 functions; the others are rows with that one's content, in a conversation each, one in fifty failed. Milliseconds are
@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 import urllib.request
+from datetime import timedelta
 from typing import Any
 
 from bench import support
@@ -56,7 +57,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fill(runs: int) -> None:
-    """Store so many runs of the person whose pages are loaded, and as many of another."""
+    """Store so many runs, nine in ten of the person whose pages are loaded."""
     from django.db import connection, transaction
 
     from conversations.ledger import wakeup
@@ -74,16 +75,16 @@ def _fill(runs: int) -> None:
         steps = [run.steps.order_by("seq")[0] for run in firsts]
         Prompt.objects.update(state=State.COMPLETED)
         Conversation.objects.update(active_prompt=None)
-    for done in range(0, 2 * runs, AT_ONCE):
+    for done in range(0, runs, AT_ONCE):
         with transaction.atomic():
-            _copy(range(done, min(done + AT_ONCE, 2 * runs)), (mine, other), steps)
+            _copy(range(done, min(done + AT_ONCE, runs)), (mine, other), steps)
     _star(mine)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
 
 def _copy(numbers: range, people: tuple[Any, Any], steps: list[Any]) -> None:
-    """Store runs with these numbers, in turn of one person and the other, with what the ledger of the first says."""
+    """Store runs with these numbers, one in ten of them of the other, with what the ledger of a first one says."""
     from django.db.models import QuerySet
     from django.utils import timezone
 
@@ -91,20 +92,21 @@ def _copy(numbers: range, people: tuple[Any, Any], steps: list[Any]) -> None:
     from conversations.models import Conversation, ConversationKind, Origin, Output, Prompt, State, Step
 
     now = timezone.now()
+    later = now + timedelta(seconds=30)
     talks = Conversation.objects.bulk_create(
-        Conversation(owner=people[n % 2], kind=ConversationKind.RUN, title="Job", seq=2) for n in numbers
+        Conversation(owner=people[n % 10 == 9], kind=ConversationKind.RUN, title="Job", seq=2) for n in numbers
     )
-    begun = [steps[n // 2 % len(steps)] for n in numbers]
+    begun = [steps[n % len(steps)] for n in numbers]
     prompts = Prompt.objects.bulk_create(
         Prompt(
             conversation=talk,
             number=1,
-            asked_by=people[n % 2],
+            asked_by=people[n % 10 == 9],
             policy=step.content["policy"],
             input=f"/{step.content['policy'].partition(':')[2]} customer=C-{n}",
             origin=Origin.COMMAND if n % 1000 < 2 else Origin.WORKFLOW,
             state=State.FAILED if n % 100 < 2 else State.COMPLETED,
-            ended_at=now,
+            ended_at=later,
         )
         for n, talk, step in zip(numbers, talks, begun, strict=True)
     )
@@ -160,7 +162,7 @@ def _median(address: str, cookie: str) -> float:
 def main() -> None:
     """Measure on both databases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100_000, help="of each of the two people")
+    parser.add_argument("--runs", type=int, default=112_000, help="of both people, nine in ten of the one")
     found = support.on_databases(parser, "bench.selector", measure)
     rows = [[name, *(each[name] for each in found)] for name in found[0] if name != "database"]
     print(support.table(["", *(each["database"] for each in found)], rows))

@@ -49,7 +49,7 @@ HOW = {
     Origin.TRIGGER: "by a trigger",
 }
 """How a run was started, where it was not from a page."""
-STARTS = (("site", "On the site"), ("api", "By the API"), ("command", "By the command line"))
+STARTS = (("site", "The site"), ("api", "The API"), ("command", "The command line"))
 
 
 @dataclass(frozen=True)
