@@ -276,6 +276,8 @@ PAGES: dict[str, View] = {
     "workflow-off": at("/workflows/certificate.renew/"),
     "workflow-confirm": confirming,
     "workflow-runs": at("/workflows/parcel.send/runs/"),
+    "runs": at("/workflows/runs/"),
+    "runs-none": at("/workflows/runs/?q=zebra"),
     "workflow-runs-failed": at("/workflows/month.close/runs/"),
     "workflow-runs-none": at("/workflows/prices.compare/runs/"),
     "run-waits": chat("run-waits", scrolled_to=".exchange"),
