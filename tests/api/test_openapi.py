@@ -184,6 +184,8 @@ def test_every_answer_is_as_described(
         cancel_prompt(Prompt.objects.get(policy="workflow:shop.order").pk, ann)
         checked.post("/api/workflows/shop.order/run/?wait=1", {"parameters": {"item": "paper"}}, Idempotency_Key="k")
         checked.get("/api/workflows/shop.order/runs/")
+        checked.get("/api/workflows/runs/?started_by=api&search=paper")
+        checked.get("/api/workflows/runs/?state=nonsense")
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
