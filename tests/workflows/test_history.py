@@ -129,7 +129,10 @@ def test_filters_work_together(client: Client, ann: User, site: Site) -> None:
     assert listed(client, workflow="shop.note", state="completed") == [done.pk]
     assert listed(client, starred="1") == [done.pk]
     assert listed(client, starred="1", state="failed") == []
-    assert "No run matches." in words(client.get(RUNS, {"starred": "1", "state": "failed"}))
+    for query in ({"starred": "1", "state": "failed"}, {"workflow": "shop.order"}):
+        nothing = words(client.get(RUNS, query))
+        assert ("No run matches." in nothing, 'class="filters"' in nothing) == (True, True)
+    assert "There are no more runs." in words(client.get(RUNS, {"before": str(done.pk)}))
     one = reverse("workflow-runs", args=["shop.fail"])
     assert (listed(client, one), listed(client, one, workflow="shop.note")) == ([failed.pk], [failed.pk])
 

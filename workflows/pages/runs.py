@@ -106,17 +106,21 @@ class RunsPage:
 
 @dataclass(frozen=True)
 class RunsFilter:
-    """The filters of the page: what was chosen, and the workflows to choose from, those that the person has run."""
+    """The filters of the page: what was chosen, and the workflows to choose from, those that the person has run.
+
+    `page_of`: the name of the workflow whose page it is; "": all.
+    """
 
     chosen: RunFilter
     workflows: Sequence[tuple[str, str]]
+    page_of: str = ""
     states = STATES
     starts = STARTS
 
     @property
     def any(self) -> bool:
-        """Whether some runs are left out, other than those of other workflows."""
-        return self.chosen != RunFilter(workflow=self.chosen.workflow)
+        """Whether some runs of the page are left out."""
+        return self.chosen != RunFilter(workflow=self.page_of)
 
     @property
     def query(self) -> str:
@@ -132,10 +136,10 @@ class RunsFilter:
         return urlencode({name: value for name, value in told.items() if value})
 
 
-def runs_filter(user: User, given: Mapping[str, str], workflow: str = "") -> RunsFilter:
-    """Return the filters that an address names. A choice that does not exist is none. `workflow`: of this one alone."""
+def runs_filter(user: User, given: Mapping[str, str], page_of: str = "") -> RunsFilter:
+    """Return the filters that an address names. A choice that does not exist is none. `page_of`: of this workflow."""
     installed, mine = discovery.installed(), last_runs(user)
-    workflow = workflow or given.get("workflow", "")
+    workflow = page_of or given.get("workflow", "")
     names = {*mine, workflow} - {""}
     listed = sorted((installed[name].title if name in installed else name, name) for name in names)
     state, started_by = given.get("state", ""), given.get("started_by", "")
@@ -146,7 +150,7 @@ def runs_filter(user: User, given: Mapping[str, str], workflow: str = "") -> Run
         starred=bool(given.get("starred")),
         search=given.get("q", "").strip(),
     )
-    return RunsFilter(chosen, [(name, title) for title, name in listed])
+    return RunsFilter(chosen, [(name, title) for title, name in listed], page_of)
 
 
 def runs_page(user: User, chosen: RunFilter, before: int | None = None, after: int | None = None) -> RunsPage:
