@@ -74,7 +74,12 @@ def skill_files(folder: Path) -> list[Path]:
 
 def read_skill(file: Path, folder: Path) -> Skill:
     """Return the skill in `file`, which is not saved. Raises BadSkill, also for a link that leads out of `folder`."""
-    match = _FRONT.match(text := _read_text(file, folder))
+    return parse_skill(_content(file, folder))
+
+
+def parse_skill(content: bytes) -> Skill:
+    """Return the skill in the content of a SKILL.md, which is not saved. Raises BadSkill."""
+    match = _FRONT.match(text := _text(content))
     if not match:
         raise BadSkill("it does not begin with front matter: put `---`, a name, a description and `---` at the top.")
     front = _front_matter(match[1])
@@ -104,23 +109,29 @@ def _save(read: Skill) -> Literal["added", "updated", "unchanged"]:
     return "added"
 
 
-def _read_text(file: Path, folder: Path) -> str:
+def _content(file: Path, folder: Path) -> bytes:
     try:
         real = file.resolve(strict=True)
         if not real.is_relative_to(folder.resolve()):
             raise BadSkill("it is a link that leads out of the folder: copy the file into the folder instead.")
         if not real.is_file():
             raise BadSkill("it is not a regular file.")
-        if real.stat().st_size > FILE_MOST:
-            raise BadSkill(f"it has more than {FILE_MOST:,} bytes: shorten it, and move details to other files.")
-        text = real.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadSkill("it is not UTF-8: save it as UTF-8.") from None
+        with real.open("rb") as stream:
+            return stream.read(FILE_MOST + 1)
     except OSError as error:
         raise BadSkill(f"it cannot be read ({error.strerror}).") from error
+
+
+def _text(content: bytes) -> str:
+    if len(content) > FILE_MOST:
+        raise BadSkill(f"it has more than {FILE_MOST:,} bytes: shorten it, and move details to other files.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadSkill("it is not UTF-8: save it as UTF-8.") from None
     if "\0" in text:
         raise BadSkill("it is not text: it contains a null byte.")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _front_matter(text: str) -> dict[object, object]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import re2
 
@@ -30,15 +31,27 @@ LINE_MOST = 200
 """Characters of a line that are shown, around the match."""
 
 
+class Found(NamedTuple):
+    """A line that was found: its file, its number from 1, and its text, cut around the match if it is long."""
+
+    path: str
+    line: int
+    text: str
+
+
 @dataclass
 class Search:
-    """One search: the lines found so far, the files skipped and why it ended early. `most` limits the results."""
+    """One search: the lines found so far, the files skipped and why it ended early. `most` limits the results.
+
+    `among`: which files are searched, by path, besides what the glob says.
+    """
 
     box: Box
     pattern: re2.Pattern[str]
     glob: str
     most: int
-    found: list[str] = field(default_factory=list)
+    among: Callable[[str], bool] = lambda path: True
+    found: list[Found] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
     ended: str = ""
 
@@ -72,11 +85,12 @@ class Search:
     def _wanted(self, entry: Entry) -> bool:
         """Return whether to search this entry: a file whose name (or path, if the glob has a slash) fits the glob."""
         path = entry.path if "/" in self.glob else entry.path.rpartition("/")[2]
-        return entry.kind == "file" and (not self.glob or fnmatchcase(path, self.glob))
+        fits = not self.glob or fnmatchcase(path, self.glob)
+        return entry.kind == "file" and fits and self.among(entry.path)
 
-    def _lines(self, entry: Entry) -> Iterator[str]:
-        """Yield the lines found in an entry, and "" first and for each other line, so that the time is checked."""
-        yield ""
+    def _lines(self, entry: Entry) -> Iterator[Found | None]:
+        """Yield the lines found in an entry, and None first and for each other line, so that the time is checked."""
+        yield None
         if not self._wanted(entry):
             return
         if entry.size > FILE_MOST:
@@ -93,7 +107,7 @@ class Search:
                 self.skipped.add(entry.path)
                 continue
             at = self.pattern.search(line)
-            yield f"{printable(entry.path)}:{number}: {_excerpt(line, at.start(), at.end())}" if at else ""
+            yield Found(entry.path, number, _excerpt(line, at.start(), at.end())) if at else None
 
 
 def compile_pattern(pattern: str, *, regex: bool, ignore_case: bool) -> re2.Pattern[str]:

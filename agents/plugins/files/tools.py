@@ -100,7 +100,8 @@ def search_files(call: ToolCall[SearchRequest]) -> str:
     if skipped := sorted(search.skipped):
         named = ", ".join(map(printable, skipped[:5])) + (", ..." if len(skipped) > 5 else "")
         remarks.append(f"Skipped, in whole or in part, because too large: {named}.")
-    return "\n".join([*(search.found or ["[Nothing found.]"]), *(f"[{remark}]" for remark in remarks)])
+    lines = [f"{printable(path)}:{number}: {text}" for path, number, text in search.found]
+    return "\n".join([*(lines or ["[Nothing found.]"]), *(f"[{remark}]" for remark in remarks)])
 
 
 @tool(

@@ -9,6 +9,7 @@ from agents.engine.errors import ToolError
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.files.box import Box, Entry, parts
+from workflows.shipped.paths import is_apart
 
 FILE_MOST = 200_000
 """Bytes of a file that is compared; of a larger one nobody would read the changes."""
@@ -18,8 +19,6 @@ DEPTH, ENTRIES = 6, 500
 """Levels of folders, and entries of each folder, that are read."""
 TESTS = "tests"
 """The folder in which tests are looked for."""
-APART = ("__pycache__", "node_modules")
-"""Folders that programs write, beside those whose names begin with a dot."""
 
 
 class Component(BaseModel):
@@ -84,12 +83,7 @@ def _has_tests(box: Box, folder: str) -> bool:
 def _entries(box: Box, folder: str) -> list[Entry]:
     """Return the files of the folder, by path, without those in folders that programs write."""
     found = (entry for entry in box.walk(folder, DEPTH, ENTRIES) if entry.kind == "file")
-    kept = (entry for entry in found if not any(map(_is_apart, entry.path.split("/")[:-1])))
-    return sorted(kept, key=lambda entry: entry.path)
-
-
-def _is_apart(name: str) -> bool:
-    return name.startswith(".") or name in APART
+    return sorted((entry for entry in found if not is_apart(entry.path)), key=lambda entry: entry.path)
 
 
 def _text(box: Box, entry: Entry) -> str | None:

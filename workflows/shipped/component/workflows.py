@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field, field_validator
 
 from agents.categories import CODE
 from agents.engine.errors import ToolError
-from agents.plugins.files.box import parts
 from workflows.definition import workflow
 from workflows.flow import Flow
 from workflows.shipped.commands import TESTS, Tested, run_tests
 from workflows.shipped.component.changes import Changes, changes_between
+from workflows.shipped.paths import in_workspace
 
 READ = ("files.list", "files.read", "files.search")
 WRITE = (*READ, "files.write", "files.edit")
@@ -63,13 +63,9 @@ class Refactoring(BaseModel):
     @field_validator("path")
     @classmethod
     def _path_is_in_the_workspace(cls, path: str) -> str:
-        try:
-            names = parts(path.strip())
-        except ToolError as error:
-            raise ValueError(error.message) from error
         if "`" in path or not path.isprintable():
             raise ValueError("a path has no ` and no line breaks here")
-        return "/".join(names) or "."
+        return in_workspace(path)
 
 
 class Plan(BaseModel):
