@@ -58,7 +58,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is looked for. `days` since the last change and `megabytes` of a file count from there on; 0: they do not."""
+    """What is looked for. `days` since the last change, `megabytes` of a file: from so many on; 0: they do not matter."""
 
     temporary: bool = True
     duplicates: bool = True
@@ -109,12 +109,13 @@ def _with_content(box: Box, seen: Seen) -> Seen:
 
 
 def _whole_folder(box: Box, folder: Seen) -> Seen | None:
-    """Return a folder with the size of all in it, and a mark that any change in it changes; None if that is too much."""
+    """Return a folder with the size of all in it, and a mark that each change in it changes; None if it is too large."""
     size, marks = 0, [folder.mark]
     for number, entry in enumerate(box.walk(folder.path, DEPTH, ENTRIES)):
         seen = look(box, entry.path)
         if seen is None or number + 1 >= ENTRIES or entry.path.count("/") - folder.path.count("/") >= DEPTH:
             return None
+        seen = _with_content(box, seen) if seen.kind == "file" else seen
         size += seen.size
         marks.append(f"{seen.path}\0{seen.kind}\0{seen.mark}")
     digest = hashlib.sha256("\n".join(marks).encode(errors="surrogateescape")).hexdigest()

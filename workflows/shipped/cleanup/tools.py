@@ -1,4 +1,4 @@
-"""The tools that clean up a workspace: one says what may go, one deletes what a person chose, if it is still the same."""
+"""The tools that clean up a workspace: one says what may go, one deletes what a person chose and nobody changed."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ async def _read(
 ) -> list[Passage]:
     """Run these searches side by side, and read around what they find. Counts in `searched` what each found."""
     asked = flow.input
-    told = {"folder": asked.folder, "without": [asked.report]}
+    told: dict[str, Any] = {"folder": asked.folder, "without": [asked.report]}
     results = await flow.gather(*[flow.tool("documents.search", words=words, **told) for words in new])
     found = [result["found"] for result in results]
     searched |= {words: len(each) for words, each in zip(new, found, strict=True)}

@@ -26,7 +26,7 @@ ENTRIES = 1_000
 """Entries of the folder that are looked at."""
 ADD, CHANGE = "agents.add_skill", "agents.change_skill"
 """The permissions that adding a skill takes, and replacing one."""
-MAY_NOT_CHANGE = "a skill of this name exists already, and you may not change skills"
+MAY_NOT_CHANGE = "A skill of this name exists already, and you may not change skills."
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -90,14 +90,16 @@ async def read_skills(call: ToolCall[SkillFolder]) -> dict[str, JSON]:
     for path in paths:
         try:
             skill = _read(box, path)
-            if other := places.get(skill.name):
-                raise _Refused(f"{other} already has the name {skill.name!r}: rename one of the two.")
-            places[skill.name] = path
-            if there := known.get(skill.name):
-                skill = _replacing(skill, there, replace=asked.replace, may=may_change)
-            skills[skill.name] = skill
         except _Refused as error:
-            refused[printable(path)] = f"{str(error)[:1].upper()}{str(error)[1:]}"
+            refused[printable(path)] = _sentence(str(error))
+            continue
+        there, other = known.get(skill.name), places.setdefault(skill.name, path)
+        if other != path:
+            refused[path] = f"{printable(other)} already has the name {skill.name!r}: rename one of the two."
+        elif there and (why := _why_not(skill, there, replace=asked.replace, may=may_change)):
+            refused[path] = why
+        else:
+            skills[skill.name] = skill.model_copy(update={"replaces": there})
     named = {name for skill in skills.values() for name in skill.tools}
     added: list[JSON] = [skill.model_dump(mode="json") for skill in skills.values()]
     return {"skills": added, "refused": refused, "missing": list(missing_tools(sorted(named)))}
@@ -161,15 +163,17 @@ def _may(user: int, permission: str) -> bool:
     return found is not None and bool(found.has_perm(permission))
 
 
-def _replacing(skill: NewSkill, there: SkillText, *, replace: bool, may: bool) -> NewSkill:
-    """Return the skill as one that replaces what is there. Raises _Refused if it must not, or would change nothing."""
+def _why_not(skill: NewSkill, there: SkillText, *, replace: bool, may: bool) -> str:
+    """Return why a skill does not replace the one that is there; "" if it does."""
     if there == skill.said:
-        raise _Refused("it is on the site already, exactly so.")
+        return "It is on the site already, exactly so."
     if not replace:
-        raise _Refused(f"a skill called {skill.name!r} exists already: to replace it, tick “Replace existing skills”.")
-    if not may:
-        raise _Refused(f"{MAY_NOT_CHANGE}.")
-    return skill.model_copy(update={"replaces": there})
+        return f"A skill called {skill.name!r} exists already: choose “Replace existing skills” to replace it."
+    return "" if may else MAY_NOT_CHANGE
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def planned(call: ToolCall[Skills]) -> Change:
@@ -179,10 +183,8 @@ def planned(call: ToolCall[Skills]) -> Change:
         raise ToolError(f"Two of these skills are called {twice[0]!r}: rename one of them.", "invalid_input")
     change = Change(path="Skills", before="", after="\n".join(map(_shown, call.input.skills)))
     if change.too_large:
-        limit = f"{CHANGE_MOST:,} characters and {LINES_MOST:,} lines"
-        raise ToolError(
-            f"These skills are too long for one card, which shows {limit}: import fewer at once.", "too_large"
-        )
+        limit = f"one card shows up to {CHANGE_MOST:,} characters and {LINES_MOST:,} lines"
+        raise ToolError(f"These skills are too long: {limit}. Import fewer at once.", "too_large")
     return change
 
 
@@ -275,7 +277,7 @@ def _save(skill: NewSkill, may_change: bool) -> str:
         if there is None:
             Skill.objects.create(name=skill.name, **fields)
         elif not may_change:
-            return f"{MAY_NOT_CHANGE[:1].upper()}{MAY_NOT_CHANGE[1:]}."
+            return MAY_NOT_CHANGE
         else:
             Skill.objects.filter(pk=there.pk).update(**fields)
     return ""

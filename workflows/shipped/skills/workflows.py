@@ -1,4 +1,4 @@
-"""Import skills from a folder of the workspace: one card shows the whole text of all of them, and then they are added."""
+"""Import skills from a folder of the workspace: one card shows the whole text of each, and then they are added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Import(BaseModel):
 
     folder: Folder = Field(
         "skills",
-        description="The folder in the workspace: its SKILL.md, and those in the folders directly below it, are imported.",
+        description="The folder that has a SKILL.md, or folders with one each directly below it.",
     )
     replace: bool = Field(
         False,

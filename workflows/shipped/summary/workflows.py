@@ -45,7 +45,7 @@ class Files(BaseModel):
         max_length=50,
         description=(
             "Paths, folders, or patterns such as *.md and notes/*.txt. "
-            f"Together they may name up to {FILES_MOST} text files; the first {TEXT_MOST:,} characters of each are read."
+            f"Up to {FILES_MOST} text files at once; the first {TEXT_MOST:,} characters of each are read."
         ),
     )
     focus: str = Field(
