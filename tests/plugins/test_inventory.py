@@ -113,7 +113,9 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     monkeypatch.setattr(discovery, "installed", lambda: found)
     listed = json.loads(run_agents("--json"))
     not_offered = [tool["name"] for tool in listed["tools"] if not tool["offered"]]
-    assert not_offered == ["basket.order", "component.read", "project.check", "project.write"]
+    shipped = ["component.read", "documents.find", "documents.read", "documents.search", "project.check"]
+    shipped += ["project.write", "skills.add", "skills.read", "workspace.delete", "workspace.look"]
+    assert not_offered == ["basket.order", *shipped]
     assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
     lines = [" ".join(line.split()) for line in run_agents().splitlines()]
     assert "basket.order Order the basket destructive yes a plugin or a workflow" in lines

@@ -13,9 +13,17 @@ from agents.providers.demo.rules import answer
 from agents.testing import Question
 from tests.engine.support import seen
 from workflows.shipped.component.workflows import Plan
+from workflows.shipped.research.workflows import Answer as FromDocuments
+from workflows.shipped.research.workflows import Searches
+from workflows.shipped.summary.workflows import Summary
 
-FORMS = {FINAL_ANSWER: Plan.model_json_schema()}
-"""The schemas of tools that the demo looks into; a Question has only their names."""
+FIELDS = {
+    name: schema
+    for form in (Plan, Searches, FromDocuments, Summary)
+    for name, schema in form.model_json_schema()["properties"].items()
+}
+FORMS: dict[str, JSON] = {FINAL_ANSWER: {"type": "object", "properties": FIELDS}}
+"""The schemas of tools that the demo looks into; a Question has only their names, and so all forms are one."""
 
 
 def demo_script(question: Question) -> list[Any]:

@@ -88,7 +88,8 @@ def test_one_card_shows_every_file_and_nothing_is_written_before_it_is_approved(
     for path in PACKAGE:  # what was shown is what is there
         assert f"===== {path} =====\n{(workspace / path).read_text()}" in asked.change.after
     assert list(trial.waiting) == GATED[1]
-    assert trial.approve().value == {"folder": "corner-shop", "files": PACKAGE, "tests": "They passed."}
+    done = {"done": "Set up Corner Shop.", "folder": "corner-shop", "files": PACKAGE, "tests": "They passed."}
+    assert trial.approve().value == done
     assert RAN == ["cd corner-shop && python3 -B -m unittest discover -s tests -t ."]
     (archive,) = trial.files
     assert archive.name == "corner-shop.zip"
@@ -135,9 +136,17 @@ def test_what_appears_in_the_folder_before_it_is_approved_stays(trials: Trials) 
 
 def test_what_a_person_rejects_is_not_written(trials: Trials) -> None:
     trial = start(trials).reject(reason="Not in this chat.")
-    with pytest.raises(ToolError, match=r"^Not in this chat\.$"):
-        _ = trial.value
+    assert (trial.state, trial.value["done"]) == ("completed", "Nothing was set up: Not in this chat.")
+    assert trial.value["files"] == []
     assert (written(trials.services.workspace()), RAN, trial.files) == ([], [], [])
+
+
+def test_a_card_that_nobody_answers_fails_the_run(trials: Trials) -> None:
+    """Nobody has said no: whoever started it must learn that it is undecided."""
+    trial = start(trials).expire()
+    with pytest.raises(ToolError) as raised:
+        _ = trial.value
+    assert (trial.state, raised.value.code) == ("failed", "expired")
 
 
 @pytest.mark.parametrize("decided", ["fail", "reject", "unwanted"])

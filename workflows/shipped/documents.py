@@ -129,6 +129,8 @@ def read_document(call: ToolCall[Excerpt]) -> dict[str, JSON]:
     if b"\0" in content:
         raise ToolError(f"{asked.path!r} is not text.", "binary")
     lines = [line.removesuffix("\r") for line in content.decode("utf-8-sig", "replace").split("\n")]
+    if not lines[-1]:
+        lines.pop()  # nothing follows the last newline
     chosen = "\n".join(lines[asked.first - 1 : asked.last or len(lines)])
     if not chosen.strip():
         raise ToolError(f"{asked.path!r} has no text.", "empty")

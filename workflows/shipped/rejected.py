@@ -1,4 +1,4 @@
-"""What becomes of a run if a person says no: it is completed, and its result says that this was not done.
+"""What becomes of a run if a person says no: it is completed, and its result says that nothing was done.
 
 To say no is an answer, and no failure: nothing has to be mended or run again. A card that nobody answers in time still
 fails the run, because nobody has decided.

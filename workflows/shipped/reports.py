@@ -23,6 +23,8 @@ async def deliver(flow: Flow[Any], path: str, text: str, summary: str) -> str:
     except ToolError as error:
         if error.code in STOPPED:
             raise
+        if error.code == "unchanged":
+            return f"{path} has exactly this text already."
         return f"{error.message} It is attached to this run, and was not written into the workspace."
     return written
 

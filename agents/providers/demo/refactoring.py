@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from agents.engine.interfaces.provider import FINAL_ANSWER, ToolRequest
+from agents.engine.interfaces.provider import ToolRequest
 from agents.engine.ledger import JSON
+from agents.providers.demo.form import in_form
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.rewriting import (
     is_name,
@@ -21,7 +22,6 @@ from agents.providers.demo.rewriting import (
     with_constant,
     without_trailing_blanks,
 )
-from agents.providers.demo.samples import sample
 from agents.providers.demo.situation import Result, Situation
 from agents.providers.demo.wording import describe_result
 
@@ -127,12 +127,9 @@ def _improving(path: str, read: Result, goal: str) -> tuple[str, list[str]]:
 def _answer(situation: Situation, summary: str, steps: list[str]) -> Reply:
     """Return the plan, in the form that is wanted, or in words."""
     summary = f"A plan of the demo model, which follows rules. {summary}"
-    if not (final := situation.offered.get(FINAL_ANSWER)):
-        return Reply("\n".join([summary, "", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]).strip())
+    written = "\n".join([summary, "", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]).strip()
     values: dict[str, JSON] = {"summary": summary, "steps": steps}
-    known = final["parameters"].get("properties", {})
-    form = sample(final["parameters"]) | {name: value for name, value in values.items() if name in known}
-    return Reply("This is my plan.", (ToolRequest(FINAL_ANSWER, form),))
+    return in_form(situation, "This is my plan.", values) or Reply(written)
 
 
 def _carry_out(situation: Situation) -> Reply:

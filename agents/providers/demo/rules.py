@@ -15,8 +15,10 @@ from agents.providers.demo.guide import INTRODUCTION, guide
 from agents.providers.demo.planning import Plan, Unclear, make_plan
 from agents.providers.demo.refactoring import refactoring
 from agents.providers.demo.reply import Reply
+from agents.providers.demo.researching import researching
 from agents.providers.demo.samples import sample
 from agents.providers.demo.situation import Situation
+from agents.providers.demo.summarising import summarising
 from agents.providers.demo.understanding import understand
 from agents.providers.demo.wire import PIECE_CHARACTERS
 from agents.providers.demo.wording import describe_call, describe_result
@@ -25,6 +27,9 @@ PAUSE_SECONDS = 0.015
 """The pause between two pieces of an answer, so that people see it stream."""
 ANSWER_SECONDS = 1.2
 """The longest time that all pauses of one answer may take together."""
+
+PARTS = (refactoring, summarising, researching)
+"""What answers the requests of workflows, each of those that it knows."""
 
 
 def answer(body: dict[str, JSON]) -> Reply:
@@ -41,8 +46,9 @@ def answer(body: dict[str, JSON]) -> Reply:
 
 def _reply(situation: Situation, calls: int | None) -> Reply:
     """`calls`: how many the protocol allows in one answer, if it limits them."""
-    if refactored := refactoring(situation):
-        return refactored
+    for part in PARTS:
+        if found := part(situation):
+            return found
     steps, final = understand(situation.said), situation.offered.get(FINAL_ANSWER)
     if not steps and not situation.done and not final:
         return Reply(guide(situation))

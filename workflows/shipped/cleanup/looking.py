@@ -58,7 +58,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is looked for. `days` since the last change, `megabytes` of a file: from so many on; 0: they do not matter."""
+    """What is looked for. `days` since the last change, `megabytes` of a file: so many or more; 0: does not matter."""
 
     temporary: bool = True
     duplicates: bool = True
@@ -109,7 +109,7 @@ def _with_content(box: Box, seen: Seen) -> Seen:
 
 
 def _whole_folder(box: Box, folder: Seen) -> Seen | None:
-    """Return a folder with the size of all in it, and a mark that each change in it changes; None if it is too large."""
+    """Return a folder with the size of all in it, and a mark that each change in it changes; None for a large one."""
     size, marks = 0, [folder.mark]
     for number, entry in enumerate(box.walk(folder.path, DEPTH, ENTRIES)):
         seen = look(box, entry.path)

@@ -95,7 +95,8 @@ async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
     flow.progress(1, STEPS, "The plan waits for a person")
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, 1))
     if not await flow.approve("Carry out this plan?", details=f"{plan.summary}\n\n{steps}"):
-        raise ToolError("The plan was not approved, so nothing was changed.", "rejected")
+        done = "Nothing was changed: the plan was not approved."
+        return Refactored(done=done, files=[], tests="Not run: nothing was changed.")
     flow.progress(2, STEPS, "Carrying out the plan")
     before = await flow.tool("component.read", path=asked.path, folder=found["folder"])
     told = CARRY_OUT.format(path=asked.path, goal=asked.goal, summary=plan.summary, steps=steps)

@@ -8,10 +8,12 @@ import zipfile
 from pydantic import BaseModel, Field
 
 from agents.categories import PROJECTS
+from agents.engine.errors import ToolError
 from workflows.definition import workflow
 from workflows.flow import Flow
 from workflows.shipped.commands import TESTS, run_tests
 from workflows.shipped.project.kinds import Project
+from workflows.shipped.rejected import words_of
 
 OLDEST = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the archive: the first that the format knows, so that the same files are the same bytes."""
@@ -28,11 +30,12 @@ class CreateProject(Project):
 
 
 class Created(BaseModel):
-    """A project that was set up. `tests`: what became of its first tests, in a sentence."""
+    """A project that was set up; without files if a person rejected it. `tests`: what became of its first tests."""
 
-    folder: str
-    files: list[str]
-    tests: str
+    done: str
+    folder: str = ""
+    files: list[str] = []
+    tests: str = "Not run."
 
 
 @workflow("project.create", title="Create a project", category=PROJECTS, workspace=True)
@@ -42,7 +45,10 @@ async def create_project(flow: Flow[CreateProject]) -> Created:
     await flow.tool("project.check", folder=asked.place)  # before anybody is asked
     steps = 3 if flow.input.tests else 2
     flow.progress(0, steps, f"Setting up {asked.place}")
-    written = await flow.tool("project.write", input=asked)
+    try:
+        written = await flow.tool("project.write", input=asked)
+    except ToolError as error:
+        return Created(done=f"Nothing was set up: {words_of(error)}")
     project = Project.model_validate(written["project"])  # as it was approved: a person may have edited it
     folder, files = project.place, project.files
     flow.progress(1, steps, "Packing a copy to download")
@@ -53,7 +59,7 @@ async def create_project(flow: Flow[CreateProject]) -> Created:
         flow.progress(2, steps, "Running the tests")
         tests = (await run_tests(flow, f"cd {folder} && {TESTS}")).words
     flow.progress(steps, steps, "Set up")
-    return Created(folder=folder, files=list(files), tests=tests)
+    return Created(done=f"Set up {project.name}.", folder=folder, files=list(files), tests=tests)
 
 
 def _zipped(files: dict[str, str]) -> bytes:

@@ -155,7 +155,7 @@ async def research_question(flow: Flow[Question]) -> Found:
     written = await deliver(flow, asked.report, text, f"{asked.question} {_count(passages)} read.")
     flow.progress(STEPS, STEPS, "Done")
     answer = found.answer if shown else f"No evidence: {NO_EVIDENCE} The model said: {found.answer}"
-    done = f"Answered from {len(shown)} lines of the documents." if shown else "Answered without evidence."
+    done = f"Answered from {_lines(len(shown))} of the documents." if shown else "Answered without evidence."
     return Found(done=done, answer=answer, sources=shown, without_evidence=unshown, report=written)
 
 

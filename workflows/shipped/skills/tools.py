@@ -88,16 +88,17 @@ async def read_skills(call: ToolCall[SkillFolder]) -> dict[str, JSON]:
     places: dict[str, str] = {}
     refused: dict[str, JSON] = {}
     for path in paths:
+        shown = printable(path)
         try:
             skill = _read(box, path)
         except _Refused as error:
-            refused[printable(path)] = _sentence(str(error))
+            refused[shown] = _sentence(str(error))
             continue
-        there, other = known.get(skill.name), places.setdefault(skill.name, path)
-        if other != path:
-            refused[path] = f"{printable(other)} already has the name {skill.name!r}: rename one of the two."
+        there, other = known.get(skill.name), places.setdefault(skill.name, shown)
+        if other != shown:
+            refused[shown] = f"{other} already has the name {skill.name!r}: rename one of the two."
         elif there and (why := _why_not(skill, there, replace=asked.replace, may=may_change)):
-            refused[path] = why
+            refused[shown] = why
         else:
             skills[skill.name] = skill.model_copy(update={"replaces": there})
     named = {name for skill in skills.values() for name in skill.tools}
