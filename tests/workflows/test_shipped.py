@@ -33,6 +33,10 @@ def ann(db: None) -> User:
 
 @pytest.fixture(autouse=True)
 def _demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_the_demo(monkeypatch)
+
+
+def use_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     """The site's own tools and policies, and the rules of the demo model."""
     found = discovery.installed()
     registry, _ = engine_site(ScriptedProvider(demo_answer), found.offered)

@@ -31,7 +31,7 @@ APART = (".git", ".hg", ".svn", "node_modules", ".venv", "venv")
 CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 """Folders that programs fill and make again."""
 TEMPORARY = re.compile(
-    r".*(\.tmp|\.temp|\.bak|\.old|\.orig|\.swp|\.pyc|~)|\.DS_Store|Thumbs\.db|core\.\d+", re.IGNORECASE
+    r".*(\.tmp|\.temp|\.bak|\.old|\.orig|\.swp|\.pyc|~)|\.DS_Store|Thumbs\.db|core\.\d+", re.IGNORECASE | re.DOTALL
 )
 """Names of files that were meant to last for a while only."""
 
