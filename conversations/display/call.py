@@ -11,6 +11,7 @@ from agents.engine.agent.projection import render, shorten
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Approval, ToolOutput
+from agents.engine.tools.tool import Risk
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.lookalikes import lookalikes
@@ -105,7 +106,10 @@ def display_call(
     fields = _fields(rest, kinds)
     as_diff = change is not None and preview == "diff"
     given = [field for field in fields if as_diff and change and field.text not in (change.path, change.after)]
-    return DisplayedCall(title, command, [] if as_diff else fields, change, given, EFFECTS.get(preview, ""))
+    effect = EFFECTS.get(preview, "")
+    if as_diff and change and not change.after and gate and gate.risk == Risk.DESTRUCTIVE:
+        effect = "delete"  # nothing that is shown is left
+    return DisplayedCall(title, command, [] if as_diff else fields, change, given, effect)
 
 
 def title_of(name: str) -> str:
@@ -144,7 +148,8 @@ def displayed_result(output: JSON) -> tuple[str, list[CallField]]:
     """Return what a policy returned: as text, or an object as fields. The middle of a long text is left out."""
     if isinstance(output, dict):
         fields = _fields(output, {name: frozenset({kind_of(value)}) for name, value in output.items()})
-        return "", [replace(each, text=shorten(each.text, RESULT_MOST)) for each in fields]
+        texts = {each.name: "none" if output[each.name] == [] else shorten(each.text, RESULT_MOST) for each in fields}
+        return "", [replace(each, text=texts[each.name]) for each in fields]
     return shorten(as_text(output, frozenset({kind_of(output)})), RESULT_MOST), []
 
 

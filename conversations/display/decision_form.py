@@ -52,7 +52,9 @@ def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm
     if shape is None:
         return None
     given: dict[str, JSON] = shape.asked.get("input", {})
-    code = frozenset(given if card.call.effect == "write" else {"command"} if card.call.effect == "run" else ())
+    code = frozenset(
+        given if card.call.effect in ("write", "delete") else {"command"} if card.call.effect == "run" else ()
+    )
     return SchemaForm(shape.schema, given, posted, code)
 
 

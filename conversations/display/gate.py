@@ -221,7 +221,7 @@ class Card:
         """The name of its icon."""
         if self.interrupted or self.question:
             return "cut" if self.interrupted else "chat"
-        return {"run": "term", "write": "edit"}.get(self.call.effect, "hand")
+        return {"run": "term", "write": "edit", "delete": "cut"}.get(self.call.effect, "hand")
 
     @property
     def risk(self) -> str:

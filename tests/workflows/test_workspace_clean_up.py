@@ -303,22 +303,21 @@ def test_only_what_was_chosen_and_is_unchanged_is_ever_deleted(
         listed = choices(trial)
         chosen = [path for number, path in enumerate(listed) if number in picks]
         trial.answer({"delete": chosen})
+        now: dict[str, str | None] = {**contents}
         if chosen:
-            for path, text in changes.items():
-                put(folder, path, text) if text else (folder / path).unlink()
-            now = contents | changes
+            for changed, content in changes.items():
+                put(folder, changed, content) if content else (folder / changed).unlink()
+            now |= changes
             trial.approve()
-        else:
-            now = {**contents}
         value = trial.value
-        for path, text in now.items():
-            unchanged = text == contents[path] and path not in changes
+        for path, now_there in now.items():
+            unchanged = not chosen or path not in changes
             if path in value["deleted"]:
                 assert path in chosen
                 assert unchanged
                 assert not (folder / path).exists()
             else:
-                assert (folder / path).exists() is (text is not None)
+                assert (folder / path).exists() is (now_there is not None)
         for path in chosen:
             assert (path in value["deleted"]) is not any(each.startswith(f"{path}: ") for each in value["left_alone"])
             if now[path] is not None and path not in value["deleted"]:
