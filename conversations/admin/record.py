@@ -51,11 +51,14 @@ class RecordPages(ReadOnly):
 class ConversationAdmin(RecordPages):
     """Conversations."""
 
-    list_display = ("id", "named", "owner", "seq", "active", "updated_at", "its_prompts")
+    list_display = ("id", "named", "kind", "owner", "seq", "active", "updated_at", "its_prompts")
     list_display_links = ("id", "named")
+    list_filter = ("kind",)
     list_select_related = ("owner", "active_prompt")
     search_fields = ("title", "owner__username")
-    fields = ("named", "owner", "active", "seq", "head", "created_at", "updated_at", "its_prompts", "its_steps")
+    fields = (
+        "named", "kind", "owner", "active", "seq", "head", "created_at", "updated_at", "its_prompts", "its_steps",
+    )  # fmt: skip
 
     @admin.display(description="Title", ordering="title")
     def named(self, obj: Conversation) -> SafeString:
@@ -96,7 +99,13 @@ class PromptAdmin(RecordPages):
         "id", "said", "of_conversation", "state", "stop_reason", "origin", "asked_by", "rounds", "created_at",
     )  # fmt: skip
     list_display_links = ("id", "said")
-    list_filter = (PolicyFilter, "state", "origin", ("asked_by", admin.RelatedOnlyFieldListFilter))
+    list_filter = (
+        PolicyFilter,
+        "conversation__kind",
+        "state",
+        "origin",
+        ("asked_by", admin.RelatedOnlyFieldListFilter),
+    )
     list_select_related = ("conversation", "asked_by")
     search_fields = ("=conversation__id", "input", "asked_by__username")
     fields = (

@@ -137,7 +137,9 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("chat", "Chat"), ("run", "Run of a workflow")], default="chat", max_length=8
+                        choices=[("chat", "Chat"), ("run", "Run of a workflow"), ("hidden", "Hidden")],
+                        default="chat",
+                        max_length=8,
                     ),
                 ),
                 ("seq", models.BigIntegerField(default=0, editable=False, help_text="The number of its last step.")),

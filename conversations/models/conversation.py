@@ -19,22 +19,30 @@ class ConversationKind(models.TextChoices):
 
     CHAT = "chat", "Chat"
     RUN = "run", "Run of a workflow"
+    HIDDEN = "hidden", "Hidden"  # a turn behind a page, such as one that fills in a form
 
 
 class OwnedQuerySet(models.QuerySet[Row]):
     """Rows of a conversation, filtered by who may see them."""
 
-    owner = "conversation__owner"
+    owner, kind = "conversation__owner", "conversation__kind"
+
+    def owned_by(self, user: User | AnonymousUser) -> Self:
+        """Return the rows this user owns, also of hidden conversations: for the page behind which one stands."""
+        return self.filter(**{self.owner: user.pk}) if user.is_authenticated else self.none()
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Return the rows this user owns. Only the admin shows other people's, and it has its own rules."""
-        return self.filter(**{self.owner: user.pk}) if user.is_authenticated else self.none()
+        """Return the rows this user owns, but for hidden conversations.
+
+        Only the admin shows other people's, and it has its own rules.
+        """
+        return self.owned_by(user).exclude(**{self.kind: ConversationKind.HIDDEN})
 
 
 class ConversationQuerySet(OwnedQuerySet["Conversation"]):
     """Conversations."""
 
-    owner = "owner"
+    owner, kind = "owner", "kind"
 
 
 class Conversation(models.Model):

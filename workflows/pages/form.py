@@ -18,8 +18,10 @@ from conversations.display.call import DisplayedCall, display_call
 from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
 from conversations.models import Conversation, ConversationKind, Prompt
 from conversations.prompts.startable import InvalidInput
+from workflows.answer import fields_to_fill
 from workflows.definition import Workflow
 from workflows.line import Line
+from workflows.pages.description import Description
 
 CHATS_MOST = 100
 """Chats to choose from as a workspace; an older one is reached from its own page."""
@@ -33,6 +35,8 @@ class RunForm:
     chat from which it was opened; there is no other to choose. `filled` are the labels of fields that a link filled in,
     `unknown` the names in it that the form does not have, `again` the run whose input it shows, `unfit` the labels of
     those of its values that the form, which has changed since, does not accept any more.
+
+    `described`: what the person wrote of it in their own words, and what came of that.
 
     `problem` says why nothing has started, `taken` is the conversation in which a turn is in progress, or in which this
     form has started a run before.
@@ -48,6 +52,7 @@ class RunForm:
     unknown: list[str] = field(default_factory=list)
     again: Prompt | None = None
     unfit: list[str] = field(default_factory=list)
+    described: Description = field(default_factory=Description)
     problem: str = ""
     taken: Conversation | None = None
     workspace_error: str = ""
@@ -100,6 +105,16 @@ class RunForm:
         for place, why in error.fields.items():
             if place.partition(".")[0] not in marked:
                 self.schema_form.errors.setdefault(place, []).extend(why)
+
+    @property
+    def can_be_described(self) -> bool:
+        """Whether a model can fill in some of it."""
+        return bool(fields_to_fill(self.workflow.input)["properties"])
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether it asks for secrets, which no page keeps."""
+        return bool(secret_fields(self.workflow))
 
     @property
     def wrong(self) -> list[FormField]:

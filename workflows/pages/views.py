@@ -20,9 +20,11 @@ from conversations.models import Conversation, Prompt
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.start import cancel_prompt
 from workflows import discovery, stars
 from workflows.definition import Workflow
 from workflows.history import RunFilter, runs_of
+from workflows.pages import filling
 from workflows.pages.form import RunForm, own_chats, secret_fields
 from workflows.pages.menu import menu_rows
 from workflows.pages.runs import inputs_of, last_rows, runs_filter, runs_page
@@ -93,6 +95,47 @@ def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     form.mark_unfit()
     form.chat = own_chats(request.user).filter(pk=run.conversation_id).first()
     form.origin = None if found.workflow.workspace else form.chat
+    return _page(request, found, form)
+
+
+@form_view
+def fill_in(request: PersonRequest, name: str) -> HttpResponse:
+    """Let a model read what the person wrote in their own words, and go to where the form will be filled in.
+
+    400, 403, 429, 503 or 507 with the reason if no model can be asked now. What was typed stays.
+    """
+    found = _seen(request, name)
+    form = RunForm(found.workflow, request.user, request.POST.dict())
+    _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
+    form.problem = form.workspace_error = ""  # they matter when it starts
+    asked = 403 if found.why_not else filling.ask(form, request.POST.get(filling.FIELD, ""))
+    if isinstance(asked, Prompt):
+        return redirect("workflow-filled", name, asked.pk)
+    return _page(request, found, form, asked)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def filled(request: PersonRequest, name: str, pk: int) -> HttpResponse:
+    """Show the form with what a model found in a description; until then, a page that waits. On POST, stop reading."""
+    found = _seen(request, name)
+    prompt = get_object_or_404(filling.descriptions_of(request.user), pk=pk)
+    told = filling.told_of(found.workflow, prompt)
+    if told is None:
+        raise Http404
+    if request.method == "POST":
+        cancel_prompt(prompt.pk, request.user)
+        return redirect("workflow-filled", name, pk)
+    if not prompt.ended and not found.why_not:
+        if request.htmx:
+            return HttpResponse(status=204)
+        return render(request, "workflows/reading.html", {"workflow": found.workflow, "told": told} | _frame(request))
+    if request.htmx:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    form = RunForm(found.workflow, request.user)
+    _choose_chat(form, told["typed"].get("conversation", ""), told["typed"].get("from", ""))
+    form.problem = form.workspace_error = ""
+    filling.show(form, prompt, told)
     return _page(request, found, form)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from agents.engine.interfaces.provider import FINAL_ANSWER, ToolRequest
 from agents.engine.ledger import JSON
 from agents.providers.demo import json_text
+from agents.providers.demo.filling import filling
 from agents.providers.demo.guide import INTRODUCTION, guide
 from agents.providers.demo.planning import Plan, Unclear, make_plan
 from agents.providers.demo.refactoring import refactoring
@@ -28,7 +29,7 @@ PAUSE_SECONDS = 0.015
 ANSWER_SECONDS = 1.2
 """The longest time that all pauses of one answer may take together."""
 
-PARTS = (refactoring, summarising, researching)
+PARTS = (filling, refactoring, summarising, researching)
 """What answers the requests of workflows, each of those that it knows."""
 
 

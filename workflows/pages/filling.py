@@ -1,0 +1,141 @@
+"""Filling in a form from what a person wrote in their own words: asking for it, and showing what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from agents.engine.ledger import JSON, digest, valid_text
+from agents.engine.secrets import RunSecrets, hide_in
+from conversations.database.busy import reporting_busy
+from conversations.display.schema_form import SchemaForm, label_for, properties_of
+from conversations.ledger.redacted import is_redacted
+from conversations.models import Conversation, ConversationKind, Origin, Prompt, State, Step
+from conversations.pages.chat.views import REFUSAL_STATUS, REFUSED
+from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.start import start_prompt
+from conversations.prompts.startable import InvalidInput
+from workflows.answer import sift
+from workflows.definition import Workflow
+from workflows.pages.description import Description
+from workflows.pages.form import RunForm, secret_fields
+from workflows.policies import SECONDS, TEXT_MOST, fill
+
+FIELD = "description"
+"""The name under which a form sends the text."""
+NOT_INPUT = ("csrfmiddlewaretoken", "key", FIELD)
+"""What a form sends besides what stands in its fields."""
+
+NO_TEXT = "Describe what you want first."
+TOO_LONG = "A description can have at most {most:,} characters; this one has {length:,}. Shorten it."
+TOO_MUCH = "The form holds too much to be kept meanwhile. Describe it before you fill in the long fields."
+TOLD_TOO = (
+    "A secret that you typed stands in another field or in your description too. Take it out there: both are kept."
+)
+TOOK_TOO_LONG = f"The model did not answer within {SECONDS} seconds. Fill in the form yourself, or try again."
+STOPPED = "Reading your description was stopped."
+NO_ANSWER = "The model gave no answer that could be used. Fill in the form yourself, or try again."
+FOUND_NOTHING = "No value for a field of this form was found in it. Fill in the form yourself, or say more."
+REMOVED = "What the model answered has been removed from the record."
+
+
+def ask(form: RunForm, text: str) -> Prompt | int:
+    """Let a model read this text, and return the turn that does; or a status, with the reason in the form.
+
+    What stands in the form's fields is kept with the turn, but for secrets.
+    """
+    text = valid_text(text).replace("\r\n", "\n").strip()
+    form.described = Description(text)
+    if not text or len(text) > TEXT_MOST:
+        why = TOO_LONG.format(most=TEXT_MOST, length=len(text)) if text else NO_TEXT
+        return _refused(form, why, 400)
+    typed, secrets = _typed(form)
+    with RunSecrets(secrets).hidden():
+        if hide_in([text, typed], keys=True) != [text, typed]:
+            return _refused(form, TOLD_TOO, 400)
+    payload: dict[str, JSON] = {"workflow": form.workflow.name, "text": text, "typed": typed}
+    key = f"{fill.name} {digest([(form.posted or {}).get('key', ''), payload])}"[:KEY_MOST]
+    where = Conversation(owner=form.user, kind=ConversationKind.HIDDEN, title=form.workflow.title)
+    try:
+        with reporting_busy():
+            return start_prompt(
+                where, form.user, policy=fill.name, payload=payload, origin=Origin.USER, visible=False, key=key
+            )
+    except InvalidInput:
+        return _refused(form, TOO_MUCH, 400)
+    except REFUSED as error:
+        return _refused(form, f"Nothing was filled in. {error}", REFUSAL_STATUS.get(type(error), 400))
+
+
+def _refused(form: RunForm, why: str, status: int) -> int:
+    form.described = replace(form.described, problem=why)
+    return status
+
+
+def _typed(form: RunForm) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what stands in the form by the names under which it was sent, without secrets; and these by field."""
+    known = secret_fields(form.workflow)
+    secret = {each.key: each.name for each in form.schema_form.fields if each.name in known}
+    sent = {name: valid_text(text) for name, text in (form.posted or {}).items() if name not in NOT_INPUT}
+    secrets = {secret[name]: text for name, text in sent.items() if name in secret and text}
+    return {name: text for name, text in sent.items() if name not in secret and text}, secrets
+
+
+def descriptions_of(user: User) -> QuerySet[Prompt]:
+    """Return the turns that read what this person wrote of forms."""
+    return Prompt.objects.owned_by(user).filter(conversation__kind=ConversationKind.HIDDEN, policy=fill.name)
+
+
+def told_of(workflow: Workflow, prompt: Prompt) -> dict[str, JSON] | None:
+    """Return what such a turn was told of this workflow; None if it was of another one, or was taken out since."""
+    said = _payload(prompt, "action_call")
+    told: dict[str, JSON] = said.get("payload", {}) if said else {}
+    return told if told.get("workflow") == workflow.name else None
+
+
+def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
+    """Put into the form what a turn that has ended found, over what stood in it before."""
+    typed: dict[str, str] = told["typed"]
+    answer, problem = _answer(prompt)
+    found = sift(form.workflow.input, answer)
+    over = [each.key for each in SchemaForm(form.workflow.schema, {}, typed).fields if each.name in found.values]
+    kept = {key: text for key, text in typed.items() if not any(_belongs(key, field) for field in over)}
+    form.schema_form = SchemaForm(form.workflow.schema, found.values, kept)
+    fields = form.schema_form.fields
+    known = properties_of(form.workflow.schema)
+    form.described = Description(
+        told["text"],
+        problem or ("" if found.values or found.not_fit else FOUND_NOTHING),
+        tuple(each for each in fields if each.name in found.values),
+        tuple(label_for(name, str(known[name].get("title", ""))) for name in found.not_fit),
+        tuple(each for each in fields if each.required and not each.text),
+    )
+
+
+def _belongs(key: str, field: str) -> bool:
+    """Whether what was sent under `key` stands in the field of this key, or in a part of it."""
+    return key == field or key.startswith((f"{field}.", f"{field}-"))
+
+
+def _answer(prompt: Prompt) -> tuple[Mapping[str, JSON], str]:
+    """Return the fields that a turn found; or none, and why."""
+    if prompt.state == State.CANCELLED:
+        return {}, STOPPED
+    result = _payload(prompt, "action_result")
+    if result is None:
+        return {}, REMOVED
+    if prompt.state == State.FAILED:
+        late = "timeout" in (result.get("code"), prompt.stop_reason)
+        return {}, TOOK_TOO_LONG if late else NO_ANSWER
+    found = result.get("output")
+    return (found, "") if isinstance(found, dict) else ({}, NO_ANSWER)
+
+
+def _payload(prompt: Prompt, type: str) -> dict[str, JSON] | None:
+    """Return the payload of this step of the turn itself; None if it has none, or it was redacted."""
+    text = Step.objects.of(prompt).filter(path="", type=type).values_list("payload", flat=True).last()
+    return None if text is None or is_redacted(text) else dict(json.loads(text))
