@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from agents.engine.ledger import JSON, canonical
 from agents.engine.references import secret_keys
 from agents.engine.schema import problems, schema_of
-from agents.engine.secrets import references_in
 
 VALUE_MOST = 10_000
 """Maximum length of a value as JSON, in characters. A longer one does not come from a description."""
@@ -61,7 +60,7 @@ def sift(input: type[BaseModel], answer: Mapping[str, JSON]) -> Sifted:
     """
     given = {name: answer[name] for name in fields_to_fill(input)["properties"] if name in answer}
     wrong = _wrong(input, given)
-    bad = tuple(name for name, value in given.items() if name in wrong or not _plain(value))
+    bad = tuple(name for name, value in given.items() if name in wrong or len(canonical(value)) > VALUE_MOST)
     return Sifted({name: value for name, value in given.items() if name not in bad}, bad)
 
 
@@ -71,8 +70,3 @@ def _wrong(input: type[BaseModel], given: dict[str, JSON]) -> set[str]:
         return {place.partition(".")[0] for place, _ in problems(input, given)}
     except Exception:  # noqa: BLE001 - a validator may raise anything for a part of its input: the form is checked again
         return set()
-
-
-def _plain(value: JSON) -> bool:
-    """Whether this is no longer than what people describe, and refers to no secret."""
-    return len(canonical(value)) <= VALUE_MOST and not references_in({"value": value})

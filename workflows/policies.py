@@ -19,6 +19,7 @@ from workflows import discovery
 from workflows.answer import answer_of, fields_to_fill
 from workflows.definition import LOST_RIGHT, Workflow
 
+FILL = "form.fill"
 SECONDS, ROUNDS = 30, 3
 """The running time of such a turn, and how often it may ask the model."""
 TEXT_MOST = 4_000
@@ -45,7 +46,7 @@ class Described(BaseModel):
     typed: dict[str, str] = Field(default_factory=dict)
 
 
-@policy("form.fill", input=Described, title="Fill in a form", seconds=SECONDS)
+@policy(FILL, input=Described, title="Fill in a form", seconds=SECONDS)
 async def fill(action: Action, ctx: Context) -> list[Step]:
     """Find values for the fields of a workflow's form in a text."""
     told = Described.model_validate(action.payload)

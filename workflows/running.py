@@ -1,4 +1,4 @@
-"""Running a workflow, and the workflows of a person: the same for the pages, the API and the command."""
+"""Running a workflow, filling in its form, and the workflows of a person: for the pages, the API and the command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from workflows import discovery
 from workflows.definition import Workflow
 from workflows.line import Line, parse_line
 from workflows.permissions import SeenWorkflow, visible_to
+from workflows.policies import FILL
 
 NEEDS_CHAT = "It works on the files of one of your chats: choose which."
 
@@ -59,3 +60,16 @@ def start_run(
         raise InvalidInput({"conversation": [NEEDS_CHAT]})
     where = conversation or Conversation(owner=by, kind=ConversationKind.RUN, title=workflow.title)
     return start_prompt(where, by, policy=workflow.policy_name, payload=input, origin=origin, key=key)
+
+
+def start_filling(
+    workflow: Workflow, by: User, text: str, typed: dict[str, str] | None = None, *, key: str = ""
+) -> Prompt:
+    """Start a turn that reads what this person wants of a workflow, in a hidden conversation of its own.
+
+    `typed`: what stands in its form meanwhile, without secrets. Raises InvalidInput if that is too much, and what
+    start_prompt raises.
+    """
+    payload: dict[str, JSON] = {"workflow": workflow.name, "text": text, "typed": {**(typed or {})}}
+    where = Conversation(owner=by, kind=ConversationKind.HIDDEN, title=workflow.title)
+    return start_prompt(where, by, policy=FILL, payload=payload, visible=False, key=key)

@@ -121,6 +121,8 @@ workflows/runs/<int:pk>/star/                                      MMMMMMM   LwN
 workflows/<str:name>/                                              LoooooL   LwwwwwL
 workflows/<str:name>/star/                                         MMMMMMM   LwwwwwL
 workflows/<str:name>/in/<int:pk>/                                  LoNNNNL   LMMMMML
+workflows/<str:name>/fill/                                         MMMMMMM   LwwwwwL
+workflows/<str:name>/filled/<int:pk>/                              LoNNNNL   LwNNNNL
 workflows/<str:name>/runs/                                         LoooooL   LMMMMML
 workflows/<str:name>/runs/<int:pk>/again/                          LoNNNNL   LMMMMML
 workflows/categories                                               Uoooooo   UMMMMMM

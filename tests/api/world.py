@@ -22,7 +22,9 @@ from conversations.models import Erasure, File, Prompt, Redaction, Step, Verific
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking
+from tests.workflows import shop
 from workflows.models import WorkflowSetting
+from workflows.running import start_filling
 
 ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
 """Who comes: nobody; Ann; Bob; staff that may decide for others; staff that may nothing; the administrator; a program
@@ -62,6 +64,7 @@ class World:
         run.ends("failed", "error", "The shop is closed.")
         Prompt.objects.filter(pk=run.prompt.pk).update(policy="workflow:shop.order", fence=1)
         self.run = run.prompt
+        self.description = start_filling(shop.order, self.owner, "Two pieces of paper.")
         self.workflow_setting = WorkflowSetting.objects.create(name="shop.order")
         self.idle = start_conversation(self.owner, "Quiet")
         self.away = start_conversation(self.owner, "Put away")
@@ -132,6 +135,8 @@ class World:
     def _place(self, route: str) -> int:
         if route.startswith("workflows/") and ("again" in route or "star" in route):
             return self.run.pk
+        if "filled" in route:
+            return self.description.pk
         if "continue" in route or "again" in route:
             return self.stopped.pk
         if "put-back" in route:
@@ -164,6 +169,7 @@ class World:
             "theme/": {"theme": "dark"},
             "workflows/runs/<int:pk>/star/": {"starred": "1"},
             "workflows/<str:name>/star/": {"starred": "1"},
+            "workflows/<str:name>/fill/": {"description": "Two pieces of paper."},
             "workflows/<str:name>/": {"line-0": "paper", "number-1": "2", "key": "once"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},

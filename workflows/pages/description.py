@@ -11,12 +11,12 @@ from conversations.display.schema_form import FormField
 class Description:
     """The text of a description.
 
-    `problem`: why nothing was filled in. `filled` are the fields that were, `not_fit` the labels of those for which
-    there was a value that they do not accept, and `missing` the fields that still need one.
+    `problem`: why nothing was filled in. `filled` are the fields that were, `not_fit` those for which there was a value
+    that they do not accept, and `missing` those that still need one.
     """
 
     text: str = ""
     problem: str = ""
     filled: tuple[FormField, ...] = ()
-    not_fit: tuple[str, ...] = ()
+    not_fit: tuple[FormField, ...] = ()
     missing: tuple[FormField, ...] = ()

@@ -12,18 +12,17 @@ from django.db.models import QuerySet
 from agents.engine.ledger import JSON, digest, valid_text
 from agents.engine.secrets import RunSecrets, hide_in
 from conversations.database.busy import reporting_busy
-from conversations.display.schema_form import SchemaForm, label_for, properties_of
+from conversations.display.schema_form import SchemaForm
 from conversations.ledger.redacted import is_redacted
-from conversations.models import Conversation, ConversationKind, Origin, Prompt, State, Step
+from conversations.models import ConversationKind, Prompt, State, Step
 from conversations.pages.chat.views import REFUSAL_STATUS, REFUSED
-from conversations.prompts.idempotency import KEY_MOST
-from conversations.prompts.start import start_prompt
 from conversations.prompts.startable import InvalidInput
 from workflows.answer import sift
 from workflows.definition import Workflow
 from workflows.pages.description import Description
 from workflows.pages.form import RunForm, secret_fields
-from workflows.policies import SECONDS, TEXT_MOST, fill
+from workflows.policies import FILL, SECONDS, TEXT_MOST
+from workflows.running import start_filling
 
 FIELD = "description"
 """The name under which a form sends the text."""
@@ -57,14 +56,10 @@ def ask(form: RunForm, text: str) -> Prompt | int:
     with RunSecrets(secrets).hidden():
         if hide_in([text, typed], keys=True) != [text, typed]:
             return _refused(form, TOLD_TOO, 400)
-    payload: dict[str, JSON] = {"workflow": form.workflow.name, "text": text, "typed": typed}
-    key = f"{fill.name} {digest([(form.posted or {}).get('key', ''), payload])}"[:KEY_MOST]
-    where = Conversation(owner=form.user, kind=ConversationKind.HIDDEN, title=form.workflow.title)
+    key = f"{FILL} {digest([(form.posted or {}).get('key', ''), form.workflow.name, text, typed])}"
     try:
         with reporting_busy():
-            return start_prompt(
-                where, form.user, policy=fill.name, payload=payload, origin=Origin.USER, visible=False, key=key
-            )
+            return start_filling(form.workflow, form.user, text, typed, key=key)
     except InvalidInput:
         return _refused(form, TOO_MUCH, 400)
     except REFUSED as error:
@@ -87,7 +82,7 @@ def _typed(form: RunForm) -> tuple[dict[str, str], dict[str, str]]:
 
 def descriptions_of(user: User) -> QuerySet[Prompt]:
     """Return the turns that read what this person wrote of forms."""
-    return Prompt.objects.owned_by(user).filter(conversation__kind=ConversationKind.HIDDEN, policy=fill.name)
+    return Prompt.objects.owned_by(user).filter(conversation__kind=ConversationKind.HIDDEN, policy=FILL)
 
 
 def told_of(workflow: Workflow, prompt: Prompt) -> dict[str, JSON] | None:
@@ -106,13 +101,12 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
     kept = {key: text for key, text in typed.items() if not any(_belongs(key, field) for field in over)}
     form.schema_form = SchemaForm(form.workflow.schema, found.values, kept)
     fields = form.schema_form.fields
-    known = properties_of(form.workflow.schema)
     form.described = Description(
         told["text"],
         problem or ("" if found.values or found.not_fit else FOUND_NOTHING),
-        tuple(each for each in fields if each.name in found.values),
-        tuple(label_for(name, str(known[name].get("title", ""))) for name in found.not_fit),
-        tuple(each for each in fields if each.required and not each.text),
+        filled=tuple(each for each in fields if each.name in found.values),
+        not_fit=tuple(each for each in fields if each.name in found.not_fit),
+        missing=tuple(each for each in fields if each.required and not each.text),
     )
 
 

@@ -50,6 +50,8 @@ YES = {"yes", "true", "on", "y"}
 NOT_YES = {"no", "false", "off", "n"}
 LEAST = 3
 """Letters of a word by which a choice is found."""
+BETWEEN = r"[\s_-]"
+"""What stands between the words of a name."""
 TAKEN = "\ufffc"
 """What stands in the text in place of what a field has taken."""
 ANYTHING_TAKEN = re.compile(TAKEN)
@@ -173,8 +175,11 @@ def _by_choice(reader: _Reader, place: Place) -> JSON:
     many = schema.get("type") == "array" and isinstance(schema.get("items"), dict)
     options = [each for each in (schema["items"] if many else schema).get("enum", ()) if isinstance(each, str)]
     if many:
-        return [each for each in options if re.search(rf"\b{re.escape(each)}\b", reader.text, re.IGNORECASE)] or None
-    scores = {each: _score(each, reader.text) for each in options}
+        return [each for each in options if _says(each, reader.text)] or None
+    whole = [each for each in options if _says(each, reader.text)]
+    if named := [each for each in whole if not any(each != other and each in other for other in whole)]:
+        return named[0] if len(named) == 1 else None
+    scores = {each: sum(_says(word, reader.text) for word in _words(each) if len(word) >= LEAST) for each in options}
     best = [each for each, score in scores.items() if score == max(scores.values()) > 0]
     return best[0] if len(best) == 1 else None
 
@@ -217,12 +222,10 @@ def _after_name(reader: _Reader, place: Place) -> str | None:
     return None
 
 
-def _score(option: str, text: str) -> int:
-    """Return how well the text names an option: by all of it, or by some of its words."""
-    if re.search(rf"\b{re.escape(option)}\b", text, re.IGNORECASE):
-        return 100 + len(option)
-    words = [each for each in _words(option) if len(each) >= LEAST]
-    return sum(1 for each in words if re.search(rf"\b{re.escape(each)}s?\b", text, re.IGNORECASE))
+def _says(words: str, text: str) -> bool:
+    """Whether the text has these words, one after the other."""
+    joined = BETWEEN.join(map(re.escape, _words(words)))
+    return bool(joined) and re.search(rf"\b{joined}s?\b", text, re.IGNORECASE) is not None
 
 
 def _names(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
@@ -231,7 +234,7 @@ def _names(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
         if words:
             *first, last = map(re.escape, words)
             last = rf"{last.removesuffix('s')}s?" if len(last) > LEAST else last
-            yield r"[\s_-]".join([*first, last])
+            yield BETWEEN.join([*first, last])
 
 
 def _words(text: str) -> list[str]:
