@@ -13,6 +13,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.engine.agent.assignment import HOW_TO_ANSWER
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.provider import FINAL_ANSWER, Answer, Request, TextDelta
@@ -65,6 +66,7 @@ def test_the_model_is_told_of_the_form_and_of_the_text_as_data_and_has_no_tool(t
     assert "required" not in form.schema
     (message,) = seen(request)
     assert isinstance(message, UserMessage)
+    assert request.system == f"{policies.PROMPT}\n\n{HOW_TO_ANSWER}"
     told = message.text
     assert "“Book a trip”" in told
     assert "Books a trip, and pays for it." in told
@@ -350,7 +352,7 @@ def test_the_demo_model_is_named_as_what_it_is(trips: Trips, settings: Any) -> N
     settings.DEMO = True
     trips.finds(city="Rome")
     page = trips.fills()
-    assert "The demo model found this by fixed rules; it is no language model." in page
+    assert "The demo model found this by fixed rules; it is not a language model." in page
 
 
 ANYTHING = st.recursive(

@@ -88,7 +88,7 @@ class Trips:
 
     def answers(self, *script: Any, policy: Any = policies.fill) -> Any:
         """Let the model say this, answer by answer."""
-        self.model = travel.installed(self.site, self.monkeypatch, *script, policies=(policy,))
+        self.model = travel.installed(self.site, self.monkeypatch, *script, policies=(policy, policies.reader))
         return self.model
 
     def finds(self, **values: Any) -> None:
