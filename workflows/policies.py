@@ -61,7 +61,7 @@ async def fill(action: Action, ctx: Context) -> list[Step]:
     workflow = discovery.installed().get(told.workflow)
     if workflow is None or not await ctx.services.may_start(workflow.policy_name):
         raise ToolError(LOST_RIGHT, "not_permitted")
-    asked: dict[str, Any] = {"text": words(workflow, told.text), "tools": [], "output": answer_of(workflow.input)}
+    asked: dict[str, Any] = {"text": words(workflow, told.text), "output": answer_of(workflow.input)}
     answer = await value_of(ctx.call(Action(READER, asked)), lambda found: found)
     known = fields_to_fill(workflow.input)["properties"]
     return ctx.done({name: value for name, value in answer.items() if name in known})
