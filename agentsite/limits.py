@@ -21,11 +21,14 @@ def table() -> dict[str, int]:
     More is only for POST, and for people who are known.
     """
     upload = (FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB  # plus two for the text and the form around it
-    return dict.fromkeys(UPLOADS, upload)
+    one = (settings.AGENTSITE_UPLOAD_MB + 2) * MB
+    return dict.fromkeys(UPLOADS, upload) | dict.fromkeys(UPLOADS_OF_ONE, one)
 
 
-UPLOADS = ("start", "say", "stop", "api-prompts")
+UPLOADS = ("start", "say", "stop", "api-prompts", "workflow")
 """The addresses to which files are sent. Without JavaScript, the button that stops a turn sends its form's files."""
+UPLOADS_OF_ONE = ("workflow-upload", "api-uploads")
+"""The addresses to which one file is sent."""
 
 
 class SiteLimits:

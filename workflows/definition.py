@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 import typing
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -27,6 +27,7 @@ from agents.engine.schema import in_one_line, input_names, parse, plain_json, pr
 from agents.engine.secrets import SHORTEST_OF_RUN, RunSecrets, hide, hide_in, references_in
 from agents.engine.tools.tool import NAME
 from conversations.prompts.startable import Checked, InvalidInput
+from workflows.files import check_files, given_files, upload_fields
 from workflows.flow import Flow
 
 if TYPE_CHECKING:  # a workflow is tested without a site, and there are no tables then
@@ -103,11 +104,14 @@ class Workflow:
         return why_not(self.name, self.permission, user)
 
     def checked(self, input: dict[str, JSON], user: User) -> Checked:
-        """Return what is recorded of this input, and the secrets in it. Raises InvalidInput."""
+        """Return what is recorded of this input, the secrets in it and the files. Raises InvalidInput."""
+        input, files, wrong = given_files(self.input, input, user) if upload_fields(self.input) else (input, {}, {})
         if found := problems(self.input, input):
             typed = {key: text for key in secret_keys(self.input) if isinstance(text := input.get(key), str)}
             with RunSecrets(typed).hidden():
-                raise InvalidInput(_by_place((place, hide(why)) for place, why in found))
+                raise InvalidInput({**_by_place((place, hide(why)) for place, why in found), **wrong})
+        if wrong:
+            raise InvalidInput(wrong)
         left, secrets = self.taken_out(input)
         if short := [name for name, value in secrets.items() if len(value) < SHORTEST_OF_RUN]:
             raise InvalidInput({name: [TOO_SHORT] for name in short})
@@ -115,11 +119,15 @@ class Workflow:
         with RunSecrets(secrets).hidden():
             if told := [name for name, value in left.items() if hide_in(value, keys=True) != value]:
                 raise InvalidInput({name: [TOLD] for name in told})
-        return Checked(self.payload(left), secrets)
+        return Checked(self.payload(left), secrets, files)
 
     def taken_out(self, input: dict[str, JSON]) -> tuple[dict[str, JSON], dict[str, str]]:
         """Return an input with references in place of its secrets, and these by field; as it is if it is not valid."""
         return (input, {}) if problems(self.input, input) else taken_out(self.input, input)
+
+    def placed(self, payload: dict[str, JSON], paths: Mapping[str, str]) -> dict[str, JSON]:
+        """Return the payload with the paths of its files in the workspace of the run."""
+        return payload | {"input": {**self.given(payload), **paths}}
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return the line by which the same run would be started from a chat."""
@@ -217,7 +225,8 @@ def workflow(
     needs one is not schedulable, whatever is said here: nobody would be there to enter it.
 
     Raises RegistryError for a name that is taken for something else, or is not lower-case words joined by dots, for
-    what is no such function, and for a secret that is no field of the input itself or has a validator.
+    what is no such function, for a secret that is no field of the input itself or has a validator, and for an uploaded
+    file that is no such field or has a default.
     """
 
     def made(function: Callable[..., Awaitable[Any]]) -> Workflow:
@@ -235,6 +244,7 @@ def workflow(
             raise RegistryError(f"the workflow {name!r} needs `seconds` above 0, and `rounds` from 0 on")
         model = input or _input_of(function, parameters[0])
         check_input(model, f"the workflow {name!r}")
+        check_files(model, f"the workflow {name!r}")
         words = " ".join(re.split(r"[._-]", name))
         return Workflow(
             name=name,

@@ -220,6 +220,12 @@ class NewPromptWithFiles(NewMessage):
     files: list[bytes] = Field(default=[], max_length=FILES_MOST)
 
 
+class NewUpload(Body):
+    """One file, as a form."""
+
+    file: bytes
+
+
 class Stop(Body):
     """Why the turn is stopped."""
 

@@ -62,6 +62,17 @@ class File(Shape):
     url: str
 
 
+class Upload(Shape):
+    """A file that you uploaded, and no run has taken yet."""
+
+    token: Annotated[str, Field(description="What a run is given for it.")]
+    name: str
+    media_type: str
+    size: Annotated[int, Field(description="Bytes.")]
+    sha256: str
+    created_at: str
+
+
 class Change(Shape):
     """A text before and after a call; `before` is null if the text does not exist yet."""
 
@@ -321,6 +332,10 @@ class Step(Shape):
 
 class ConversationPage(ListPage[Conversation]):
     """A page of conversations."""
+
+
+class UploadPage(ListPage[Upload]):
+    """A page of uploads."""
 
 
 class PromptHeadPage(ListPage[PromptHead]):

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from conversations.api import approvals, conversations, events, openapi, prompts, usage
+from conversations.api import approvals, conversations, events, openapi, prompts, uploads, usage
 from conversations.api.views import Unknown
 
 urlpatterns = [
@@ -24,6 +24,8 @@ urlpatterns = [
     path("approvals/<int:pk>/approve/", approvals.ApproveOne.as_view(), name="api-approve"),
     path("approvals/<int:pk>/reject/", approvals.RejectOne.as_view(), name="api-reject"),
     path("files/<int:pk>/", conversations.OneFile.as_view(), name="api-file"),
+    path("uploads/", uploads.Uploads.as_view(), name="api-uploads"),
+    path("uploads/<str:token>/", uploads.OneUpload.as_view(), name="api-upload"),
     path("usage/", usage.UsageView.as_view(), name="api-usage"),
     path("schema/", openapi.Schema.as_view(), name="api-schema"),
     path("docs/", openapi.Docs.as_view(), name="api-docs"),

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils import timezone
 
@@ -59,6 +59,9 @@ class FormField:
     part: Part | None = None
     schema: Mapping[str, Any] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
+
+    template: ClassVar[str] = ""
+    """What shows it, for a kind of field that an app above adds; "" for those that are known here."""
 
     @property
     def label(self) -> str:

@@ -41,9 +41,9 @@ ABSENT: Any = object()
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
-SPELLED = ("line", "text", "lines", "json", "url", "email", "workspace-file", "workspace-folder")
+SPELLED = ("line", "text", "lines", "json", "url", "email", "file", "workspace-file", "workspace-folder")
 """The kinds of fields into which people can paste invisible or misleading characters."""
-IN_A_LINE = ("line", "url", "email", "workspace-file", "workspace-folder")
+IN_A_LINE = ("line", "url", "email", "file", "workspace-file", "workspace-folder")
 """The kinds of fields with a text in one line."""
 FORMATS = {
     "uri": "url",
@@ -53,7 +53,7 @@ FORMATS = {
     "workspace-folder": "workspace-folder",
 }
 """The kind of field for a text, by the format that its schema names."""
-TYPED_KINDS = (*SPELLED, *TIMES.values(), "number", "choice", "search", "choices", "secret", "file")
+TYPED_KINDS = (*SPELLED, *TIMES.values(), "number", "choice", "search", "choices", "secret")
 """All kinds of fields for a single value into which something is typed or chosen."""
 LISTED = (*IN_A_LINE, "text", "number", *TIMES.values())
 """The kinds of fields whose values can stand in a line each."""
@@ -296,8 +296,6 @@ class ValuePlace:
                 raise Wrong(str(error)) from error
         if kind == "search":
             return option_called(text, self.options or [])
-        if kind == "file":
-            return text
         return option_of(text, self.options or []) if kind == "choice" else json_of(text)
 
     def _nothing(self, kind: str) -> JSON:

@@ -16,6 +16,7 @@ from django.db.models import F
 
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
+from conversations.files import pending
 from conversations.ledger.claims import any_held
 from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction
 
@@ -99,6 +100,7 @@ def _anonymize(user: User) -> None:
         kind._default_manager.filter(user=user).delete()
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()
+    pending.discard_all(user)
     _anonymize_history(user, gone)
     user.groups.clear()
     user.user_permissions.clear()

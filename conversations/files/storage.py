@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.files.base import File as Content
 from django.utils import timezone
 
-from conversations.models import File, Step
+from conversations.models import File, PendingFile, Step
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[0-9a-f]{64}(_\w{7})?")
 """A digest, with the suffix that Django adds if the name was taken. Nothing else in the folder is ours to remove."""
 
 
-def store(row: File, content: Content[bytes]) -> None:
+def store(row: File | PendingFile, content: Content[bytes]) -> None:
     """Store a row's content under its digest. After this, not even a power failure loses it.
 
     The row itself is not saved here but afterwards, so that no row is ever without its content.
@@ -47,12 +47,14 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
     it. If there are more contents without a row than killed workers leave, all are kept and an error is logged: the
     folder probably belongs to another site. `alive` is called regularly.
     """
-    past, there_were = timezone.now() - GRACE, File.objects.count()
+    past, there_were = timezone.now() - GRACE, File.objects.count() + PendingFile.objects.count()
     File.objects.filter(pk__in=list(_unrecorded(past, alive))).delete()
     left: list[str] = []
     for month, names in _old(past, alive).items():
-        rows = File.objects.filter(content__startswith=f"{month}/")
-        left += names - set(rows.values_list("content", flat=True))
+        for model in (PendingFile, File):  # in this order: a run may make a File of a pending one meanwhile
+            rows = model.objects.filter(content__startswith=f"{month}/")
+            names -= set(rows.values_list("content", flat=True))
+        left += names
     if left and (not there_were or len(left) > max(ORPHANS_MOST, there_were // 100)):
         logger.error(
             "%d files in %s belong to no row and were kept. Is this the right database for this folder?",

@@ -16,6 +16,7 @@ from typing import Self
 from django.conf import settings
 from django.core.files.base import File as Content
 from django.core.files.uploadedfile import UploadedFile
+from django.db.models.fields.files import FieldFile
 
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.attached import Attachment
@@ -25,7 +26,7 @@ from agents.plugins.files.status import tool_errors
 from agents.plugins.files.usage import readable
 from conversations.files import storage
 from conversations.files.workspaces import folder_of, root
-from conversations.models import Conversation, File, Prompt
+from conversations.models import Conversation, File, PendingFile, Prompt
 from conversations.usage.storage import MB, OverStorage, check, keep_measure
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ _NAME_BYTES = 200
 _SUFFIX_BYTES = 20
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,48}/[a-z0-9][a-z0-9!#$&^_.+-]{0,48}")
 UNKNOWN_TYPE = "application/octet-stream"
+GONE = "This file is no longer here. Uploaded files are kept for a day, and a run takes its own. Upload it again."
 
 
 class BadFile(ValueError):
@@ -44,12 +46,16 @@ class BadFile(ValueError):
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded file, checked but not stored yet. `sha256` is the digest of its content."""
+    """An uploaded file, checked but not given yet. `sha256` is the digest of its content.
+
+    `pending`: the id of the PendingFile that it is so far, whose content is stored already; None: it is stored anew.
+    """
 
     name: str
     media_type: str
     sha256: str
     content: Content[bytes]
+    pending: int | None = None
 
     @classmethod
     def of(cls, sent: UploadedFile[bytes]) -> Upload:
@@ -105,7 +111,7 @@ class PendingUploads:
     def __enter__(self) -> Self:
         with self._undoing:  # all of it, if one fails
             for upload in self._given:
-                with _storing(upload.name):
+                with storing(upload.name):
                     self._store(upload)
             self._undoing = self._undoing.pop_all()
         return self
@@ -116,13 +122,17 @@ class PendingUploads:
     def attach(self, prompt: Prompt) -> list[Attachment]:
         """Move the copies into the workspace and store the rows, in the transaction that stores the prompt.
 
-        Raises BadFile for a file that the workspace refuses, and if it or the person has no space left.
+        Raises BadFile for a file that the workspace refuses, for a pending one that another run has taken, and if the
+        workspace or the person has no space left.
         """
+        for upload in self._given:
+            if upload.pending and not PendingFile.objects.filter(pk=upload.pending).delete()[0]:
+                raise BadFile(GONE)
         self._check_space(prompt.conversation_id, prompt.conversation.owner_id)
         for row, part in zip(self._rows, self._parts, strict=True):
             row.conversation_id, row.prompt = prompt.conversation_id, prompt
             box = Box(folder_of(prompt.conversation_id))
-            with _storing(row.name):
+            with storing(row.name):
                 row.path = box.adopt(row.name, part)
             self._undoing.callback(_undo, row.name, partial(box.remove, row.path))
             row.save(force_insert=True)
@@ -155,8 +165,13 @@ class PendingUploads:
     def _store(self, upload: Upload) -> None:
         row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
         self._rows.append(row)
-        self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
-        storage.store(row, upload.content)
+        if upload.pending:
+            row.content.name = upload.content.name
+        else:
+            self._undoing.callback(_undo, row.name, lambda: row.content.delete(save=False))
+            storage.store(row, upload.content)
+            if isinstance(upload.content, FieldFile):
+                upload.content.close()
         with row.content.open("rb") as content:
             part = Box(root()).part(content.chunks())
         self._parts.append(part)
@@ -164,7 +179,7 @@ class PendingUploads:
 
 
 @contextmanager
-def _storing(name: str) -> Iterator[None]:
+def storing(name: str) -> Iterator[None]:
     """Raise BadFile if the file of this name cannot be stored."""
     try:
         with tool_errors(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
 from agents.engine.ledger import JSON, canonical
@@ -47,3 +48,8 @@ def started_before(prompt: Prompt) -> Prompt | None:
     if found and found.request_digest != prompt.request_digest:
         raise KeyReused(found.pk)
     return found
+
+
+def is_used(by: User, key: str) -> bool:
+    """Whether a request of this person has started something with this key."""
+    return bool(key) and Prompt.objects.filter(asked_by=by, request_key=key).exists()

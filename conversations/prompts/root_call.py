@@ -12,11 +12,12 @@ from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.root import AGENT, site_of
 from agents.engine.secrets import RunSecrets, hide, hide_in, is_reference
 from agents.models import SystemPrompt
+from conversations.files.uploads import Upload
 from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt
 from conversations.models import Step as StepRow
 from conversations.prompts import startable
-from conversations.prompts.startable import Startable
+from conversations.prompts.startable import Checked, Startable
 
 SUMMARY_MOST = 2_000
 """Characters kept of a summary."""
@@ -26,23 +27,33 @@ SUMMARY_MOST = 2_000
 class PolicyCall:
     """What a policy other than the agent is asked. `summary`: what that is in words, if its payload has no text.
 
-    `secrets`: what it was given besides, by field. The payload refers to them.
+    `secrets`: what it was given besides, by field. The payload refers to them. `files`: those that it was given.
     """
 
     payload: dict[str, JSON]
     summary: str | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    files: Mapping[str, Upload] = field(default_factory=dict)
 
     @classmethod
     def new(cls, found: Startable, input: object, user: User) -> PolicyCall:
         """Return the call with this input, without secrets. Raises InvalidInput."""
-        accepted = startable.checked(found, input, user)
+        return cls._of(found, startable.checked(found, input, user))
+
+    @classmethod
+    def _of(cls, found: Startable, accepted: Checked) -> PolicyCall:
         with RunSecrets(accepted.secrets).hidden():
             payload = hide_in(accepted.payload)
             if _text_of(payload):
-                return cls(payload, secrets=accepted.secrets)
+                return cls(payload, None, accepted.secrets, accepted.files)
             summary = hide(valid_text(found.summary(payload))).strip()
-        return cls(payload, summary[:SUMMARY_MOST] or found.title, accepted.secrets)
+        return cls(payload, summary[:SUMMARY_MOST] or found.title, accepted.secrets, accepted.files)
+
+    def placed(self, found: Startable, attached: Sequence[Attachment]) -> PolicyCall:
+        """Return the call with the paths of its files, which are the last ones that were attached."""
+        paths = [file.path for file in attached[len(attached) - len(self.files) :]]
+        payload = found.placed(self.payload, dict(zip(self.files, paths, strict=True)))
+        return self._of(found, Checked(payload, self.secrets, self.files))
 
     @classmethod
     def again(cls, old: Prompt) -> PolicyCall | None:

@@ -17,7 +17,7 @@ from agents.engine.secrets import hide
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import reporting_full
-from conversations.files.uploads import PendingUploads, ReusedFiles, Upload
+from conversations.files.uploads import BadFile, PendingUploads, ReusedFiles, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import secrets, wakeup
 from conversations.ledger.locked import LockedTurn, locked_turn
@@ -26,6 +26,7 @@ from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch, startable
 from conversations.prompts.idempotency import set_key, started_before
 from conversations.prompts.root_call import PolicyCall, root_call
+from conversations.prompts.startable import InvalidInput
 from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
@@ -126,9 +127,19 @@ def _start_policy(prompt: Prompt, payload: dict[str, JSON], key: str, files: Seq
     set_key(prompt, key, [*sent, *_sent_files(files)])
     if earlier := started_before(prompt):
         return earlier
-    call = PolicyCall.new(startable.find(prompt.policy), payload, prompt.asked_by or prompt.conversation.owner)
+    try:
+        call = PolicyCall.new(startable.find(prompt.policy), payload, prompt.asked_by or prompt.conversation.owner)
+    except InvalidInput:
+        if earlier := started_before(prompt):  # it was sent twice, and the first has just taken the files
+            return earlier
+        raise
     prompt.input = call.words
-    return _start(prompt, key, sent, files, call)
+    try:
+        return _start(prompt, key, sent, files, call)
+    except BadFile as error:
+        if not call.files:
+            raise
+        raise InvalidInput({name: [str(error)] for name in call.files}) from error
 
 
 def continue_prompt(
@@ -177,7 +188,8 @@ def _start(
 ) -> Prompt:
     """Start this prompt with these files, or return what the request started before: then the files are not kept."""
     set_key(prompt, key, [*sent, *_sent_files(files)])
-    with reporting_full(), PendingUploads(files) as giving:
+    given = [*files, *(call.files.values() if call else ())]
+    with reporting_full(), PendingUploads(given) as giving:
         started = _store_once(prompt, giving, call)
         giving.keep(started)
     return started
@@ -229,6 +241,10 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
         if call and call.secrets:
             secrets.keep(prompt, call.secrets)
         attached = giving.attach(prompt)
+        if call and call.files:
+            call = call.placed(startable.find(prompt.policy), attached)
+            prompt.input = call.words
+            prompt.save(update_fields=["input"])
         changes: dict[str, Any] = {"updated_at": timezone.now()}
         if attended:
             # Whoever sends a message has read what came before, even if no script reports it.

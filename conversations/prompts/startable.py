@@ -23,6 +23,8 @@ from agents.engine.tools.tool import NAME
 if TYPE_CHECKING:  # workflows are tested without a site, and there are no tables then
     from django.contrib.auth.models import User
 
+    from conversations.files.uploads import Upload
+
 PERMISSION = "conversations.start_policy"
 """The permission to start policies of apps by name."""
 PAYLOAD_MOST = 200_000
@@ -53,10 +55,14 @@ class InvalidInput(ValueError):
 
 @dataclass(frozen=True)
 class Checked:
-    """An input that was accepted: the payload that is recorded, and values that must not be, by name."""
+    """An input that was accepted: the payload that is recorded, and values that must not be, by name.
+
+    `files`: those that go into the workspace of the turn, by name. The payload has their names until they are `placed`.
+    """
 
     payload: dict[str, JSON]
     secrets: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Upload] = field(default_factory=dict)
 
 
 class Startable(Protocol):
@@ -93,6 +99,10 @@ class Startable(Protocol):
 
     def checked(self, input: dict[str, JSON], user: User) -> Checked:
         """Return what is recorded of this input. Raises InvalidInput."""
+        ...
+
+    def placed(self, payload: dict[str, JSON], paths: Mapping[str, str]) -> dict[str, JSON]:
+        """Return the payload with the paths of the accepted files in the workspace, by name."""
         ...
 
     def summary(self, payload: dict[str, JSON]) -> str:
@@ -145,6 +155,10 @@ class AppPolicy:
         if found := self.registered.problems(input):
             raise InvalidInput(_by_place(found))
         return Checked(input)
+
+    def placed(self, payload: dict[str, JSON], paths: Mapping[str, str]) -> dict[str, JSON]:
+        """Return the payload: it has no files."""
+        return payload
 
     def summary(self, payload: dict[str, JSON]) -> str:
         """Return nothing: its title is what was asked."""

@@ -1,6 +1,7 @@
 """Storage: how many bytes a person's files take, and how many more may come.
 
-Counted are the files of their conversations, given or made, and the workspaces, as they were last measured.
+Counted are the files of their conversations, given or made, those they uploaded for runs that have not started yet, and
+the workspaces, as they were last measured.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from django.db.models import Sum
 
 from agents.engine.interfaces.services import Space
 from agents.plugins.files.usage import readable
-from conversations.models import Conversation, File
+from conversations.models import Conversation, File, PendingFile
 from conversations.usage import quotas
 
 MB = 1024 * 1024
@@ -24,7 +25,8 @@ def used(user_id: int, but: int = 0) -> int:
     """Return the bytes that a person's files take. `but`: a conversation whose workspace is left out."""
     contents = File.objects.filter(conversation__owner=user_id).values("content", "size").distinct()
     workspaces = Conversation.objects.filter(owner=user_id).exclude(pk=but)
-    in_files = contents.aggregate(sum=Sum("size"))["sum"] or 0
+    pending = PendingFile.objects.filter(owner=user_id)
+    in_files = sum(each.aggregate(sum=Sum("size"))["sum"] or 0 for each in (contents, pending))
     return in_files + (workspaces.aggregate(sum=Sum("workspace_bytes"))["sum"] or 0)
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from conversations.database.crashpoints import crashpoint
 from conversations.erasure import conversations as erasure
-from conversations.files import storage
+from conversations.files import pending, storage
 from conversations.verification.all import verify_nightly
 from conversations.worker import drain as drains
 from conversations.worker import hosts
@@ -41,6 +41,7 @@ def nightly() -> None:
     run = verify_nightly(alive)
     if run:
         _run_sweep(erasure.sweep, alive)
+        _run_sweep(pending.sweep, alive)
     if run and not run.count:
         _run_sweep(storage.sweep, alive)
 

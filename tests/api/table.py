@@ -120,6 +120,7 @@ workflows/runs/                                                    LoooooL   LMM
 workflows/runs/<int:pk>/star/                                      MMMMMMM   LwNNNNL
 workflows/<str:name>/                                              LoooooL   LwwwwwL
 workflows/<str:name>/star/                                         MMMMMMM   LwwwwwL
+workflows/<str:name>/upload/                                       MMMMMMM   LNNNNNL
 workflows/<str:name>/in/<int:pk>/                                  LoNNNNL   LMMMMML
 workflows/<str:name>/fill/                                         MMMMMMM   LwwwwwL
 workflows/<str:name>/filled/<int:pk>/                              LoNNNNL   LwNNNNL
@@ -150,6 +151,8 @@ api/approvals/<int:pk>/answer/                                     UMMMMMM   UWN
 api/approvals/<int:pk>/approve/                                    UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/reject/                                     UMMMMMM   UWNWNWN
 api/files/<int:pk>/                                                UoNNNNN   UMMMMMM
+api/uploads/                                                       Uoooooo   UWWWWWW
+api/uploads/<str:token>/                                           UMMMMMM   UMMMMMM
 api/usage/                                                         Uoooooo   UMMMMMM
 api/schema/                                                        Uoooooo   UMMMMMM
 api/docs/                                                          LoooooL   LMMMMML

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
 from django.urls import URLPattern, get_resolver
@@ -19,7 +20,7 @@ from agents.discovery import installed
 from agents.engine.decisions import PEOPLE_MAY, STATES
 from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
-from conversations.models import Prompt, State
+from conversations.models import PendingFile, Prompt, State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
 from tests.api.client import JSON, Api, said
@@ -57,13 +58,17 @@ class Checked(Api):
     def post(self, path: str, body: Any = None, **headers: str) -> Any:
         return self._held("post", path, super().post(path, body, **headers))
 
+    def send(self, path: str, fields: dict[str, Any], **headers: str) -> Any:
+        return self._held("post", path, super().send(path, fields, **headers))
+
     def change(self, method: str, path: str, body: dict[str, Any]) -> Any:
         """Send PATCH or DELETE."""
         send = getattr(self.client, method)
         return self._held(method, path, send(path, body, content_type=JSON, headers=self._with_key({})))
 
     def _held(self, method: str, path: str, response: Any) -> Any:
-        described = re.sub(r"\d+", "{id}", path.partition("?")[0]).replace("shop.order", "{name}")
+        token = re.sub(r"(uploads)/[^/]+", r"\1/{token}", path.partition("?")[0])
+        described = re.sub(r"\d+", "{id}", token).replace("shop.order", "{name}")
         answers = self.schema["paths"][described][method]["responses"]
         contents = answers[str(response.status_code)].get("content", {}).values()
         assert bool(contents) == bool(response.content)
@@ -90,7 +95,10 @@ def test_every_address_is_described(schema: dict[str, Any]) -> None:
         *(f"/api/{each.pattern}" for each in of_conversations.urlpatterns if each.name not in OTHERS),
         *(f"/{each.pattern}" for each in of_workflows.urlpatterns if each.name != "workflow-categories"),
     }
-    ours = {address.replace("<int:pk>", "{id}").replace("<str:name>", "{name}") for address in addresses}
+    ours = {
+        address.replace("<int:pk>", "{id}").replace("<str:name>", "{name}").replace("<str:token>", "{token}")
+        for address in addresses
+    }
     assert ours == set(schema["paths"])
     assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
 
@@ -175,6 +183,11 @@ def test_every_answer_is_as_described(
     checked.post(f"/api/approvals/{question.pk}/answer/", {"digest": question.digest, "answer": "Late."})
     checked.get("/api/approvals/?state=all")
     checked.get("/api/usage/")
+    checked.post("/api/uploads/", {})
+    checked.send("/api/uploads/", {"file": SimpleUploadedFile("a.csv", b"1")})
+    checked.get("/api/uploads/")
+    checked.change("delete", f"/api/uploads/{PendingFile.objects.get().token}/", {})
+    checked.change("delete", "/api/uploads/none/", {})
     with shop.registered(monkeypatch, shop.order):
         checked.get("/api/workflows/")
         checked.get("/api/workflows/categories/")

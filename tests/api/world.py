@@ -12,12 +12,15 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import Skill, SystemPrompt
 from conversations.accounts.keys import make_key
+from conversations.files.pending import keep
+from conversations.files.uploads import Upload
 from conversations.models import Erasure, File, Prompt, Redaction, Step, Verification
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
@@ -77,6 +80,7 @@ class World:
             sha256=hashlib.sha256(b"a").hexdigest(),
         )
         self.file.content.save("a", ContentFile(b"a"))
+        self.upload = keep(self.owner, Upload.of(SimpleUploadedFile("b.txt", b"b")))
         self.own_key = make_key(self.owner, "mine", ["read"])[0]
         self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
         self.skill = Skill.objects.create(name="s", description="d", body="b")
@@ -110,6 +114,7 @@ class World:
         yield "<token>", "none-such"
         yield "(?P<url>.*)", "nothing"
         yield "<str:name>", "shop.order"
+        yield "<str:token>", self.upload.token
         yield "<int:pk>", self._place(route)
 
     def _row(self, model: str) -> object:
@@ -181,6 +186,8 @@ class World:
             "api/approvals/<int:pk>/reject/": digest,
             "api/approvals/decide/": [{"id": self.gate.pk, "decision": "approve", **digest}],
         }.get(route, {})
+        if route == "api/uploads/":
+            return {"data": {"file": SimpleUploadedFile("c.txt", b"c")}}
         if route.startswith("api/"):
             return {"data": json.dumps(sent), "content_type": "application/json"}
         return {"data": sent}

@@ -13,7 +13,7 @@ from conversations.prompts.start import BadInput
 from conversations.prompts.startable import InvalidInput, NotAllowed
 from workflows.definition import Workflow
 from workflows.line import BadLine, Line
-from workflows.pages.form import secret_fields
+from workflows.pages.form import form_only
 from workflows.running import line_from, start_run
 
 ADDRESS_MOST = 4_000
@@ -43,8 +43,8 @@ def start_line(message: SentMessage) -> Prompt | str | None:
     if chat and chat.kind != ConversationKind.CHAT:
         raise BadInput("Start it from its own page: nothing is started from within a run.")
     form = _form_address(line, message)
-    secret_is_told = bool(secret_fields(workflow) & line.values.keys())  # it is entered where nobody reads it
-    if workflow.confirm or line.form.errors or secret_is_told:
+    elsewhere = bool(form_only(workflow) & line.values.keys())  # a secret is entered where nobody reads it
+    if workflow.confirm or line.form.errors or elsewhere:
         return form
     try:
         return start_run(workflow, message.by, line.input, conversation=chat, key=message.key)
@@ -53,12 +53,17 @@ def start_line(message: SentMessage) -> Prompt | str | None:
 
 
 def _form_address(line: Line[Workflow], message: SentMessage) -> str:
-    """Return the address of the form with what the line says, but no secrets. Raises BadInput if it is too long."""
+    """Return the address of the form with what the line says, but no secrets and files.
+
+    Raises BadInput if it is too long.
+    """
     workflow, chat = line.workflow, message.conversation
     page = reverse("workflow-in", args=[workflow.name, chat.pk]) if chat else workflow.page
-    secret = secret_fields(workflow)
+    left_out = form_only(workflow)
     said = [(f"{name}:" if name in line.in_json else name, text) for name, text in line.values.items()]
-    address = f"{page}?{urlencode([(name, text) for name, text in said if name.rstrip(':') not in secret])}".rstrip("?")
+    address = f"{page}?{urlencode([(name, text) for name, text in said if name.rstrip(':') not in left_out])}".rstrip(
+        "?"
+    )
     if len(address) > ADDRESS_MOST and (line.form.errors or workflow.confirm):
         wrong = _sentences(line.form.errors.items())
         raise BadInput(f"This line is too long to fill in the form. {wrong or 'Open the form instead.'}")

@@ -20,8 +20,10 @@ from conversations.models import Conversation, ConversationKind, Prompt
 from conversations.prompts.startable import InvalidInput
 from workflows.answer import fields_to_fill
 from workflows.definition import Workflow
+from workflows.files import given_files, upload_fields
 from workflows.line import Line
 from workflows.pages.description import Description
+from workflows.pages.uploads import in_words, with_files
 
 CHATS_MOST = 100
 """Chats to choose from as a workspace; an older one is reached from its own page."""
@@ -37,6 +39,8 @@ class RunForm:
     those of its values that the form, which has changed since, does not accept any more.
 
     `described`: what the person wrote of it in their own words, and what came of that.
+
+    `upload_errors`: why files that were sent with it were not stored, by name of their field.
 
     `problem` says why nothing has started, `taken` is the conversation in which a turn is in progress, or in which this
     form has started a run before.
@@ -56,22 +60,43 @@ class RunForm:
     problem: str = ""
     taken: Conversation | None = None
     workspace_error: str = ""
+    upload_errors: Mapping[str, list[str]] = field(default_factory=dict)
     key: str = field(default_factory=lambda: token_urlsafe(16))
 
     @cached_property
     def schema_form(self) -> SchemaForm:
         """Its fields."""
-        return SchemaForm(self.workflow.schema, self.input, self.posted)
+        return SchemaForm(
+            self.workflow.schema,
+            self.input,
+            self.posted,
+            errors={name: [*why] for name, why in self.upload_errors.items()},
+        )
+
+    @property
+    def fields(self) -> list[FormField]:
+        """Its fields, with the files that were uploaded for them."""
+        return with_files(self.schema_form.fields, self.workflow, self.user, self.chat)
+
+    @property
+    def others(self) -> list[str]:
+        """Errors that belong to none of its fields."""
+        return self.schema_form.others
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files are uploaded with it."""
+        return bool(upload_fields(self.workflow.input))
 
     def fill(self, texts: Mapping[str, str]) -> None:
         """Fill in fields by name from the texts of a link, `name:` for JSON. What is wrong with them, the fields say.
 
-        Secrets are left out: an address is no place for them.
+        Secrets and uploaded files are left out: an address is no place for them.
         """
         in_json = frozenset(name.removesuffix(":") for name in texts if name.endswith(":"))
         given = {name.removesuffix(":"): text for name, text in texts.items()}
         known = properties_of(self.workflow.schema)
-        told = {name: given[name] for name in known if name in given and name not in secret_fields(self.workflow)}
+        told = {name: given[name] for name in known if name in given and name not in form_only(self.workflow)}
         form = Line(self.workflow, told, in_json).form
         wrong = {place: why for place, why in form.errors.items() if place.partition(".")[0] in told}
         self.schema_form = SchemaForm(self.workflow.schema, {}, form.posted, errors=wrong)
@@ -93,6 +118,7 @@ class RunForm:
         """Return the input that was typed; None if it is not one that the workflow accepts: the fields say why."""
         form = self.schema_form
         found = form.payload()
+        form.errors = in_words(form.errors, self.workflow, self.upload_errors)
         try:
             self.workflow.checked(found, self.user)
         except InvalidInput as error:
@@ -148,6 +174,7 @@ class RunForm:
 
     def shown(self, payload: dict[str, JSON]) -> DisplayedCall:
         """Return this input for display, with the defaults of what was left out, and without its secrets."""
+        payload = given_files(self.workflow.input, payload, self.user)[0]
         secrets = {key: value for key, value in self.workflow.taken_out(payload)[0].items() if is_reference(value)}
         whole = parse(self.workflow.input, payload).model_dump(mode="json", by_alias=True) | secrets
         known = properties_of(self.workflow.schema)
@@ -164,3 +191,8 @@ def own_chats(user: User) -> QuerySet[Conversation]:
 def secret_fields(workflow: Workflow) -> set[str]:
     """Return the names of the fields whose values must stand in no address and no later form."""
     return set(secret_keys(workflow.input))
+
+
+def form_only(workflow: Workflow) -> set[str]:
+    """Return the names of the fields that no link and no line of a chat fills in: secrets, and uploaded files."""
+    return {*secret_keys(workflow.input), *upload_fields(workflow.input)}

@@ -19,7 +19,7 @@ from conversations.database.ids import row_id
 from conversations.models import Conversation, Prompt
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
-from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.idempotency import KEY_MOST, is_used
 from conversations.prompts.start import cancel_prompt
 from workflows import discovery, stars
 from workflows.definition import Workflow
@@ -30,6 +30,7 @@ from workflows.pages.menu import menu_rows
 from workflows.pages.runs import inputs_of, last_rows, runs_filter, runs_page
 from workflows.pages.selector import selector
 from workflows.pages.starting import start
+from workflows.pages.uploads import earlier_files, receive
 from workflows.permissions import SeenWorkflow
 from workflows.running import seen, seen_by
 
@@ -92,6 +93,7 @@ def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
     form = RunForm(found.workflow, request.user, again=run)
     form.input = {name: value for name, value in given.items() if isinstance(known, dict) and name in known}
     form.unknown = [name for name in given if name not in form.input]
+    form.input, form.upload_errors = earlier_files(form.input, found.workflow, run)
     form.mark_unfit()
     form.chat = own_chats(request.user).filter(pk=run.conversation_id).first()
     form.origin = None if found.workflow.workspace else form.chat
@@ -187,19 +189,41 @@ def star_run(request: PersonRequest, pk: int) -> HttpResponse:
     return redirect(f"{reverse('runs')}?{filters}#run-{pk}")
 
 
+@form_view
+def upload(request: PersonRequest, name: str) -> HttpResponse:
+    """Store the file of the field `?upload=`, and return the field: with the file, or with the reason and 400."""
+    found, key = _seen(request, name), request.POST.get("upload")
+    known = RunForm(found.workflow, request.user).fields
+    if found.why_not or not any(each.key == key and each.kind == "file" for each in known):
+        raise Http404
+    field = next(each for each in _received(request, found).fields if each.key == key)
+    context = {"field": field, "workflow": found.workflow, "prefix": "f"}
+    return render(request, "workflows/file_field.html", context, status=400 if field.errors else 200)
+
+
+def _received(request: PersonRequest, found: Seen) -> RunForm:
+    """Return the form that was sent, once its files are stored."""
+    if found.why_not:
+        return RunForm(found.workflow, request.user)
+    posted, wrong = receive(found.workflow, request, request.user)
+    return RunForm(found.workflow, request.user, posted, upload_errors=wrong)
+
+
 def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
-    form = RunForm(found.workflow, request.user, request.POST.dict())
+    form, key = _received(request, found), valid_text(request.POST.get("key", ""))[:KEY_MOST]
     _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
-    if form.schema_form.adds_rows:
-        return _page(request, found, form)
-    payload = form.payload()
+    if form.schema_form.adds_rows or "upload" in request.POST or "remove" in request.POST:
+        return _page(request, found, form, 400 if form.upload_errors else 200)
+    payload, asks = form.payload(), found.workflow.confirm and "confirmed" not in request.POST
+    if payload is None and form.takes_files and not asks and is_used(request.user, key):
+        payload = form.schema_form.payload()  # it was sent twice, and the first has just taken its files
     if "change" in request.POST:
         return _page(request, found, form)
     if payload is None or form.workspace_error or form.problem:
         return _page(request, found, form, 400)
-    if found.workflow.confirm and "confirmed" not in request.POST:
+    if asks:
         return _page(request, found, form, template="confirm", asked=form.shown(payload))
-    started = start(form, payload, valid_text(request.POST.get("key", ""))[:KEY_MOST])
+    started = start(form, payload, key)
     if isinstance(started, Prompt):
         return redirect(f"{started.conversation.get_absolute_url()}#now")
     return _page(request, found, form, started)

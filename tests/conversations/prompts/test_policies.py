@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -374,6 +375,9 @@ class Project:
         if "name" not in input:
             raise InvalidInput({"name": ["Name it."]})
         return Checked({"name": input["name"], "by": user.get_username()}, {"password": str(input.get("password", ""))})
+
+    def placed(self, payload: dict[str, JSON], paths: Mapping[str, str]) -> dict[str, JSON]:
+        return payload
 
     def summary(self, payload: dict[str, JSON]) -> str:
         return f"Create {payload['name']}"

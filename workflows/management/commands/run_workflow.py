@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import mimetypes
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 from django.db import Error
 
@@ -17,6 +20,8 @@ from agents.engine.outputs.kinds import ResultOutput, TextOutput, ToolOutput
 from agents.engine.references import secret_keys
 from conversations.approvals.edits import as_json_object
 from conversations.display.faithful import first_line, plain
+from conversations.files import pending
+from conversations.files.uploads import BadFile, Upload
 from conversations.management import arguments
 from conversations.models import Conversation, Origin, Output, Prompt, State
 from conversations.prompts.killswitch import SiteStopped
@@ -26,6 +31,7 @@ from conversations.push.watch import Watch, open_watch
 from conversations.usage.quotas import OverQuota
 from workflows import discovery
 from workflows.definition import Workflow
+from workflows.files import upload_fields
 from workflows.line import as_word, read_words
 from workflows.running import start_run
 
@@ -64,7 +70,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "words", nargs="*", metavar="key=value",
             help="fields of its input, as in its form; key:=json for any value as JSON, and other words are free text,"
-            " as in a line of a chat. They replace those of the file.",
+            " as in a line of a chat. They replace those of the file. A file to upload is given by its path on this"
+            " machine.",
         )  # fmt: skip
         parser.add_argument("--conversation", metavar="ID", help="start it in this conversation of theirs")
         parser.add_argument("--wait", action="store_true", help="wait for its end, and print its result")
@@ -96,10 +103,10 @@ class Command(BaseCommand):
             raise CommandError(f"There is no workflow {options['name']!r}. `manage.py agents` lists what there is.")
         if why := workflow.why_not(user):
             raise CommandError(f"{user.get_username()} may not run {workflow.name}: {why}")
-        input = _input(workflow, options)
+        input, where = _input(workflow, options), _conversation(options["conversation"], user)
         try:
-            where = _conversation(options["conversation"], user)
-            return start_run(workflow, user, input, conversation=where, origin=Origin.COMMAND)
+            with _uploaded(workflow, user, input) as given:
+                return start_run(workflow, user, given, conversation=where, origin=Origin.COMMAND)
         except InvalidInput as error:
             raise _not_accepted(error.fields) from None
         except REFUSED as error:
@@ -152,6 +159,36 @@ def _input(workflow: Workflow, options: dict[str, Any]) -> dict[str, JSON]:
     if wrong:
         raise _not_accepted(wrong)
     return given | {name: value for name, value in line.input.items() if name in line.values}
+
+
+@contextmanager
+def _uploaded(workflow: Workflow, user: User, input: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
+    """Upload the files whose paths on this machine an input gives, and yield it with their tokens instead.
+
+    If nothing starts, they are removed again. Raises InvalidInput.
+    """
+    paths = {key: path for key in upload_fields(workflow.input) if isinstance(path := input.get(key), str)}
+    tokens: dict[str, JSON] = {}
+    try:
+        for key, path in paths.items():
+            tokens[key] = _upload(user, key, Path(path))
+        yield input | tokens
+    finally:
+        for token in tokens.values():
+            pending.discard(user, str(token))  # there is none if the run has taken it
+
+
+def _upload(user: User, key: str, path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InvalidInput({key: [f"{path} is no file on this machine."]})
+        kind = mimetypes.guess_type(path.name)[0] or ""
+        with path.open("rb") as content:
+            return pending.keep(user, Upload.of(UploadedFile(content, path.name, kind, path.stat().st_size))).token
+    except OSError as error:
+        raise InvalidInput({key: [f"{path} cannot be read: {error.strerror}."]}) from error
+    except BadFile as error:
+        raise InvalidInput({key: [str(error)]}) from error
 
 
 def _read(file: str) -> dict[str, JSON]:
