@@ -13,13 +13,17 @@ class WorkflowsConfig(AppConfig):
     def ready(self) -> None:
         """Discover the workflows, and let people start them. The process does not start if two share a name."""
         from conversations.erasure.people import goes_with_person
-        from conversations.prompts import lines, startable
+        from conversations.prompts import lines, signals, startable
         from workflows import discovery
-        from workflows.models import RunStar, WorkflowStar
+        from workflows.batches import starting
+        from workflows.models import Batch, RunStar, WorkflowStar
         from workflows.pages.chat import start_line
 
         for each in discovery.installed().values():
             startable.register(each, each.registered)
         lines.register(start_line)
-        goes_with_person(WorkflowStar)
-        goes_with_person(RunStar)
+        for model in (WorkflowStar, RunStar, Batch):
+            goes_with_person(model)
+        signals.released.connect(starting.advance_of)
+        signals.swept.connect(starting.advance_all)
+        signals.restored.connect(starting.end_after_restore)

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 NAME_MOST = 80
 """Maximum length of a workflow's name, in characters."""
-TAKEN = ("categories", "runs")
+TAKEN = ("categories", "runs", "batches")
 """Names that no workflow may have: they stand in addresses beside those of workflows."""
 TOO_SHORT = "A secret needs 4 characters or more: a shorter one cannot be kept out of the record."
 TOLD = "The value of a secret stands in this too, and must not be recorded. Write this without it."

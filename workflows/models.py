@@ -1,10 +1,11 @@
-"""The settings of workflows that administrators change, and the stars that people give to workflows and runs."""
+"""The settings of workflows that administrators change, and what people keep: stars, and batches."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
+from django.urls import reverse
 
 from conversations.models import Prompt
 
@@ -62,3 +63,66 @@ class RunStar(models.Model):
 
     def __str__(self) -> str:
         return f"Run {self.prompt_id}"
+
+
+class Batch(models.Model):
+    """Runs of a workflow that a person started together, one for each line of a table."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    workflow = models.CharField(max_length=80, help_text="The name of the workflow.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    stopped_at = models.DateTimeField(null=True, blank=True, help_text="When the person stopped what had not started.")
+    request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")
+    request_digest = models.CharField(max_length=64, blank=True, help_text="Of what was sent under that name.")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "batches"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "request_key"], condition=~models.Q(request_key=""), name="one_batch_per_request"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Batch {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        """Return the address of its page."""
+        return reverse("batch", args=[self.pk])
+
+    @property
+    def together(self) -> str:
+        """The name by which its runs count as one turn at once, and with which their keys begin."""
+        return f"batch:{self.pk}"
+
+
+class BatchLine(models.Model):
+    """A line of a batch. It waits until it has started, or until `why_not` says why it never will.
+
+    `input` is there only while the line has no run: then it stands in the ledger of that run alone, so that whoever
+    erases or redacts the run takes it out everywhere.
+    """
+
+    batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="lines")
+    number = models.PositiveSmallIntegerField(help_text="Counts from 1, without the header.")
+    input = models.TextField(blank=True, help_text="JSON; empty once it has started.")
+    started_at = models.DateTimeField(null=True, blank=True)
+    prompt = models.OneToOneField(
+        Prompt, null=True, on_delete=models.SET_NULL, related_name="+", help_text="Its run, unless that was deleted."
+    )
+    why_not = models.TextField(blank=True, help_text="Why it was not started, in words for people.")
+
+    class Meta:
+        ordering = ["batch", "number"]
+        constraints = [models.UniqueConstraint(fields=["batch", "number"], name="one_line_per_number")]
+        indexes = [
+            models.Index(
+                fields=["batch", "number"],
+                name="batch_line_waits",
+                condition=models.Q(started_at__isnull=True, why_not=""),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Line {self.number} of batch {self.batch_id}"

@@ -46,11 +46,13 @@ def start_run(
     conversation: Conversation | None = None,
     key: str = "",
     origin: Origin = Origin.WORKFLOW,
+    together: str = "",
 ) -> Prompt:
     """Start a run with this input, by default in a new conversation of its own, and return its prompt.
 
     In a `conversation` of the same person it takes the slot, like a message. `key`: the sender's idempotency key.
     `origin`: how it was started, for the history; by default from a page.
+    `together`: what it is a part of, see start_prompt.
 
     Raises NotAllowed if this person may not run it, InvalidInput for an input that it does not accept, and what
     start_prompt raises. Then nothing was started.
@@ -59,7 +61,8 @@ def start_run(
     if workflow.workspace == "required" and conversation is None:
         raise InvalidInput({"conversation": [NEEDS_CHAT]})
     where = conversation or Conversation(owner=by, kind=ConversationKind.RUN, title=workflow.title)
-    return start_prompt(where, by, policy=workflow.policy_name, payload=input, origin=origin, key=key)
+    policy = workflow.policy_name
+    return start_prompt(where, by, policy=policy, payload=input, origin=origin, key=key, together=together)
 
 
 def start_filling(

@@ -22,7 +22,7 @@ from conversations.api.errors import Invalid, RequestRefused
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
-from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.idempotency import KEY_MOST, OWN
 from conversations.prompts.listing import TITLE_MOST
 
 B = TypeVar("B", bound=BaseModel)
@@ -131,6 +131,8 @@ def idempotency_key(request: Request) -> str:
         return ""
     if not (key.isascii() and key.isprintable() and 1 <= len(key) <= KEY_MOST):
         raise Invalid({"Idempotency-Key": [f"Use 1 to {KEY_MOST} visible ASCII characters."]})
+    if key.startswith(OWN):
+        raise Invalid({"Idempotency-Key": [f"Keys that begin with {OWN} are the site's own. Choose another."]})
     return key
 
 

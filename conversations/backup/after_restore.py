@@ -22,6 +22,7 @@ from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.ledger.offered import offered_tool
 from conversations.models import Draft, Prompt, Worker
+from conversations.prompts import signals
 
 EPOCH = 1_000_000
 """Added to every fence, so that the fences of workers from after the backup no longer count."""
@@ -55,6 +56,7 @@ def make_safe(time: str) -> Safe:
             safe.calls += len(unknown)
         open_turns.filter(fence__gt=0).update(fence=F("fence") + EPOCH)
         open_turns.update(lease_until=0)
+        signals.restored.send(None, time=time)
     return safe
 
 

@@ -338,6 +338,14 @@ class Migration(migrations.Migration):
                     models.CharField(blank=True, help_text="Of what was sent under that name.", max_length=64),
                 ),
                 (
+                    "together",
+                    models.CharField(
+                        blank=True,
+                        help_text="What it was started as a part of, which counts as one turn at once.",
+                        max_length=40,
+                    ),
+                ),
+                (
                     "state",
                     models.CharField(
                         choices=[

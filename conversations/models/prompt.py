@@ -69,6 +69,9 @@ class Prompt(models.Model):
     visible = models.BooleanField(default=True)
     request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")
     request_digest = models.CharField(max_length=64, blank=True, help_text="Of what was sent under that name.")
+    together = models.CharField(
+        max_length=40, blank=True, help_text="What it was started as a part of, which counts as one turn at once."
+    )
     continues = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     repeats = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="The turn it asks again."

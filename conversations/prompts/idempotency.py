@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
-from agents.engine.ledger import JSON, canonical
+from agents.engine.ledger import JSON, canonical, valid_text
 from conversations.models import Prompt
 
 KEY_MOST = 200
 """Maximum length of a key, in characters."""
+
+OWN = "batch:"
+"""Keys that begin so are the site's own, for turns that it starts together: no client may send one."""
 
 
 class KeyReused(Exception):
@@ -22,21 +25,29 @@ class KeyReused(Exception):
         self.prompt = prompt
 
 
+def key_of_form(text: str) -> str:
+    """Return the key that a form sent, "" for one that is the site's own: no page has such a key."""
+    return "" if text.startswith(OWN) else valid_text(text)[:KEY_MOST]
+
+
 def set_key(prompt: Prompt, key: str, sent: Sequence[JSON]) -> None:
     """Give a new prompt its sender's key, "" for none, and the digest of what was sent.
 
     The digest is keyed with SECRET_KEY: what was sent may have a short secret in it, which a plain digest would confirm
     to whoever tries all that are likely. Once that key is another one, the same request counts as a different one.
-    Raises ValueError for a key without a sender, or one that is too long.
+    Raises ValueError for a key without a sender, one that is too long, and one of the site's own elsewhere.
     """
     if key and prompt.asked_by is None:
         raise ValueError("only a request made by a person can have a key")
     if len(key) > KEY_MOST:
         raise ValueError(f"the key has {len(key)} characters; the maximum is {KEY_MOST}")
-    prompt.request_key, prompt.request_digest = key, _digest(list(sent)) if key else ""
+    if key.startswith(OWN) and not prompt.together:
+        raise ValueError(f"a key that begins with {OWN} is for turns that the site starts together")
+    prompt.request_key, prompt.request_digest = key, request_digest(list(sent)) if key else ""
 
 
-def _digest(sent: list[JSON]) -> str:
+def request_digest(sent: list[JSON]) -> str:
+    """Return the digest of what was sent with a key."""
     return salted_hmac("conversations.prompts.idempotency", canonical(sent), algorithm="sha256").hexdigest()
 
 

@@ -94,6 +94,7 @@ def start_prompt(
     origin: Origin = Origin.USER,
     visible: bool = True,
     key: str = "",
+    together: str = "",
     files: Sequence[Upload] = (),
 ) -> Prompt:
     """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
@@ -104,6 +105,7 @@ def start_prompt(
     `policy`: what runs instead of the agent, with this `payload` instead of a text. Whether `by` may start it is for
     the caller to ask (`startable.find_for`).
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
+    `together`: the name of what it is a part of, such as `batch:7`; its turns count as one towards the turns at once.
     `files` are sent with the message, whose text may then be empty.
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
     for a key that was sent with something else, OverQuota if the owner's turns or tokens are used up, SiteStopped while
@@ -112,7 +114,7 @@ def start_prompt(
     instead, and does not count towards the quota.
     """
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
-    prompt = Prompt(conversation=conversation, asked_by=by, **fields)
+    prompt = Prompt(conversation=conversation, asked_by=by, together=together, **fields)
     if policy != AGENT:
         return _start_policy(prompt, payload or {}, key, files)
     if text is not None or files or (by and origin != Origin.API):
@@ -235,7 +237,7 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
             (_check_continued if prompt.continues else _check_repeated)(old)
         if attended:
             killswitch.refuse_while_on()
-            quotas.check(conversation.owner_id)
+            quotas.check(conversation.owner_id, prompt.together)
         prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
         prompt.save(force_insert=True)
         if call and call.secrets:

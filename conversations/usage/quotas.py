@@ -13,19 +13,27 @@ class OverQuota(Exception):
     """This person may not start a turn now. The message says why, and what to do."""
 
 
-def check(user_id: int) -> None:
-    """Raise OverQuota if this person has used up their turns or tokens."""
+def check(user_id: int, together: str = "") -> None:
+    """Raise OverQuota if this person has used up their turns or tokens.
+
+    `together`: what the turn to be started is a part of. All of its turns count as one, so they need only one's room.
+    """
     most = limits(user_id).running_prompts
-    if most and running(user_id) >= most:
+    if most and running(user_id, beside=together) >= most:
         turns = "1 turn is" if most == 1 else f"{most} turns are"
         raise OverQuota(f"{turns} already running or queued, which is the limit. Wait for one to end, or stop one.")
     if why := over_tokens(user_id):
         raise OverQuota(why)
 
 
-def running(user_id: int) -> int:
-    """Return how many of this person's turns are running or queued. A turn that waits for a decision does not count."""
-    return Prompt.objects.filter(conversation__owner=user_id, state__in=CLAIMABLE).count()
+def running(user_id: int, beside: str = "") -> int:
+    """Return how many of this person's turns are running or queued. A turn that waits for a decision does not count.
+
+    Turns that were started `together` count as one; those `beside` which others are counted do not count at all.
+    """
+    found = Prompt.objects.filter(conversation__owner=user_id, state__in=CLAIMABLE)
+    parts = list(found.values_list("together", flat=True))
+    return parts.count("") + len(set(parts) - {"", beside})
 
 
 def over_tokens(user_id: int) -> str | None:

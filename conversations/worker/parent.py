@@ -23,7 +23,7 @@ from conversations.database.disk import report_if_full
 from conversations.ledger import wakeup
 from conversations.ledger.claims import claimable, next_lapse
 from conversations.notifications.mail import Notifier
-from conversations.prompts import killswitch
+from conversations.prompts import killswitch, signals
 from conversations.prompts.waking import next_wake, wake_due
 from conversations.verification.all import ensure_schedule
 from conversations.worker import hosts
@@ -85,6 +85,7 @@ class Parent:
             expire_due()
             wake_due()
             killswitch.enforce()
+            signals.swept.send_robust(None)
         except Error as error:
             if not report_if_full(error):
                 logger.warning("the database does not answer; looking again", exc_info=True)

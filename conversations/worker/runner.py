@@ -36,7 +36,7 @@ from conversations.ledger.given_up import give_up
 from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
 from conversations.models import KillSwitch, Prompt, State
 from conversations.models import Step as StepRow
-from conversations.prompts import killswitch
+from conversations.prompts import killswitch, signals
 from conversations.usage.storage import keep_measure, workspace_space
 from conversations.worker.drafts import Drafts
 from conversations.worker.services import PromptServices
@@ -169,6 +169,8 @@ class Runner:
             if is_away(error) and not self._draining:
                 return False
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
+        else:
+            await self.write(partial(signals.released.send_robust, None, prompt=self.claim.prompt))
         return True
 
     async def _measure_workspace(self, extra: dict[str, int]) -> None:

@@ -121,6 +121,12 @@ workflows/runs/<int:pk>/star/                                      MMMMMMM   LwN
 workflows/<str:name>/                                              LoooooL   LwwwwwL
 workflows/<str:name>/star/                                         MMMMMMM   LwwwwwL
 workflows/<str:name>/upload/                                       MMMMMMM   LNNNNNL
+workflows/<str:name>/batch/                                        LoooooL   LoooooL
+workflows/<str:name>/batch/template.csv                            LoooooL   LMMMMML
+workflows/batches/                                                 LoooooL   LMMMMML
+workflows/batches/<int:pk>/                                        LoNNNNL   LMMMMML
+workflows/batches/<int:pk>/stop/                                   MMMMMMM   LwNNNNL
+workflows/batches/<int:pk>/results.csv                             LoNNNNL   LMMMMML
 workflows/<str:name>/in/<int:pk>/                                  LoNNNNL   LMMMMML
 workflows/<str:name>/fill/                                         MMMMMMM   LwwwwwL
 workflows/<str:name>/filled/<int:pk>/                              LoNNNNL   LwNNNNL
@@ -132,6 +138,10 @@ api/workflows/categories/                                          Uoooooo   UMM
 api/workflows/runs/                                                Uoooooo   UMMMMMM
 api/workflows/<str:name>/                                          Uoooooo   UMMMMMM
 api/workflows/<str:name>/runs/                                     Uoooooo   UMMMMMM
+api/workflows/<str:name>/batch/                                    UMMMMMM   UWWWWWW
+api/workflows/batches/                                             Uoooooo   UMMMMMM
+api/workflows/batches/<int:pk>/                                    UoNNNNN   UMMMMMM
+api/workflows/batches/<int:pk>/stop/                               UMMMMMM   UWNNNNN
 api/workflows/<str:name>/run/                                      UMMMMMM   UWWWWWW
 api/conversations/                                                 Uoooooo   UWWWWWW
 api/conversations/<int:pk>/                                        UoNNNNN   UMMMMMM

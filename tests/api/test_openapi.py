@@ -29,6 +29,7 @@ from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
 from tests.workflows import shop
 from workflows.api import urls as of_workflows
+from workflows.models import Batch
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +200,14 @@ def test_every_answer_is_as_described(
         checked.get("/api/workflows/shop.order/runs/")
         checked.get("/api/workflows/runs/?started_by=api&search=paper")
         checked.get("/api/workflows/runs/?state=nonsense")
+        lines = [{"item": "paper"}, {"item": "pens"}]
+        checked.post("/api/workflows/shop.order/batch/", {"lines": [{"item": ""}]})
+        checked.post("/api/workflows/shop.order/batch/", {"lines": lines}, Idempotency_Key="b")
+        checked.post("/api/workflows/shop.order/batch/", {"csv": "item\npens"}, Idempotency_Key="b")
+        batch = Batch.objects.get()
+        checked.get("/api/workflows/batches/")
+        checked.get(f"/api/workflows/batches/{batch.pk}/")
+        checked.post(f"/api/workflows/batches/{batch.pk}/stop/", {"running": True})
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}

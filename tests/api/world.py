@@ -26,7 +26,7 @@ from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking
 from tests.workflows import shop
-from workflows.models import WorkflowSetting
+from workflows.models import Batch, BatchLine, WorkflowSetting
 from workflows.running import start_filling
 
 ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
@@ -69,6 +69,8 @@ class World:
         self.run = run.prompt
         self.description = start_filling(shop.order, self.owner, "Two pieces of paper.")
         self.workflow_setting = WorkflowSetting.objects.create(name="shop.order")
+        self.batch = Batch.objects.create(user=self.owner, workflow="shop.order")
+        BatchLine.objects.create(batch=self.batch, number=1, input='{"item": "paper"}')
         self.idle = start_conversation(self.owner, "Quiet")
         self.away = start_conversation(self.owner, "Put away")
         archive(self.away)
@@ -142,6 +144,8 @@ class World:
             return self.run.pk
         if "filled" in route:
             return self.description.pk
+        if "batches/" in route:
+            return self.batch.pk
         if "continue" in route or "again" in route:
             return self.stopped.pk
         if "put-back" in route:
@@ -176,11 +180,13 @@ class World:
             "workflows/<str:name>/star/": {"starred": "1"},
             "workflows/<str:name>/fill/": {"description": "Two pieces of paper."},
             "workflows/<str:name>/": {"line-0": "paper", "number-1": "2", "key": "once"},
+            "workflows/<str:name>/batch/": {"table": "item\npaper", "check": "1"},
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
             "api/workflows/<str:name>/run/": {"parameters": {"item": "paper"}},
+            "api/workflows/<str:name>/batch/": {"lines": [{"item": "paper"}]},
             "api/approvals/<int:pk>/answer/": {"digest": self.question.digest, "answer": "The second."},
             "api/approvals/<int:pk>/approve/": digest,
             "api/approvals/<int:pk>/reject/": digest,

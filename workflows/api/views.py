@@ -69,10 +69,10 @@ class OneWorkflow(ApiView):
     @operation("Get a workflow", shapes.Workflow)
     def get(self, request: Request, name: str) -> Response:
         """Return a workflow. 404 `unknown_workflow` if there is none of this name, 403 if it is not listed to you."""
-        workflow = _workflow(name)
+        workflow = workflow_named(name)
         if found := seen(request.user, name):
             return Response(workflow_json(found))
-        raise _forbidden(workflow, request)
+        raise forbidden(workflow, request)
 
 
 class Runs(ApiView):
@@ -81,7 +81,7 @@ class Runs(ApiView):
     @operation("List your runs of a workflow", shapes.RunPage, parameters=OF_ONE)
     def get(self, request: Request, name: str) -> Response:
         """List your runs of this workflow, the newest first, without their outputs."""
-        return _runs(request, read_filter(request, _workflow(name).name))
+        return _runs(request, read_filter(request, workflow_named(name).name))
 
 
 class AllRuns(ApiView):
@@ -132,9 +132,9 @@ class StartRun(StartingView):
         429 `over_quota` and 503 `stopped` are as for messages, and so is the Idempotency-Key: the same request sent
         again returns the same prompt. It may wait longer than the first one.
         """
-        workflow, seconds = _workflow(name), _seconds(request)
+        workflow, seconds = workflow_named(name), _seconds(request)
         if workflow.why_not(request.user):
-            raise _forbidden(workflow, request)
+            raise forbidden(workflow, request)
         key, body = idempotency_key(request), read(request, shapes.NewRun)
         entry = _entry(request) if seconds else None
         mine = Conversation.objects.visible_to(request.user)
@@ -168,14 +168,15 @@ def _answer(run: Prompt, status: int) -> Response:
     return response
 
 
-def _workflow(name: str) -> Workflow:
+def workflow_named(name: str) -> Workflow:
     """Return the workflow of this name. Raises RequestRefused, also for the name of a tool."""
     if found := discovery.installed().get(name):
         return found
     raise RequestRefused(404, "unknown_workflow", f"There is no workflow {name[:200]!r}.")
 
 
-def _forbidden(workflow: Workflow, request: Request) -> RequestRefused:
+def forbidden(workflow: Workflow, request: Request) -> RequestRefused:
+    """Return the refusal of somebody who may not run it, with the reason."""
     return RequestRefused(403, "forbidden", workflow.why_not(request.user) or f"You may not run {workflow.name!r}.")
 
 

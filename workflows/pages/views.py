@@ -19,9 +19,10 @@ from conversations.database.ids import row_id
 from conversations.models import Conversation, Prompt
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
-from conversations.prompts.idempotency import KEY_MOST, is_used
+from conversations.prompts.idempotency import is_used, key_of_form
 from conversations.prompts.start import cancel_prompt
 from workflows import discovery, stars
+from workflows.batches.starting import why_no_batch
 from workflows.definition import Workflow
 from workflows.history import RunFilter, runs_of
 from workflows.pages import filling
@@ -210,7 +211,7 @@ def _received(request: PersonRequest, found: Seen) -> RunForm:
 
 
 def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
-    form, key = _received(request, found), valid_text(request.POST.get("key", ""))[:KEY_MOST]
+    form, key = _received(request, found), key_of_form(request.POST.get("key", ""))
     _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
     if form.schema_form.adds_rows or "upload" in request.POST or "remove" in request.POST:
         return _page(request, found, form, 400 if form.upload_errors else 200)
@@ -263,6 +264,7 @@ def _page(
     """Show the form; instead of it the reason, with 403, if the person may not run it."""
     last = last_rows(found.workflow, request.user, LAST_MOST)
     context = {"workflow": found.workflow, "why_not": found.why_not, "run": form, "last": last, **more}
+    context["for_each"] = why_no_batch(found.workflow) is None
     status = 403 if found.why_not else status
     page = render(request, f"workflows/{template}.html", context | _frame(request), status=status)
     if secret_fields(

@@ -9,9 +9,8 @@ from typing import ClassVar
 from django.conf import settings
 from django.http import HttpRequest
 
-from agents.engine.ledger import valid_text
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
-from conversations.prompts.idempotency import KEY_MOST
+from conversations.prompts.idempotency import key_of_form
 from conversations.prompts.start import BadInput
 
 TIERS = (("normal", "Normal"), ("high", "High"))
@@ -27,7 +26,7 @@ class Message:
         sent = request.POST
         self.text = sent.get("input", "")
         self.tier = sent.get("model", "normal")
-        self.key = valid_text(sent.get("key", ""))[:KEY_MOST]
+        self.key = key_of_form(sent.get("key", ""))
         self.files = request.FILES.getlist("files")
 
     def uploads(self) -> list[Upload]:

@@ -58,3 +58,10 @@ async def _safely(call: Awaitable[JSON]) -> JSON:
         return await call
     except ToolError as error:
         return error.code
+
+
+@workflow("fx.line", title="Do a line")
+async def line(flow: Flow[Name]) -> str:
+    """Do what must not be done twice, once."""
+    await _safely(flow.tool("fx.once", name=flow.input.name))
+    return flow.input.name

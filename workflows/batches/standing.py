@@ -1,0 +1,191 @@
+"""How a batch stands: what each line was given, the state of its run, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from agents.engine.agent.projection import render
+from agents.engine.ledger import JSON, canonical
+from agents.engine.outputs.kinds import ResultOutput, TextOutput
+from agents.engine.secrets import hide
+from conversations.display.call import displayed_result
+from conversations.ledger.redacted import is_redacted
+from conversations.models import Output, Prompt, State, Step
+from workflows import discovery
+from workflows.batches.starting import why_waits
+from workflows.batches.table import Column, columns_of, written
+from workflows.definition import Workflow
+from workflows.models import Batch, BatchLine
+
+WAITS, NOT_STARTED, DELETED = "waits", "not_started", "deleted"
+"""States of a line that has no run: its turn is still to come, it never comes, or the run was deleted."""
+STATES = [*State.values, WAITS, NOT_STARTED, DELETED]
+"""All states of a line: those of its run, or one of these."""
+REDACTED = "redacted"
+FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")  # noqa: RUF001 - spreadsheets read the wide ones likewise
+"""The beginning of a cell that a spreadsheet would compute."""
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+Result = tuple[str, str]
+"""What a run returned, or why it failed: as it is, and in words."""
+
+
+@dataclass(frozen=True)
+class StandingLine:
+    """A line of a batch. `input` None: it was deleted or redacted with its run. `result`: what the run returned.
+
+    `words`: the same for people. `reason`: why it failed, or was not started.
+    """
+
+    number: int
+    input: Mapping[str, JSON] | None
+    state: str
+    run: Prompt | None = None
+    result: str = ""
+    words: str = ""
+    reason: str = ""
+
+    @property
+    def redacted(self) -> bool:
+        """Whether its run is there and its input is not."""
+        return self.input is None and self.run is not None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A batch and its lines. `workflow` None: it is not installed any more. `holds`: why no line can start now."""
+
+    batch: Batch
+    workflow: Workflow | None
+    lines: list[StandingLine]
+    holds: str | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def title(self) -> str:
+        """The title of the workflow."""
+        return self.workflow.title if self.workflow else self.batch.workflow
+
+    @property
+    def columns(self) -> list[str]:
+        """The fields that its lines name, in the order of the form."""
+        named = {name: None for line in self.lines for name in line.input or ()}
+        known = [each.name for each in self._known]
+        return [*(name for name in known if name in named), *(name for name in named if name not in known)]
+
+    @property
+    def labels(self) -> list[str]:
+        """What people read for these."""
+        labels = {each.name: each.label for each in self._known}
+        return [labels.get(name, name) for name in self.columns]
+
+    @property
+    def _known(self) -> list[Column]:
+        return columns_of(self.workflow) if self.workflow else []
+
+    def cells(self, line: StandingLine) -> list[str]:
+        """Return the cells of a line, below `columns`, as they would stand in the table."""
+        known = {each.name: each for each in self._known}
+        return [_cell(known.get(name), (line.input or {}).get(name)) for name in self.columns]
+
+    @property
+    def under_way(self) -> int:
+        """How many of its runs have not ended."""
+        return sum(self.counts[state] for state in (State.QUEUED, State.RUNNING, State.WAITING, State.SLEEPING))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs, and nothing is still to come."""
+        return not (self.under_way or self.counts[WAITS])
+
+    @property
+    def version(self) -> str:
+        """What changes with everything that its page shows."""
+        shown = [(line.state, line.result, line.reason) for line in self.lines]
+        return sha256(repr((self.holds, shown)).encode()).hexdigest()
+
+
+def standing_of(batch: Batch) -> Standing:
+    """Return how a batch stands now."""
+    rows = list(batch.lines.select_related("prompt__conversation").order_by("number"))
+    runs = [row.prompt for row in rows if row.prompt]
+    inputs, results = _inputs(runs), _results(runs)
+    lines = [_line(row, inputs, results) for row in rows]
+    counts = Counter(line.state for line in lines)
+    holds = why_waits(batch) if counts[WAITS] else None
+    return Standing(batch, discovery.installed().get(batch.workflow), lines, holds, counts)
+
+
+def counts_of(batches: Iterable[Batch]) -> dict[int, Counter[str]]:
+    """Return how many lines of each batch are in each state, by batch."""
+    counts: dict[int, Counter[str]] = {batch.pk: Counter() for batch in batches}
+    rows = BatchLine.objects.filter(batch__in=counts).select_related("prompt")
+    for row in rows.only("batch", "started_at", "why_not", "prompt__state"):
+        counts[row.batch_id][_state(row)] += 1
+    return counts
+
+
+def _line(row: BatchLine, inputs: Mapping[int, dict[str, JSON]], results: Mapping[int, Result]) -> StandingLine:
+    state, run = _state(row), row.prompt
+    if run is None:
+        given = json.loads(row.input) if row.input else None
+        return StandingLine(row.number, given, state, None, reason=row.why_not)
+    given, (result, words) = inputs.get(run.pk), results.get(run.pk, ("", "")) if run.ended else ("", "")
+    if state == State.COMPLETED:
+        return StandingLine(row.number, given, state, run, result, words)
+    return StandingLine(row.number, given, state, run, reason=words)
+
+
+def _state(row: BatchLine) -> str:
+    if row.prompt:
+        return row.prompt.state
+    if row.started_at:
+        return DELETED
+    return NOT_STARTED if row.why_not else WAITS
+
+
+def _inputs(runs: Sequence[Prompt]) -> dict[int, dict[str, JSON]]:
+    """Return what is on record of the inputs of these runs, by prompt; a redacted one is left out."""
+    calls = Step.objects.of(*runs).filter(path="", type="action_call").values_list("prompt", "payload")
+    payloads = {prompt: json.loads(text)["payload"] for prompt, text in calls if not is_redacted(text)}
+    return {prompt: payload.get("input", {}) for prompt, payload in payloads.items()}
+
+
+def _results(runs: Sequence[Prompt]) -> dict[int, Result]:
+    """Return what each of these runs returned, or why it failed, by prompt."""
+    found = {}
+    for row in Output.objects.of(*runs).filter(path="", type__in=["result", "text"]).order_by("position"):
+        entry = row.entry()
+        if isinstance(entry, ResultOutput):
+            text, fields = displayed_result(entry.output)
+            words = text or ", ".join(f"{each.name}: {each.text}" for each in fields)
+            found[row.prompt_id] = (render(entry.output), words)
+        elif isinstance(entry, TextOutput) and entry.role_hint == "system":
+            found[row.prompt_id] = (entry.text, entry.text)
+    return found
+
+
+def _cell(column: Column | None, value: JSON) -> str:
+    if value is None:
+        return ""
+    if column:
+        return column.cell(value)
+    return value if isinstance(value, str) else canonical(value)
+
+
+def results_csv(standing: Standing) -> str:
+    """Return the results as CSV, in which no cell is a formula."""
+    rows = [["line", *standing.columns, "state", "result", "reason"]]
+    for line in standing.lines:
+        given = [REDACTED if line.redacted else cell for cell in standing.cells(line)]
+        rows.append([str(line.number), *given, line.state, line.result, line.reason])
+    return written([[safe(hide(cell)) for cell in row] for row in rows])
+
+
+def safe(cell: str) -> str:
+    """Return a cell that no spreadsheet computes: an apostrophe is put before what could be a formula."""
+    return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell

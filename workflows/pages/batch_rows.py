@@ -1,0 +1,104 @@
+"""How batches look: their lines in a few words each, and their counts in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from agents.engine.ledger import JSON
+from conversations.display.faithful import first_line
+from conversations.display.schema_parsing import label_of
+from conversations.models import State
+from workflows.batches.standing import DELETED, NOT_STARTED, WAITS, Standing, StandingLine
+from workflows.definition import Workflow
+from workflows.models import Batch
+
+RESULT_MOST = 240
+"""Characters of a result in a row."""
+FIELDS_MOST, FIELD_MOST = 4, 60
+"""Fields of an input in a row, and characters of each."""
+SAID = (
+    (State.FAILED, "{} failed"),
+    (State.CANCELLED, "{} stopped"),
+    (NOT_STARTED, "{} not started"),
+    (DELETED, "{} deleted"),
+)
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """A batch in a list: its workflow, if that is installed, and how many of its lines are in each state."""
+
+    batch: Batch
+    workflow: Workflow | None
+    counts: Counter[str]
+
+    @property
+    def title(self) -> str:
+        """The title of the workflow."""
+        return self.workflow.title if self.workflow else self.batch.workflow
+
+    @property
+    def words(self) -> str:
+        """How it stands, such as "3 of 12 done, 1 waits for you, 2 failed"."""
+        return counted(self.counts)
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """A line in the table: its first fields, and how many there are `more`."""
+
+    line: StandingLine
+    fields: list[tuple[str, str]]
+    more: int
+    result: str
+
+
+@dataclass(frozen=True)
+class BatchPage:
+    """The page of a batch."""
+
+    standing: Standing
+    rows: list[BatchRow]
+
+    @property
+    def words(self) -> str:
+        """How it stands."""
+        return counted(self.standing.counts)
+
+    @property
+    def to_come(self) -> int:
+        """How many lines have not had their turn yet."""
+        return self.standing.counts[WAITS]
+
+
+def batch_page(standing: Standing) -> BatchPage:
+    """Return the page of a batch that stands so."""
+    return BatchPage(standing, [_row(standing, line) for line in standing.lines])
+
+
+def counted(counts: Counter[str]) -> str:
+    """Say how many lines are in which state."""
+    waits = counts[State.WAITING]
+    under_way = counts[State.RUNNING] + counts[State.QUEUED]
+    said = [f"{counts[State.COMPLETED]} of {counts.total()} done"]
+    said += [f"{waits} wait{'s' if waits == 1 else ''} for you"] if waits else []
+    said += [f"{under_way} under way"] if under_way else []
+    said += [f"{asleep} sleeping"] if (asleep := counts[State.SLEEPING]) else []
+    said += [words.format(counts[state]) for state, words in SAID if counts[state]]
+    said += [f"{to_come} to come"] if (to_come := counts[WAITS]) else []
+    return ", ".join(said)
+
+
+def _row(standing: Standing, line: StandingLine) -> BatchRow:
+    given = line.input or {}
+    pairs = zip(standing.columns, standing.labels, strict=True)
+    fields = [(label, _short(given[name])) for name, label in pairs if name in given]
+    words = first_line(line.reason or line.words, RESULT_MOST)
+    return BatchRow(line, fields[:FIELDS_MOST], len(fields) - FIELDS_MOST, words)
+
+
+def _short(value: JSON) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(map(str, value))
+    return first_line(label_of(value), FIELD_MOST) or "empty"
