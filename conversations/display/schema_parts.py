@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from agents.engine.ledger import JSON
 from conversations.approvals.edits import same_json
@@ -23,20 +23,44 @@ from conversations.display.schema_parsing import Wrong
 from conversations.display.schema_shapes import Branch, Shape, branch_of, shape_of
 from conversations.display.schema_values import ABSENT, ValuePlace, whole
 
-if TYPE_CHECKING:
-    from conversations.display.schema_form import SchemaForm
-
 ROWS_MOST = 200
 """Rows of a list. A longer one is given as JSON."""
 EMPTY, NULL = "", "null"
 """The branches that are no object: the field is left out, or null."""
 
 
+class Form(Protocol):
+    """A form of an object: the one in which a part stands, and those inside; see schema_form.SchemaForm."""
+
+    posted: Mapping[str, str] | None
+    errors: dict[str, list[str]]
+    prefix: str
+    focus: bool
+
+    @property
+    def touched(self) -> bool:
+        """Whether something was typed into it."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What stands in its fields, a line each."""
+        ...
+
+    def payload(self) -> dict[str, JSON]:
+        """Return the input that was typed."""
+        ...
+
+    def within(self, schema: Mapping[str, Any], input: Mapping[str, JSON], prefix: str) -> Form:
+        """Return the form of an object in this one."""
+        ...
+
+
 @dataclass(frozen=True)
 class Part(ABC):
     """A field with fields inside. `number`: its place in the form. `outer`: the form in which it stands."""
 
-    outer: SchemaForm
+    outer: Form
     number: int
     name: str
     place: ValuePlace
@@ -44,7 +68,7 @@ class Part(ABC):
 
     @property
     @abstractmethod
-    def forms(self) -> Sequence[SchemaForm]:
+    def forms(self) -> Sequence[Form]:
         """The forms inside whose fields count."""
 
     @abstractmethod
@@ -75,7 +99,7 @@ class Part(ABC):
         """What its forms show before anybody has typed: the value, or else the default."""
         return self.place.default if self.place.value is ABSENT else self.place.value
 
-    def inner(self, branch: Branch, suffix: str, value: JSON) -> SchemaForm:
+    def inner(self, branch: Branch, suffix: str, value: JSON) -> Form:
         """Return the form of this object, with what is wrong with it."""
         given = value if isinstance(value, dict) else {}
         if branch.tag:
@@ -103,7 +127,7 @@ class Group(Part):
     """The fields of one object."""
 
     @cached_property
-    def form(self) -> SchemaForm:
+    def form(self) -> Form:
         """Its form."""
         branch = self.shape.branches[0]
         form = self.inner(branch, "", self.base)
@@ -111,7 +135,7 @@ class Group(Part):
         return form
 
     @property
-    def forms(self) -> Sequence[SchemaForm]:
+    def forms(self) -> Sequence[Form]:
         """Its form."""
         return [self.form]
 
@@ -126,7 +150,7 @@ class PartBranch:
 
     value: str
     label: str
-    form: SchemaForm | None
+    form: Form | None
     chosen: bool
 
 
@@ -162,7 +186,7 @@ class Branches(Part):
         return wanted if wanted in values else None
 
     @property
-    def forms(self) -> Sequence[SchemaForm]:
+    def forms(self) -> Sequence[Form]:
         """The form of the branch that is chosen."""
         return [each.form for each in self.options if each.chosen and each.form]
 
@@ -202,7 +226,7 @@ class PartRow:
 
     value: str
     position: int
-    form: SchemaForm
+    form: Form
 
 
 class Rows(Part):
@@ -238,7 +262,7 @@ class Rows(Part):
         return found
 
     @property
-    def forms(self) -> Sequence[SchemaForm]:
+    def forms(self) -> Sequence[Form]:
         """The forms of the rows that are passed."""
         return [row.form for row in self.rows if self._passes(row)]
 
@@ -300,7 +324,7 @@ class Rows(Part):
 KINDS: Mapping[str, type[Part]] = {"group": Group, "branches": Branches, "rows": Rows}
 
 
-def part_of(outer: SchemaForm, number: int, name: str, place: ValuePlace) -> Part | None:
+def part_of(outer: Form, number: int, name: str, place: ValuePlace) -> Part | None:
     """Return what stands inside this field; None for a single value, and for one that no form inside would carry."""
     shape = shape_of(place.schema, place.named)
     if shape is None or not _carried(shape, place):

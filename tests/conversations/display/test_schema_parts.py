@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import BaseModel, Field
@@ -19,6 +19,13 @@ SCHEMA = schema_of(Whole)
 
 def fields_of(form: SchemaForm) -> dict[str, FormField]:
     return {field.name: field for field in form.fields}
+
+
+def inside(form: SchemaForm, name: str) -> dict[str, FormField]:
+    """The fields inside this field, of the object that counts, or of the first row."""
+    part = fields_of(form)[name].part
+    assert part is not None
+    return {field.name: field for field in cast(SchemaForm, part.forms[0]).fields}
 
 
 def typed(model: type[BaseModel], /, **texts: str) -> SchemaForm:
@@ -154,15 +161,12 @@ def test_one_of_many_choices_is_found_by_typing_it() -> None:
 
 def test_errors_inside_stand_at_the_fields_inside() -> None:
     shown = SchemaForm(SCHEMA, PLAIN)
-    address = fields_of(shown)["address"]
-    assert address.part is not None
-    inner = {field.name: field.key for field in address.part.forms[0].fields}
-    form = SchemaForm(SCHEMA, PLAIN, sent(shown) | {inner["floor"]: "100", inner["day"]: "someday"})
+    inner = inside(shown, "address")
+    form = SchemaForm(SCHEMA, PLAIN, sent(shown) | {inner["floor"].key: "100", inner["day"].key: "someday"})
     form.payload()
     assert form.errors["address.floor"] == ["Enter a number from -2 to 99."]
     again = fields_of(form)["address"]
-    assert again.part is not None
-    assert [field.name for field in again.part.forms[0].fields if field.errors] == ["floor", "day"]
+    assert [name for name, field in inside(form, "address").items() if field.errors] == ["floor", "day"]
     assert again.wrong
     assert not again.errors
     assert form.others == []
@@ -176,18 +180,9 @@ def test_what_a_validator_says_of_a_field_inside_stands_there() -> None:
         "stops.9.x": ["odd"],
     }
     form = SchemaForm(SCHEMA, PLAIN, sent(SchemaForm(SCHEMA, PLAIN)), errors=wrong)
-    fields = fields_of(form)
-    said = {
-        (name, field.name): field.errors
-        for name in ("address", "pay", "stops")
-        if (part := fields[name].part)
-        for inner in part.forms
-        for field in inner.fields
-        if field.errors
-    }
-    assert said == {
-        ("address", "city"): ["no"], ("pay", "amount"): ["less"], ("stops", "city"): ["no such city"],
-    }  # fmt: skip
+    for name, inner, why in (("address", "city", "no"), ("pay", "amount", "less"), ("stops", "city", "no such city")):
+        errors = {field.name: field.errors for field in inside(form, name).values() if field.errors}
+        assert errors == {inner: [why]}
 
 
 def test_a_default_of_its_own_is_not_replaced_by_that_of_its_model() -> None:
@@ -196,10 +191,7 @@ def test_a_default_of_its_own_is_not_replaced_by_that_of_its_model() -> None:
     payload = form.payload()
     assert "third" not in payload
     assert parse(Whole, payload).third.floor == 2
-    shown = fields_of(form)["third"].part
-    assert shown is not None
-    keys = {field.name: field.key for field in shown.forms[0].fields}
-    changed = SchemaForm(SCHEMA, PLAIN, sent(form) | {keys["city"]: "Rom"}).payload()
+    changed = SchemaForm(SCHEMA, PLAIN, sent(form) | {inside(form, "third")["city"].key: "Rom"}).payload()
     assert changed["third"] == {"city": "Rom", "zip": None, "floor": 2, "day": None, "tags": []}
 
 
