@@ -87,14 +87,16 @@ def test_what_was_typed_stays_unless_the_model_fills_that_field(trips: Trips) ->
 
 def test_nothing_of_a_field_that_is_filled_stays_behind_in_another_kind(trips: Trips) -> None:
     trips.finds(notes="Short.")
-    page = trips.fills(**{"json-4": '"behind"', "json-14": "no field of this form"})
+    page = trips.fills(**{"json-4": '"behind"', "4.line-0": "behind", "json-14": "no field of this form"})
     assert 'value="Short."' in page
     assert "behind" not in page
 
 
-def test_a_typed_secret_goes_nowhere(trips: Trips) -> None:
+@pytest.mark.parametrize("key", ["secret-7", "json-7", "7.line-0", "line-7.0"])
+def test_a_typed_secret_goes_nowhere(trips: Trips, key: str) -> None:
+    """Not even one that is sent as if its field were another kind."""
     trips.finds(city="Rome")
-    page = trips.fills(**{"secret-7": "hunter2-hunter2"})
+    page = trips.fills(**{key: "hunter2-hunter2"})
     request = trips.model.asked[0]
     everywhere = [page, str(request), *Step.objects.values_list("payload", flat=True)]
     assert [text for text in everywhere if "hunter2" in text] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -28,12 +29,14 @@ FIELD = "description"
 """The name under which a form sends the text."""
 NOT_INPUT = ("csrfmiddlewaretoken", "key", FIELD)
 """What a form sends besides what stands in its fields."""
+KEY = re.compile(r"([a-z]+-)?(?P<number>\d{1,4})(\..*)?", re.DOTALL)
+"""The name under which a field is sent: `line-3`, and with its parts `choices-3.0` or `3.line-0`."""
 
 NO_TEXT = "Describe what you want first."
 TOO_LONG = "A description can have at most {most:,} characters; this one has {length:,}. Shorten it."
 TOO_MUCH = "The form holds too much to be kept meanwhile. Describe it before you fill in the long fields."
 TOLD_TOO = (
-    "A secret that you typed stands in another field or in your description too. Take it out there: both are kept."
+    "A secret that you typed also stands in the description or in another field, which is recorded. Take it out there."
 )
 TOOK_TOO_LONG = f"The model did not answer within {SECONDS} seconds. Fill in the form yourself, or try again."
 STOPPED = "Reading your description was stopped."
@@ -74,10 +77,16 @@ def _refused(form: RunForm, why: str, status: int) -> int:
 def _typed(form: RunForm) -> tuple[dict[str, str], dict[str, str]]:
     """Return what stands in the form by the names under which it was sent, without secrets; and these by field."""
     known = secret_fields(form.workflow)
-    secret = {each.key: each.name for each in form.schema_form.fields if each.name in known}
-    sent = {name: valid_text(text) for name, text in (form.posted or {}).items() if name not in NOT_INPUT}
-    secrets = {secret[name]: text for name, text in sent.items() if name in secret and text}
-    return {name: text for name, text in sent.items() if name not in secret and text}, secrets
+    names = {number: each.name for number, each in enumerate(form.schema_form.fields) if each.name in known}
+    sent = {key: valid_text(text) for key, text in (form.posted or {}).items() if text and key not in NOT_INPUT}
+    secrets = {names[number]: text for key, text in sent.items() if (number := _field_of(key)) in names}
+    return {key: text for key, text in sent.items() if _field_of(key) not in names}, secrets
+
+
+def _field_of(key: str) -> int | None:
+    """Return the number of the field in which what is sent under this key stands, or stands in a part of it."""
+    found = KEY.fullmatch(key)
+    return int(found["number"]) if found else None
 
 
 def descriptions_of(user: User) -> QuerySet[Prompt]:
@@ -97,8 +106,9 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
     typed: dict[str, str] = told["typed"]
     answer, problem = _answer(prompt)
     found = sift(form.workflow.input, answer)
-    over = [each.key for each in SchemaForm(form.workflow.schema, {}, typed).fields if each.name in found.values]
-    kept = {key: text for key, text in typed.items() if not any(_belongs(key, field) for field in over)}
+    places = SchemaForm(form.workflow.schema, {}).places()
+    over = {number for number, (name, _) in enumerate(places) if name in found.values}
+    kept = {key: text for key, text in typed.items() if _field_of(key) not in over}
     form.schema_form = SchemaForm(form.workflow.schema, found.values, kept)
     fields = form.schema_form.fields
     form.described = Description(
@@ -106,13 +116,8 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
         problem or ("" if found.values or found.not_fit else FOUND_NOTHING),
         filled=tuple(each for each in fields if each.name in found.values),
         not_fit=tuple(each for each in fields if each.name in found.not_fit),
-        missing=tuple(each for each in fields if each.required and not each.text),
+        missing=tuple(each for each in fields if each.required and not each.text and each.name not in found.values),
     )
-
-
-def _belongs(key: str, field: str) -> bool:
-    """Whether what was sent under `key` stands in the field of this key, or in a part of it."""
-    return key == field or key.startswith((f"{field}.", f"{field}-"))
 
 
 def _answer(prompt: Prompt) -> tuple[Mapping[str, JSON], str]:
