@@ -2,8 +2,8 @@
 
 Real processes: the web server (`python -m agentsite.web`). The first run of each workflow is begun by the site's own
 functions; the others are rows with that one's content, in a conversation each, one in fifty failed. Milliseconds are
-medians of seven over HTTP, the page whole. `rare` is a word that one line has, the oldest, and `nowhere` one that no
-line and no result has: all are read.
+medians of seven over HTTP, the page whole; `cpu` is what the web server used for it, on SQLite with the database.
+`rare` is a word that one line has, the oldest, and `nowhere` one that no line and no result has: all are read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from datetime import timedelta
 from typing import Any
 
 from bench import support
-from bench.processes import await_answer, free_port, started
+from bench.processes import ProcessUsage, await_answer, free_port, started
 
 AT_ONCE = 5_000
 """Runs that are stored in one transaction."""
 LOOKS = 7
+SIZE = 50
+"""Runs on a page of the API."""
 PAGES = {
     "selector": "/workflows/",
     "selector, search": "/workflows/?q=area+7",
@@ -37,7 +39,7 @@ PAGES = {
     "search, rare": "/workflows/runs/?q=rare",
     "search, nowhere": "/workflows/runs/?q=nowhere",
     "api": "/api/workflows/runs/",
-    "api, page 900": "/api/workflows/runs/?page=900",
+    "api, last page": "/api/workflows/runs/?page={last}",
 }
 
 
@@ -49,10 +51,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         _fill(options.runs)
         print(f"{options.database}: filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         cookie = _cookie()
-        with started("-m", "agentsite.web"):
+        found: dict[str, float] = {}
+        with started("-m", "agentsite.web") as web:
             origin = f"http://127.0.0.1:{port}"
             await_answer(f"{origin}/login/")
-            found = {f"{name} ms": _median(origin + path, cookie) for name, path in PAGES.items()}
+            for name, path in PAGES.items():
+                address = origin + path.format(last=options.runs * 9 // 10 // SIZE)
+                found[f"{name} ms"], found[f"{name} cpu ms"] = _loaded(address, cookie, web)
         return {"database": options.database, "runs": options.runs, **found}
 
 
@@ -148,15 +153,22 @@ def _cookie() -> str:
     return f"sessionid={client.cookies['sessionid'].value}"
 
 
-def _median(address: str, cookie: str) -> float:
-    """Return the milliseconds to load a page, without the first request, in which a process reads its templates."""
-    times = []
-    for _ in range(LOOKS + 1):
-        began = time.perf_counter()
-        with urllib.request.urlopen(urllib.request.Request(address, headers={"Cookie": cookie}), timeout=60) as answer:
-            answer.read()
-        times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times[1:])
+def _loaded(address: str, cookie: str, web: int) -> tuple[float, float]:
+    """Return the milliseconds to load a page, and those of CPU that the web server takes for it.
+
+    Without the first request, in which a process reads its templates.
+    """
+    _load(address, cookie)
+    usage = ProcessUsage({"web": web})
+    times = [_load(address, cookie) for _ in range(LOOKS)]
+    return statistics.median(times), usage.since()["web_cpu"] / 100 * sum(times) / LOOKS
+
+
+def _load(address: str, cookie: str) -> float:
+    began = time.perf_counter()
+    with urllib.request.urlopen(urllib.request.Request(address, headers={"Cookie": cookie}), timeout=60) as answer:
+        answer.read()
+    return (time.perf_counter() - began) * 1000
 
 
 def main() -> None:
