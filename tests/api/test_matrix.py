@@ -108,7 +108,7 @@ def test_no_change_without_a_token_of_our_own_pages(row: str, world: World) -> N
 def test_what_changes_something_is_no_get() -> None:
     """T-47, C8: a URL that a POST changes answers GET and HEAD with 405, or shows the form."""
     shows = {
-        "api/conversations/", "api/conversations/<int:pk>/prompts/",  # lists
+        "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "account/", "workflows/<str:name>/",
         "workflows/<str:name>/filled/<int:pk>/",
         "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",

@@ -84,7 +84,21 @@ def test_large_bodies_of_strangers_cost_nothing(door: Door) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "OPTIONS", "POST"])
 @pytest.mark.parametrize(
-    "path", ["/", "/login/", "/c/", "/api/conversations/", "/admin/login/", "/static/x", "//c/", "/nowhere", "*"]
+    "path",
+    [
+        "/workflows/a/",
+        "/workflows/a/upload/",
+        "/api/uploads/",
+        "/",
+        "/login/",
+        "/c/",
+        "/api/conversations/",
+        "/admin/login/",
+        "/static/x",
+        "//c/",
+        "/nowhere",
+        "*",
+    ],
 )
 def test_no_address_takes_more(door: Door, method: str, path: str) -> None:
     """Not of strangers, with whatever method."""
@@ -116,7 +130,12 @@ def test_larger_ones_are_of_known_people(door: Door) -> None:
     assert door.ask(f"POST {ann.upload}", kind, length, ann.bearer, body=body).status == 201
     # Let in by the session; Django then misses the token of its form.
     assert door.ask("POST /c/", kind, length, f"Cookie: sessionid={ann.session}", body=body).status == 403
+    for path in ("/workflows/project.create/", "/workflows/project.create/upload/"):
+        assert door.ask(f"POST {path}", kind, length, f"Cookie: sessionid={ann.session}", body=body).status == 403
+    assert door.ask("POST /api/uploads/", kind, length, ann.bearer, body=body).status == 400  # no such field
     for path, header in (
+        ("/api/uploads/", f"Authorization: Bearer {ann.key[:-1]}"),
+        ("/workflows/project.create/upload/", f"Cookie: sessionid={ann.session[:-1]}"),
         (ann.upload, f"Authorization: Bearer {ann.key[:-1]}"),
         (ann.upload, "Authorization: Bearer"),
         ("/c/", f"Cookie: sessionid={ann.session[:-1]}"),

@@ -13,7 +13,7 @@ from workflows import Flow, workflow
 
 
 def test_every_block_of_the_page_belongs_to_a_file() -> None:
-    assert len(re.findall(r"^```(\w+)$", CORNER.text, re.MULTILINE)) == len(CORNER.blocks) == 6
+    assert len(re.findall(r"^```(\w+)$", CORNER.text, re.MULTILINE)) == len(CORNER.blocks) == 7
 
 
 def test_its_first_block_is_ten_lines() -> None:
