@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
@@ -30,9 +31,11 @@ from conversations.backup.archive import IN_MEMORY
 from conversations.erasure.conversations import erase
 from conversations.erasure.people import erase_user
 from conversations.erasure.steps import redact
+from conversations.files.pending import discard, keep
 from conversations.files.removal import remove_tree
+from conversations.files.uploads import Upload
 from conversations.ledger.claims import claimable
-from conversations.models import Conversation, File, GateState, Output, Prompt, Step, Worker
+from conversations.models import Conversation, File, GateState, Output, PendingFile, Prompt, Step, Worker
 from conversations.worker import hosts
 from tests.agentsite.processes import free_port
 from tests.conversations.recorded import MIXED, ONE_GATE, TWO_GATES, Site, pending, taken
@@ -76,18 +79,20 @@ def workspace(settings: Settings, conversation: Conversation) -> Path:
 
 
 def test_a_site_comes_back_as_it_was(site: Site, ann: User, archive: Path, settings: Settings) -> None:
-    """People, conversations, the files that tools made, and workspaces; what came later is gone."""
+    """People, conversations, files that tools made or wait for a run, and workspaces; what came later is gone."""
     prompt = site.ended(ann, *MIXED)
     folder = workspace(settings, prompt.conversation)
     (folder / "src").mkdir()
     (folder / "src" / "run.sh").write_text("echo")
     (folder / "src" / "run.sh").chmod(0o700)
     (folder / "again").symlink_to("src/run.sh")
+    waits = keep(ann, Upload.of(SimpleUploadedFile("sales.csv", b"1,2")))
     before = (Step.objects.count(), Output.objects.count(), Conversation.objects.get().head)
     assert "1 conversation," in told("backup", archive)
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
 
     site.ended(ann, says("Later."))
+    assert discard(ann, waits.token)
     (folder / "src" / "run.sh").write_text("changed")
     (folder / "later").write_text("x")
     person("late")
@@ -96,6 +101,8 @@ def test_a_site_comes_back_as_it_was(site: Site, ann: User, archive: Path, setti
     assert (Step.objects.count(), Output.objects.count(), Conversation.objects.get().head) == before
     with File.objects.get().content.open() as content:
         assert content.read() == b"content"
+    with PendingFile.objects.get(token=waits.token).content.open() as content:
+        assert content.read() == b"1,2"
     assert list(User.objects.values_list("username", flat=True)) == ["ann"]
     assert sorted(path.name for path in folder.iterdir()) == ["again", "src"]
     assert (folder / "again").readlink() == Path("src/run.sh")
