@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from agents.engine.ledger import JSON, canonical
 from agents.engine.references import secret_keys
 from agents.engine.schema import problems, schema_of
+from workflows.files import upload_fields
 
 VALUE_MOST = 10_000
 """Maximum length of a value as JSON, in characters. A longer one does not come from a description."""
@@ -38,11 +39,12 @@ def answer_of(input: type[BaseModel]) -> type[Answer]:
 
 @cache
 def fields_to_fill(input: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema of an input without its secrets, of which no field is required."""
+    """Return the schema of an input without its secrets and uploaded files, of which no field is required."""
     schema = deepcopy(schema_of(input))
     schema.pop("required", None)
     known = schema.get("properties", {})
-    return schema | {"properties": {name: each for name, each in known.items() if name not in secret_keys(input)}}
+    left_out = {*secret_keys(input), *upload_fields(input)}
+    return schema | {"properties": {name: each for name, each in known.items() if name not in left_out}}
 
 
 @dataclass(frozen=True)

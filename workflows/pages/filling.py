@@ -32,6 +32,7 @@ NOT_INPUT = ("csrfmiddlewaretoken", "key", FIELD)
 KEY = re.compile(r"([a-z]+-)?(?P<number>\d{1,4})(\..*)?", re.DOTALL)
 """The name under which a field is sent: `line-3`, and with its parts `choices-3.0` or `3.line-0`."""
 
+FILLED_IN = "Filled in from your description."
 NO_TEXT = "Describe what you want first."
 TOO_LONG = "A description can have at most {most:,} characters; this one has {length:,}. Shorten it."
 TOO_MUCH = "The form holds too much to be kept meanwhile. Describe it before you fill in the long fields."
@@ -109,14 +110,15 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
     places = SchemaForm(form.workflow.schema, {}).places()
     over = {number for number, (name, _) in enumerate(places) if name in found.values}
     kept = {key: text for key, text in typed.items() if _field_of(key) not in over}
-    form.schema_form = SchemaForm(form.workflow.schema, found.values, kept)
+    notes = dict.fromkeys(found.values, FILLED_IN)
+    form.schema_form = SchemaForm(form.workflow.schema, found.values, kept, notes=notes)
     fields = form.schema_form.fields
     form.described = Description(
         told["text"],
         problem or ("" if found.values or found.not_fit else FOUND_NOTHING),
         filled=tuple(each for each in fields if each.name in found.values),
         not_fit=tuple(each for each in fields if each.name in found.not_fit),
-        missing=tuple(each for each in fields if each.required and not each.text and each.name not in found.values),
+        missing=tuple(each for each in fields if each.required and not each.words and each.name not in found.values),
     )
 
 

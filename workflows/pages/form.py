@@ -14,7 +14,7 @@ from agents.engine.ledger import JSON
 from agents.engine.references import secret_keys
 from agents.engine.schema import parse
 from agents.engine.secrets import is_reference
-from conversations.display.call import DisplayedCall, display_call
+from conversations.display.call import CallField, DisplayedCall, display_call
 from conversations.display.schema_form import FormField, SchemaForm, label_for, properties_of
 from conversations.models import Conversation, ConversationKind, Prompt
 from conversations.prompts.startable import InvalidInput
@@ -177,10 +177,15 @@ class RunForm:
         payload = given_files(self.workflow.input, payload, self.user)[0]
         secrets = {key: value for key, value in self.workflow.taken_out(payload)[0].items() if is_reference(value)}
         whole = parse(self.workflow.input, payload).model_dump(mode="json", by_alias=True) | secrets
-        known = properties_of(self.workflow.schema)
-        labels = {name: label_for(name, str(known.get(name, {}).get("title", ""))) for name in whole}
         call = display_call(self.workflow.policy_name, whole, schema=self.workflow.schema)
-        return replace(call, fields=[replace(each, name=labels[each.name]) for each in call.fields])
+        fields = {each.name: each for each in SchemaForm(self.workflow.schema, whole).fields}
+        return replace(call, fields=[_in_words(each, fields[each.name]) for each in call.fields])
+
+
+def _in_words(shown: CallField, field: FormField) -> CallField:
+    """Return a field of an input by its label, and what is chosen in it as people read it."""
+    text = shown.text if field.kind in ("line", "text", "lines", "json", "kept") else field.words
+    return CallField(field.label, text, "\n" in text)
 
 
 def own_chats(user: User) -> QuerySet[Conversation]:
