@@ -23,7 +23,7 @@ class ConversationKind(models.TextChoices):
 
 
 class OwnedQuerySet(models.QuerySet[Row]):
-    """Rows of a conversation, filtered by who may see them."""
+    """Rows of a conversation, filtered by who may see them. `kind` is "" for rows that belong to none yet."""
 
     owner, kind = "conversation__owner", "conversation__kind"
 
@@ -36,7 +36,8 @@ class OwnedQuerySet(models.QuerySet[Row]):
 
         Only the admin shows other people's, and it has its own rules.
         """
-        return self.owned_by(user).exclude(**{self.kind: ConversationKind.HIDDEN})
+        mine = self.owned_by(user)
+        return mine.exclude(**{self.kind: ConversationKind.HIDDEN}) if self.kind else mine
 
 
 class ConversationQuerySet(OwnedQuerySet["Conversation"]):

@@ -11,7 +11,7 @@ from conversations.models.conversation import OwnedQuerySet
 class PendingFileQuerySet(OwnedQuerySet["PendingFile"]):
     """Pending files."""
 
-    owner = "owner"
+    owner, kind = "owner", ""
 
 
 class PendingFile(models.Model):

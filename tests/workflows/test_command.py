@@ -96,7 +96,10 @@ def test_words_may_stand_behind_options(ann: User) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["shop.order", "item=a", "pieces=101"], "  item: String should have at least 2 characters.\n  pieces: Input"),
+        (
+            ["shop.order", "item=a", "pieces=101"],
+            "  item: Enter at least 2 characters.\n  pieces: Enter a number from 1 to 100.",
+        ),
         (["shop.order"], "The input is not accepted:\n  item: Field required."),
         (["shop.order", "item=paper", "pieces=many"], "  pieces: Enter a whole number."),
         (["shop.order", "itme=paper"], "  itme: There is no such field. There are: item, pieces."),

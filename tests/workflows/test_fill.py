@@ -39,9 +39,9 @@ MARKED = "Filled in from your description:"
 def test_what_the_model_finds_stands_in_the_form_is_named_and_starts_nothing(trips: Trips) -> None:
     trips.finds(city="Rome", nights=3, by="plane", breakfast=True, extras=["sauna"], hotel={"street": "Via Appia"})
     page = trips.fills("Rome by plane, three nights.")
-    for field in ('name="line-0" autofocus value="Rome"', 'name="number-1" value="3"', "sauna</textarea>"):
+    for field in ('name="line-0" value="Rome"', 'name="number-1" value="3"', "sauna</textarea>"):
         assert field in page
-    assert '<option value=""plane"" selected>' in page
+    assert 'name="choice-2" value=""plane"" checked' in page
     assert f"<strong>{MARKED}</strong>" in page
     marked = page[page.index(MARKED) : page.index("Check it")]
     assert [name for name in ("City", "Nights", "By", "Breakfast", "Extras", "Nested") if name not in marked] == []

@@ -32,6 +32,7 @@ from conversations.usage import quotas
 from conversations.usage.quotas import OverQuota
 from workflows import discovery
 from workflows.definition import Workflow
+from workflows.files import upload_fields
 from workflows.models import Batch, BatchLine
 from workflows.running import start_run
 
@@ -62,6 +63,8 @@ def why_no_batch(workflow: Workflow) -> str | None:
             "It asks for a secret. A secret is kept only for a run that has begun, and the lines of a table wait for"
             " their turn. Run it from its form, once for each line."
         )
+    if upload_fields(workflow.input):
+        return "It takes an uploaded file, which only one run can have. Run it from its form, once for each line."
     if workflow.workspace == "required":
         return "It works on the files of one of your chats. Run it from its form, once for each line."
     if not workflow.schedulable:
