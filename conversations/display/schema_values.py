@@ -84,6 +84,8 @@ class ValuePlace:
         """What is taken if the field is left out, in words; "" if that is nothing."""
         if self.default in (ABSENT, None, "", [], {}):
             return ""
+        if isinstance(self.default, list) and all(isinstance(each, str) for each in self.default):
+            return ", ".join(self.default)
         timed = TIMES.get(str(self.schema.get("format")))
         text = time_text(timed, self.default) if timed and isinstance(self.default, str) else None
         return text.removesuffix(":00") if text and timed == "time" else text or label_of(self.default)

@@ -91,12 +91,9 @@ def approve(page: Page, words: str) -> None:
 
 
 def choose(asked: Locator, *paths: str) -> None:
-    """Choose these of a list: by their boxes, or in a field that takes JSON."""
-    if asked.get_by_role("checkbox").count():
-        for path in paths:
-            asked.get_by_label(path, exact=True).check()
-    else:
-        asked.get_by_role("textbox").fill(json.dumps(paths))
+    """Tick these of a list."""
+    for path in paths:
+        asked.get_by_label(path, exact=True).check()
     asked.get_by_role("button", name="Answer").click()
     expect(asked).to_have_count(0)
 

@@ -44,7 +44,7 @@ def test_what_the_model_finds_stands_in_the_form_is_named_and_starts_nothing(tri
     assert 'name="choice-2" value=""plane"" checked' in page
     assert f"<strong>{MARKED}</strong>" in page
     marked = page[page.index(MARKED) : page.index("Check it")]
-    assert [name for name in ("City", "Nights", "By", "Breakfast", "Extras", "Nested") if name not in marked] == []
+    assert [name for name in ("City", "Nights", "By", "Breakfast", "Extras", "Hotel") if name not in marked] == []
     assert "Notes" not in marked
     assert "Rome by plane, three nights.</textarea>" in page
     assert cast.RAN == []
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_left_out_and_named(trips: Trips) -> None:
     trips.finds(**NOTHING_FITS)
     page = trips.fills(**{"line-4": "mine"})
     assert "Nothing was filled in from your description." in page
-    for label in ("City", "Nights", "By", "Breakfast", "Notes", "Extras", "Nested"):
+    for label in ("City", "Nights", "By", "Breakfast", "Notes", "Extras", "Hotel"):
         assert label in page[page.index("Left out") : page.index("Still to fill in")]
     assert 'value="mine"' in page
     assert [word for word in ("paper", "made-up", "rocket", "xxxx", "__proto__") if word in page] == []

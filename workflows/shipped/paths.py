@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from agents.engine.errors import ToolError
 from agents.plugins.files.box import file_parts, parts
+from workflows.files import WorkspaceFolder
 
 APART = ("__pycache__", "node_modules")
 """Folders that programs write, beside those whose names begin with a dot."""
@@ -40,7 +41,7 @@ def _report(path: str) -> str:
     return "/".join(names)
 
 
-Folder = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(in_workspace)]
+Folder = Annotated[WorkspaceFolder, Field(min_length=1, max_length=300), AfterValidator(in_workspace)]
 """A folder of the workspace."""
 ReportPath = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_report)]
 """The Markdown file that a report is written to."""
