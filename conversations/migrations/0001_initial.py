@@ -806,6 +806,16 @@ class Migration(migrations.Migration):
             model_name="conversation",
             index=models.Index(fields=["owner", "-updated_at"], name="conversation_list"),
         ),
+        migrations.AddIndex(
+            model_name="conversation",
+            index=models.Index(fields=["owner", "kind", "-updated_at"], name="conversation_kind"),
+        ),
+        migrations.AddIndex(
+            model_name="conversation",
+            index=models.Index(
+                condition=models.Q(("active_prompt__isnull", False)), fields=["owner"], name="conversation_open"
+            ),
+        ),
         migrations.AddConstraint(
             model_name="redaction",
             constraint=models.UniqueConstraint(fields=("conversation", "seq"), name="one_redaction_per_step"),

@@ -82,7 +82,12 @@ class Conversation(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_list")]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="conversation_list"),
+            # Chats apart from runs, of which a person may have a hundred times as many; and what has not ended.
+            models.Index(fields=["owner", "kind", "-updated_at"], name="conversation_kind"),
+            models.Index(fields=["owner"], name="conversation_open", condition=models.Q(active_prompt__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.title or f"Conversation {self.pk}"

@@ -133,6 +133,11 @@ def sidebar(user: User, query: str = "", *, archived: bool = False, runs: bool =
     quotes = search(listed, query, LIST_MOST + 1) if query else {}
     wanted = _filter(query, quotes, archived=archived, runs=runs)
     newest = list(_with_last_turn(mine, wanted)[: LIST_MOST + 1])
+    open_turns = mine.filter(active_prompt__isnull=False)
+    if not (query or archived or runs):  # apart: one query for both would read all runs
+        waiting = _with_last_turn(open_turns, Q(active_prompt__state=State.WAITING))[: LIST_MOST + 1]
+        both = {each.pk: each for each in (*newest, *waiting)}.values()
+        newest = sorted(both, key=lambda each: each.updated_at, reverse=True)[: LIST_MOST + 1]
     waits, looks = _count_waiting(user, newest), _reports_presence(user, newest)
     rows = [_row(c, waits.get(c.pk, Waits()), looks=looks, quote=quotes.get(c.pk, "")) for c in newest[:LIST_MOST]]
     rows.sort(key=lambda row: row.since, reverse=True)
@@ -142,19 +147,17 @@ def sidebar(user: User, query: str = "", *, archived: bool = False, runs: bool =
     others = Group("Waiting for someone else", [row for row in wait if row.waits.others])
     days = [Group(title, list(group)) for title, group in groupby(rest, _day)]
     pending = Output.objects.pending()
-    theirs = pending.filter(prompt__in=mine.exclude(active_prompt=None).values("active_prompt"))
-    away = Q(kind=ConversationKind.CHAT, archived_at__isnull=False)
-    beside = mine.aggregate(away=Count("pk", filter=away), ran=Count("pk", filter=Q(kind=ConversationKind.RUN)))
+    theirs = pending.filter(prompt__in=open_turns.values("active_prompt"))
     return Sidebar(
         [*(group for group in (yours, others) if group.rows), *days],
         query,
         len(newest) > LIST_MOST,
         archived and not query,
-        beside["away"],
+        mine.filter(kind=ConversationKind.CHAT, archived_at__isnull=False).count(),
         shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
         theirs.exclude(who=ANOTHER).count() if user.has_perm(DECIDE_OWN) else 0,
         runs and not query,
-        bool(beside["ran"]),
+        mine.filter(kind=ConversationKind.RUN).exists(),
     )
 
 
@@ -163,10 +166,7 @@ def _filter(query: str, found: Collection[int], *, archived: bool, runs: bool) -
         return Q(pk__in=found)
     if runs:
         return Q(kind=ConversationKind.RUN)
-    chats = Q(kind=ConversationKind.CHAT)
-    if archived:
-        return chats & ~Q(archived_at=None)
-    return chats & Q(archived_at=None) | Q(active_prompt__state=State.WAITING)
+    return Q(kind=ConversationKind.CHAT, archived_at__isnull=not archived)
 
 
 def _with_last_turn(conversations: QuerySet[Conversation], wanted: Q) -> QuerySet[Conversation]:

@@ -282,7 +282,7 @@ def test_the_list_costs_the_same_for_one_and_for_many(owner: User, django_assert
         Conversation.objects.filter(pk=talk.pk).update(updated_at=timezone.now() - timedelta(days=number))
     asking(owner)
     User.objects.get(pk=owner.pk).get_all_permissions()
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(10):
         sidebar(User.objects.get(pk=owner.pk))
 
 
