@@ -60,7 +60,7 @@ async def attended(flow: Flow[Parcel]) -> None:
     """Opens the shop."""
 
 
-ALL: tuple[Workflow, ...] = (parcel, key, clean, attended, shop.order)
+ALL: tuple[Workflow, ...] = (parcel, key, clean, attended, shop.order, shop.fail)
 
 
 def of(ann: User, *items: str, **more: Any) -> Batch:

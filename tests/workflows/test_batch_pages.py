@@ -139,7 +139,7 @@ def test_a_file_that_is_no_table_leaves_the_text(content: bytes, browser: Client
     assert 'role="alert"' in page.text
 
 
-@pytest.mark.parametrize("name", ["shop.key", "shop.clean", "shop.attended"])
+@pytest.mark.parametrize("name", ["shop.key", "shop.clean", "shop.attended", "shop.fail"])
 def test_a_workflow_that_takes_no_table_says_so(name: str, browser: Client) -> None:
     page = browser.get(f"/workflows/{name}/batch/")
     assert "cannot be run for each line" in page.text

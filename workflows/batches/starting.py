@@ -58,6 +58,8 @@ class BatchKeyReused(Exception):
 
 def why_no_batch(workflow: Workflow) -> str | None:
     """Return why this workflow cannot be run for each line of a table, in sentences for people; None if it can."""
+    if not workflow.input.model_fields:
+        return "It takes no input, so every line would say the same."
     if secret_keys(workflow.input):
         return (
             "It asks for a secret. A secret is kept only for a run that has begun, and the lines of a table wait for"

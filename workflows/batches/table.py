@@ -209,8 +209,7 @@ def _header(row: Sequence[str], known: Sequence[Column]) -> tuple[list[Column | 
             problems.append(f"Two columns are for {column.label}. Leave one out.")
         if cell.strip() and not column:
             there = ", ".join(each.header for each in known)
-            there = f"There are: {there}." if there else "This workflow takes no input."
-            problems.append(f"No field is called {cell.strip()[:80]!r}. {there}")
+            problems.append(f"No field is called {cell.strip()[:80]!r}. There are: {there}.")
         found.append(column)
     named = {each.name for each in found if each}
     if not problems and not named:
