@@ -14,7 +14,7 @@ from agents.engine.runtime.asking import WHOLE
 from conversations.approvals.answers import ANSWER_MOST, Question
 from conversations.display.call import CallField
 from conversations.display.faithful import unseen
-from conversations.display.schema_form import SchemaForm, label_for, properties_of
+from conversations.display.schema_form import SchemaForm
 from conversations.display.schema_parsing import label_of
 from conversations.display.schema_values import LINE_MOST, TYPED_KINDS
 from conversations.display.value import ANY, as_text, kinds_in
@@ -140,11 +140,12 @@ def answer_fields(question: Question, answer: JSON) -> list[CallField]:
     schema = question.form or {}
     if not isinstance(answer, dict) or not _is_object(schema):
         return [CallField("", answer if isinstance(answer, str) else _words(answer, ANY), block=True)]
-    known, kinds = properties_of(schema), kinds_in(schema)
-    names = [name for name in (*known, *answer) if name in answer]
-    found = {name: _words(answer[name], kinds.get(name, ANY)) for name in names}
-    titles = {name: str(known[name].get("title", "")) if name in known else "" for name in found}
-    return [CallField(label_for(name, titles[name]), text, "\n" in text) for name, text in found.items()]
+    kinds = kinds_in(schema)
+    fields = [each for each in SchemaForm(schema, answer).fields if each.name in answer]
+    told = {
+        each.name: each.words if each.part else _words(answer[each.name], kinds.get(each.name, ANY)) for each in fields
+    }
+    return [CallField(each.label, told[each.name], "\n" in told[each.name]) for each in fields]
 
 
 def _words(value: JSON, kinds: frozenset[str]) -> str:

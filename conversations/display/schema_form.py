@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -72,7 +72,7 @@ class FormField:
     def words(self) -> str:
         """What stands in it, as people read it: a choice by its label, and what is inside line by line."""
         if self.part:
-            return "\n\n".join(form.summary for form in self.part.forms)
+            return self.part.words
         if self.kind == "choices":
             return ", ".join(words for ticked, words in self.options if ticked)
         if self.kind == "choice":
@@ -216,7 +216,7 @@ class SchemaForm:
     @property
     def adds_rows(self) -> bool:
         """Whether it was sent to add or remove a row, and for nothing else."""
-        return any(re.fullmatch(rf"{re.escape(self.prefix)}(add|remove)-\d+", name) for name in self.posted or {})
+        return changes_rows(self.posted or {}, self.prefix)
 
     @property
     def summary(self) -> str:
@@ -296,6 +296,11 @@ class SchemaForm:
             schema=place.schema,
             bounds=place.bounded,
         )
+
+
+def changes_rows(posted: Iterable[str], prefix: str = "") -> bool:
+    """Whether what was sent under these names was sent to add or remove a row of a form with this prefix."""
+    return any(re.fullmatch(rf"{re.escape(prefix)}(add|remove)-\d+", name) for name in posted)
 
 
 def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:

@@ -80,6 +80,11 @@ class Part(ABC):
         """Whether something was typed inside."""
         return any(form.touched for form in self.forms)
 
+    @property
+    def words(self) -> str:
+        """What stands inside, line by line."""
+        return "\n\n".join(form.summary for form in self.forms)
+
     def problems(self) -> dict[str, list[str]]:
         """Return what is wrong inside, by place, after `read`."""
         return {f"{self.name}.{at}": why for form in self.forms for at, why in form.errors.items()}
@@ -194,6 +199,13 @@ class Branches(Part):
     def touched(self) -> bool:
         """Whether another branch was chosen, or something was typed inside."""
         return self.chosen != self._at_first or super().touched
+
+    @property
+    def words(self) -> str:
+        """The branch that is chosen, and what stands inside."""
+        chosen = next((each for each in self.options if each.chosen), None)
+        named = [] if chosen is None or (len(self.shape.branches) == 1 and chosen.form) else [chosen.label]
+        return "\n".join([*named, *filter(None, [super().words])])
 
     def read(self) -> JSON:
         """Return the object of the branch that is chosen, ABSENT or null. Raises Wrong if none is."""

@@ -47,7 +47,7 @@ def test_one_line_fills_in_the_form_and_a_person_starts_the_run(page: Page, site
     expect(page.get_by_label("Name", exact=True)).to_have_value("Harbour")
     expect(page.get_by_label("Description optional")).to_have_value("Sells tea by the sea.")
     expect(page.get_by_label("Folder")).to_have_value("harbour-shop")
-    expect(page.get_by_label("Run its tests")).to_have_value("false")
+    expect(page.get_by_role("group", name="Run its tests").get_by_label("No")).to_be_checked()
     finds_nothing(page)
     page.set_viewport_size(size)
     told.get_by_role("link", name="Kind").click()

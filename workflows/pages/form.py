@@ -185,7 +185,7 @@ class RunForm:
 def _in_words(shown: CallField, field: FormField) -> CallField:
     """Return a field of an input by its label, and what is chosen in it as people read it."""
     text = shown.text if field.kind in ("line", "text", "lines", "json", "kept") else field.words
-    return CallField(field.label, text, "\n" in text)
+    return CallField(field.label, "" if text in ("[]", "{}") else text, "\n" in text)
 
 
 def own_chats(user: User) -> QuerySet[Conversation]:
