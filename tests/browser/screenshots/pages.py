@@ -208,8 +208,17 @@ def wrong_form(camera: Camera) -> Page:
     """A form that was sent with faults."""
     page = camera.goes("/workflows/parcel.send/")
     page.get_by_label("Article").fill("a")
-    page.get_by_label("Pieces").fill("a dozen")
+    page.get_by_label("Pieces").fill("9999")
     page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    return page
+
+
+def wrong_table(camera: Camera) -> Page:
+    """A table of which two lines cannot run."""
+    page = camera.goes("/workflows/parcel.send/batch/")
+    page.locator("textarea").first.fill("article,pieces,shop\natlas,3,Harbour\na,3,Station\nglobe,9999,Moon\n")
+    page.get_by_role("button", name="Check").first.click()
     expect(page.get_by_role("alert")).to_be_visible()
     return page
 
@@ -269,6 +278,9 @@ PAGES: dict[str, View] = {
     "workflows-nothing": at("/workflows/?q=zebra"),
     "workflow-form": at("/workflows/parcel.send/"),
     "workflow-wrong": wrong_form,
+    "workflow-long": at("/workflows/journey.plan/"),
+    "workflow-table": at("/workflows/parcel.send/batch/"),
+    "workflow-table-wrong": wrong_table,
     "workflow-link": at(PREFILLED),
     "workflow-workspace": at("/workflows/prices.compare/"),
     "workflow-in-chat": lambda camera: camera.goes(f"/workflows/prices.compare/in/{camera.conversations['backup']}/"),

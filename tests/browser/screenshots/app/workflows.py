@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.categories import PROJECTS
 from agents.engine import ToolError
+from tests.browser.screenshots.app.journeys import Choose, Journey
 from workflows import Category, Flow, workflow
 
 REPORTS = Category("company.reports", "Reports", "chart", 30)
@@ -93,3 +94,19 @@ async def count(flow: Flow[Any]) -> int:
     """Counts every shelf of both shops, and waits until the night for it."""
     await flow.sleep(seconds=40_000)
     return 412
+
+
+@workflow("journey.plan", title="Plan a journey", category=PROJECTS, confirm=True)
+async def plan(flow: Flow[Journey]) -> str:
+    """Plans a journey with all that belongs to it, and says what it costs."""
+    return f"{flow.input.title}: {flow.input.price}, {len(flow.input.stops)} stops, paid {flow.input.pay.kind}"
+
+
+@workflow("journey.choose", title="Book a journey", category=PROJECTS)
+async def choose(flow: Flow[Any]) -> str:
+    """Asks which stops to book, and books them once somebody approved that."""
+    found = await flow.ask(Choose)
+    stops = [stop.model_dump() for stop in found.stops]
+    return str(
+        await flow.tool("journey.book", stops=stops, starts=str(found.meets.date()), note="A journey\n  to the sea.")
+    )
