@@ -1,4 +1,4 @@
-"""Forms in the browser: every kind of field filled in, rows with and without scripts, in a form, a question, an edit."""
+"""Forms in the browser: every kind of field, rows with and without scripts; in a form, a question and an edit."""
 
 from __future__ import annotations
 
