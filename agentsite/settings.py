@@ -25,6 +25,7 @@ AGENTSITE_WORKSPACES = _folder.workspaces  # one folder per conversation, where 
 MEDIA_ROOT = _folder.files
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000  # a form of 200 rows has several thousand; its length is limited apart
 
 DATABASES = {"default": from_url(env.text("DATABASE_URL"), _folder.private)}
 # For what does not work through a pooler (conversations.database.hints): the settings that differ there.

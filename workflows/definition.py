@@ -41,7 +41,7 @@ TAKEN = ("categories", "runs", "batches")
 """Names that no workflow may have: they stand in addresses beside those of workflows."""
 TOO_SHORT = "A secret needs 4 characters or more: a shorter one cannot be kept out of the record."
 TOLD = "The value of a secret stands in this too, and must not be recorded. Write this without it."
-LOST_RIGHT = "Whoever started this may not run it any more."
+LOST_RIGHT = "It was turned off, or whoever started it may not run it any more."
 
 
 class NoInput(BaseModel):

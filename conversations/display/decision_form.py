@@ -13,7 +13,7 @@ from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.edits import AS_IT_IS, edit_check
 from conversations.display.gate import Card, Opened
 from conversations.display.question import QuestionForm
-from conversations.display.schema_form import SchemaForm, changes_rows
+from conversations.display.schema_form import SchemaForm
 from conversations.models import Output
 
 TEXT_MOST = 4_000
@@ -61,7 +61,7 @@ def edit_form(card: Card, posted: Mapping[str, str] | None = None) -> SchemaForm
 def decide_posted(card: Card, by: User, posted: Mapping[str, str], via: str) -> Output:
     """Decide with a submitted form. Raises what `decide` raises; the card's form then shows what was typed."""
     decision, digest = posted.get("decision", ""), posted.get("digest", "")
-    if "edited" in posted and (decision == Decision.APPROVE or changes_rows(posted)):
+    if "edited" in posted and decision == Decision.APPROVE:
         return _approve_edited(card, by, posted, via)
     if decision == Decision.ANSWER and card.question:
         return _answered(card, by, QuestionForm(card.question, posted), digest, via)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,8 +15,9 @@ from agents.engine.runtime.asking import WHOLE
 from conversations.approvals.answers import ANSWER_MOST, Question
 from conversations.display.call import CallField
 from conversations.display.faithful import unseen
-from conversations.display.schema_form import SchemaForm
+from conversations.display.schema_form import FormField, SchemaForm
 from conversations.display.schema_parsing import label_of
+from conversations.display.schema_times import TIMES
 from conversations.display.schema_values import LINE_MOST, TYPED_KINDS
 from conversations.display.value import ANY, as_text, kinds_in
 
@@ -140,12 +142,18 @@ def answer_fields(question: Question, answer: JSON) -> list[CallField]:
     schema = question.form or {}
     if not isinstance(answer, dict) or not _is_object(schema):
         return [CallField("", answer if isinstance(answer, str) else _words(answer, ANY), block=True)]
-    kinds = kinds_in(schema)
+    kinds = defaultdict(lambda: ANY, kinds_in(schema))
     fields = [each for each in SchemaForm(schema, answer).fields if each.name in answer]
     told = {
-        each.name: each.words if each.part else _words(answer[each.name], kinds.get(each.name, ANY)) for each in fields
+        each.name: each.words if _reads_better(each, answer[each.name]) else _words(answer[each.name], kinds[each.name])
+        for each in fields
     }
     return [CallField(each.label, told[each.name], "\n" in told[each.name]) for each in fields]
+
+
+def _reads_better(field: FormField, value: JSON) -> bool:
+    """Whether the field says it better than its JSON."""
+    return value is not None and (field.part is not None or field.kind in (*TIMES.values(), "choices"))
 
 
 def _words(value: JSON, kinds: frozenset[str]) -> str:

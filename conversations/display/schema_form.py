@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ RADIOS_MOST, RADIOS_LENGTH = 4, 48
 """Choices that stand side by side, and the characters of all their labels together."""
 SCHEMA_MOST = 4_000
 """Characters of a schema that are shown beside a field of JSON."""
+RETYPE = "Type this again: what was typed is on no page."
 WIDTHS = ("half", "third")
 """What `x-width` may say of a field; without it, it is as wide as the form."""
 
@@ -102,10 +103,10 @@ class FormField:
 
     @property
     def input_type(self) -> str:
-        """The type of its control in HTML. A number without bounds is a text: browsers would drop long ones."""
+        """The type of its control in HTML. Some are texts: browsers drop long numbers, and change addresses."""
         if self.kind == "number":
             return "number" if self.least and self.most else "text"
-        types = {"date": "date", "time": "time", "datetime": "datetime-local", "email": "email", "url": "url"}
+        types = {"date": "date", "time": "time", "datetime": "datetime-local", "url": "url"}
         return types.get(self.kind, "text")
 
     @property
@@ -120,8 +121,9 @@ class FormField:
 
     @property
     def step(self) -> int:
-        """The step between the numbers that are allowed."""
-        return whole(self.bounds.get("multipleOf")) or 1
+        """The step between the numbers that are allowed, which browsers count from the least one."""
+        found = whole(self.bounds.get("multipleOf")) or 1
+        return 1 if int(self.least or 0) % found else found
 
     @property
     def radios(self) -> Sequence[tuple[str, str]]:
@@ -150,8 +152,9 @@ class SchemaForm:
     """The form of one input. `posted` is what was submitted, `code` the names of fields that contain code.
 
     `prefix` begins the names of its fields, where several forms are sent as one. `focus`: its first field gets the
-    focus, not only one that is wrong. `notes`: why something stands in a field already, by name. `inside`: it is a form
-    within a form.
+    focus, not only one that is wrong; None: none does. `notes`: why something stands in a field already, by name.
+    `inside`: it is a form within a form. `anew`: it is sent without this input, so its fields show only what they carry
+    by themselves.
 
     After `payload()` the fields have their errors. A caller may add `errors` of its own, by place.
     """
@@ -162,9 +165,10 @@ class SchemaForm:
     code: frozenset[str] = frozenset()
     errors: dict[str, list[str]] = field(default_factory=dict)
     prefix: str = ""
-    focus: bool = True
+    focus: bool | None = True
     notes: Mapping[str, str] = field(default_factory=dict)
     inside: bool = False
+    anew: bool = False
 
     def payload(self) -> dict[str, JSON]:
         """Return the input that was typed. Fields that were not posted keep their value. Check `errors` before use."""
@@ -193,7 +197,7 @@ class SchemaForm:
         """The fields, in the order of the schema; names that are not in the schema come last."""
         found = [self._field(number, name, place) for number, (name, place) in enumerate(self.places())]
         wrong = (number for number, each in enumerate(found) if each.wrong)
-        start = next(wrong, 0 if self.focus and not self.adds_rows else None)
+        start = next(wrong, 0 if self.focus and not self.adds_rows else None) if self.focus is not None else None
         return [replace(each, first=number == start) for number, each in enumerate(found)]
 
     @property
@@ -209,14 +213,14 @@ class SchemaForm:
         for number, (name, place) in enumerate(self.places()):
             part = self._part(number, name, place)
             kind, text = self._typed(number, name, place)
-            if part.touched if part else kind != place.kind(name in self.code) or not place.shows(kind, text):
+            if part.touched if part else not place.shows(kind, text):
                 return True
         return False
 
     @property
     def adds_rows(self) -> bool:
         """Whether it was sent to add or remove a row, and for nothing else."""
-        return changes_rows(self.posted or {}, self.prefix)
+        return any(re.fullmatch(rf"{re.escape(self.prefix)}(add|remove)-\d+", name) for name in self.posted or {})
 
     @property
     def summary(self) -> str:
@@ -233,7 +237,8 @@ class SchemaForm:
     def within(self, schema: Mapping[str, Any], input: Mapping[str, JSON], prefix: str) -> SchemaForm:
         """Return the form of an object in this one, whose fields' names begin with this too."""
         named = {**schema, "$defs": self.schema.get("$defs", {})}
-        return SchemaForm(named, input, self.posted, prefix=f"{self.prefix}{prefix}", focus=False, inside=True)
+        begins = f"{self.prefix}{prefix}"
+        return SchemaForm(named, input, self.posted, prefix=begins, focus=False, inside=True, anew=self.anew)
 
     def _place(self, schema: Mapping[str, Any], name: str, required: bool) -> ValuePlace:
         named = self.schema.get("$defs", {})
@@ -243,6 +248,8 @@ class SchemaForm:
     def _part(self, number: int, name: str, place: ValuePlace) -> Part | None:
         """Return what stands inside a field, unless that was typed as JSON."""
         in_json = f"{self.prefix}json-{number}" in (self.posted or {})
+        if self.anew and place.value == [] and place.default not in ([], ABSENT):
+            return None  # no rows would be what is left out
         return None if self.inside or in_json or name in self.code else part_of(self, number, name, place)
 
     def _typed(self, number: int, name: str, place: ValuePlace) -> tuple[str, str]:
@@ -255,6 +262,8 @@ class SchemaForm:
             key = f"{self.prefix}{each}-{number}"
             if key in sent and kind != "kept":
                 return each, self._sent(each, key, place)
+        if self.anew and not place.stays(kind):
+            kind = "json"
         return kind, place.text(kind)
 
     def _sent(self, kind: str, key: str, place: ValuePlace) -> str:
@@ -290,17 +299,12 @@ class SchemaForm:
             required=place.required,
             code=name in self.code or kind == "json",
             errors=wrong,
-            note=self.notes.get(name, ""),
+            note=self.notes.get(name, RETYPE if kind == "secret" and text else ""),
             zone=zone or (timezone.get_current_timezone_name() if kind == "datetime" and not local else ""),
             part=part,
             schema=place.schema,
             bounds=place.bounded,
         )
-
-
-def changes_rows(posted: Iterable[str], prefix: str = "") -> bool:
-    """Whether what was sent under these names was sent to add or remove a row of a form with this prefix."""
-    return any(re.fullmatch(rf"{re.escape(prefix)}(add|remove)-\d+", name) for name in posted)
 
 
 def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:

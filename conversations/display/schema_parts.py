@@ -35,7 +35,7 @@ class Form(Protocol):
     posted: Mapping[str, str] | None
     errors: dict[str, list[str]]
     prefix: str
-    focus: bool
+    focus: bool | None
 
     @property
     def touched(self) -> bool:
@@ -339,11 +339,11 @@ KINDS: Mapping[str, type[Part]] = {"group": Group, "branches": Branches, "rows":
 def part_of(outer: Form, number: int, name: str, place: ValuePlace) -> Part | None:
     """Return what stands inside this field; None for a single value, and for one that no form inside would carry."""
     shape = shape_of(place.schema, place.named)
-    if shape is None or not _carried(shape, place):
-        return None
-    if shape.kind == "group" and (place.nullable or not (place.required or isinstance(place.default, dict))):
+    if shape and shape.kind == "group" and (place.nullable or not (place.required or isinstance(place.default, dict))):
         title = place.schema.get("title")
         shape = Shape("branches", (Branch(title if isinstance(title, str) and title else "Fill in", place.schema),))
+    if shape is None or not _carried(shape, place):
+        return None
     return KINDS[shape.kind](outer, number, name, place, shape)
 
 

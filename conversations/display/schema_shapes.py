@@ -85,8 +85,9 @@ def _branches(schema: Mapping[str, Any], either: list[Any], named: Mapping[str, 
         inner, nullable = unwrapped(part, named) if isinstance(part, dict) else ({}, False)
         if nullable or not _is_object(inner):
             return ()
-        said = named.get(str(part.get("$ref", "")).removeprefix("#/$defs/"), part)
-        found.append(_branch(inner, str(said.get("title", "")), schema.get("discriminator")))
+        behind = named.get(str(part.get("$ref", "")).removeprefix("#/$defs/"))
+        title = behind.get("title") if isinstance(behind, dict) else part.get("title")
+        found.append(_branch(inner, title if isinstance(title, str) else "", schema.get("discriminator")))
     return tuple(found)
 
 

@@ -29,7 +29,12 @@ class BadTime(ValueError):
 
 
 def time_text(kind: str, value: str) -> str | None:
-    """Return the text in a field of this kind for a value; None if the field would not carry it exactly."""
+    """Return the text in a field of this kind for a value; None if the field would not carry it exactly.
+
+    Browsers drop a time with more than milliseconds, and show none of these.
+    """
+    if "." in value:
+        return None
     try:
         text = _TEXTS[kind](value)
         return text if read_time(kind, text) == value or _same(kind, read_time(kind, text), value) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -247,6 +247,23 @@ class ValuePlace:
         if found not in (ABSENT, None) and (why := complaint(self.bounded, found)):
             raise Wrong(why)
         return found
+
+    def stays(self, kind: str) -> bool:
+        """Whether a field of this kind still has the value if it is sent to a form that does not know it.
+
+        One that is left out has its default then.
+        """
+        value = self.default if self.value is ABSENT else self.value
+        if value is ABSENT or kind in ("kept", "secret", "json", "file"):
+            return True
+        try:
+            read = replace(self, value=ABSENT).read(kind, self.text(kind))
+        except Wrong:
+            return bool(self.text(kind))  # what is not allowed any more is said there; an empty field would say less
+        read = self.default if read is ABSENT else read
+        if kind == "choices" and isinstance(value, list) and isinstance(read, list):
+            return sorted(map(str, value)) == sorted(map(str, read))
+        return read is not ABSENT and same_json(read, value)
 
     def shows(self, kind: str, text: str) -> bool:
         """Whether this text stands in the field already. Browsers may leave out the seconds of a time."""

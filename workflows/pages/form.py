@@ -25,6 +25,7 @@ from workflows.line import Line
 from workflows.pages.description import Description
 from workflows.pages.uploads import in_words, with_files
 
+FROM_LINK = "Filled in by a link."
 CHATS_MOST = 100
 """Chats to choose from as a workspace; an older one is reached from its own page."""
 
@@ -71,6 +72,7 @@ class RunForm:
             self.input,
             self.posted,
             errors={name: [*why] for name, why in self.upload_errors.items()},
+            anew=True,
         )
 
     @property
@@ -99,7 +101,9 @@ class RunForm:
         told = {name: given[name] for name in known if name in given and name not in form_only(self.workflow)}
         form = Line(self.workflow, told, in_json).form
         wrong = {place: why for place, why in form.errors.items() if place.partition(".")[0] in told}
-        self.schema_form = SchemaForm(self.workflow.schema, {}, form.posted, errors=wrong)
+        notes = dict.fromkeys(told, FROM_LINK)
+        focus = None if told else True  # what says so stands above the fields
+        self.schema_form = SchemaForm(self.workflow.schema, {}, form.posted, errors=wrong, notes=notes, focus=focus)
         self.filled = [label_for(name, str(known[name].get("title", ""))) for name in told]
         self.unknown = [name for name in given if name not in known]
 

@@ -52,6 +52,8 @@ class Sent(HTMLParser):
 def _sanitised(type: str, value: str) -> str:
     """What a browser makes of the value of a control: it drops line breaks, and seconds that are none."""
     if type in ("time", "datetime-local"):
+        if len(value.partition(".")[2]) > 3:
+            return ""  # no time that it knows
         return value.removesuffix(":00") if value.count(":") == 2 else value
     plain = value.replace("\n", "").replace("\r", "")
     return plain.strip() if type in ("url", "email") else plain

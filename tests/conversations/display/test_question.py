@@ -98,7 +98,7 @@ def test_nothing_was_entered() -> None:
     form = QuestionForm(Question("?", form=FORM), Sent(html_of(asked_again(Question("?", form=FORM)))).posted)
     assert form.answer() == {}
     assert set(form.errors) == {"city", "nights", "seat", "breakfast"}
-    assert {why for all in form.errors.values() for why in all} == {"Enter a value."}
+    assert {why for all in form.errors.values() for why in all} == {"Enter a value.", "Choose one."}
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,15 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, cast
 
 import pytest
-from pydantic import BaseModel, Field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
 
 from agents.engine.ledger import JSON
 from agents.engine.schema import parse, problems, schema_of
 from conversations.display.schema_form import FormField, SchemaForm
-from tests.conversations.display.forms import PLAIN, Card, Cash, Whole, sent
+from tests.budget import examples
+from tests.conversations.display.forms import INPUTS, PLAIN, Address, Card, Cash, Colour, Stop, Whole, sent
 
 SCHEMA = schema_of(Whole)
 
@@ -317,3 +320,92 @@ def test_hints_put_fields_in_order_and_beside_each_other() -> None:
     assert [(field.width, field.kind, field.rows) for field in fields] == [
         ("half", "text", 3), ("", "line", 1), ("", "line", 1),
     ]  # fmt: skip
+
+
+# What a form must not lose
+
+
+class Loose(BaseModel):
+    tags: list[str]
+
+    @field_validator("tags", mode="before")
+    @classmethod
+    def _also_in_one_line(cls, tags: Any) -> Any:
+        return tags.split(",") if isinstance(tags, str) else tags
+
+
+class Holder(BaseModel):
+    title: str
+    inner: Loose | None = None
+
+
+def test_an_object_that_does_not_fit_its_schema_is_shown_as_json_and_kept() -> None:
+    """Its validator takes more than the schema says: an edit of another field must not drop it."""
+    given: dict[str, JSON] = {"title": "x", "inner": {"tags": "a,b"}}
+    shown = SchemaForm(schema_of(Holder), given)
+    assert fields_of(shown)["inner"].kind == "json"
+    form = SchemaForm(schema_of(Holder), given, sent(shown) | {"line-0": "y"})
+    assert form.payload() == given | {"title": "y"}
+
+
+class Defaults(BaseModel):
+    note: str | None = "dflt"
+    text: str = "dflt"
+    names: list[str] = ["p"]
+    number: int | None = 5
+    sure: bool | None = True
+    when: date | None = date(2026, 1, 1)
+    stops: list[Stop] = [Stop(city="Ulm")]
+    home: Address | None = Address(city="Ulm")
+    colours: list[Colour] = [Colour.RED]
+    plain: str = ""
+    none: str | None = None
+
+
+EMPTY_VALUES: dict[str, JSON] = {
+    "note": None, "text": "", "names": [], "number": None, "sure": None, "when": None, "stops": [], "home": None,
+    "colours": [], "plain": "", "none": None,
+}  # fmt: skip
+
+
+@given(st.sets(st.sampled_from(sorted(EMPTY_VALUES))))
+def test_a_form_that_is_sent_without_its_input_keeps_what_differs_from_the_defaults(names: set[str]) -> None:
+    """As when a run is started again: null, the empty text and the empty list are not what is left out."""
+    schema, wanted = schema_of(Defaults), {name: EMPTY_VALUES[name] for name in names}
+    form = SchemaForm(schema, {}, sent(SchemaForm(schema, wanted, anew=True)))
+    found = form.payload()
+    assert form.errors == {}
+    assert parse(Defaults, found) == parse(Defaults, wanted)
+
+
+@settings(max_examples=examples(60))
+@given(INPUTS)
+def test_a_run_that_is_started_again_gets_the_same_input(payload: dict[str, JSON]) -> None:
+    schema = schema_of(Whole)
+    try:
+        wanted = parse(Whole, payload)
+    except ValidationError:
+        return
+    form = SchemaForm(schema, {}, sent(SchemaForm(schema, payload, anew=True)))
+    found = form.payload()
+    assert form.errors == {}
+    again = parse(Whole, found)
+    again.colours, wanted.colours = sorted(again.colours), sorted(wanted.colours)
+    again.extras, wanted.extras = sorted(again.extras), sorted(wanted.extras)
+    for each in (*again.stops, *wanted.stops, *(again.detours or ()), *(wanted.detours or ())):
+        each.meals.sort()
+    assert again == wanted
+
+
+def test_steps_are_counted_from_the_least_number() -> None:
+    (odd,) = SchemaForm(schema_of(one(int, ge=1, le=100, multiple_of=5)), {}).fields
+    (even,) = SchemaForm(schema_of(one(int, ge=10, le=100, multiple_of=5)), {}).fields
+    assert (odd.step, even.step) == (1, 5), "browsers count 1, 6, 11"
+
+
+def test_a_secret_that_was_typed_must_be_typed_again() -> None:
+    class Login(BaseModel):
+        password: SecretStr
+
+    (field,) = SchemaForm(schema_of(Login), {}, {"secret-0": "hunter2"}).fields
+    assert (field.text, field.note) == ("", "Type this again: what was typed is on no page.")
