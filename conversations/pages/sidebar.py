@@ -17,6 +17,7 @@ from django.utils.formats import date_format
 from agents.engine.execution.gates import ANOTHER
 from conversations.accounts.presence import was_ever_present
 from conversations.approvals.permissions import DECIDE_OWN, shown_to
+from conversations.display.faithful import first_line
 from conversations.display.search import search
 from conversations.models import Conversation, ConversationKind, Output, Prompt, State, Step
 from conversations.models.prompt import CLAIMABLE
@@ -198,7 +199,7 @@ def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> Sidebar
     shown = active and (active.visible or active.state == State.WAITING)
     state, unread = active.state if shown else "", looks and _has_news(conversation)
     failed = unread and conversation.last_state == State.FAILED
-    given = (conversation.line or "").partition(" ")[2]
+    given = first_line((conversation.line or "").partition(" ")[2])
     return SidebarRow(conversation, waits, state, unread, failed, quote or given)
 
 

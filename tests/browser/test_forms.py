@@ -114,8 +114,9 @@ def test_a_question_and_an_edit_have_rows(page: Page, site: Site) -> None:
     asked.get_by_label("Starts").fill("2027-01-02")
     finds_nothing(page)
     page.set_viewport_size({"width": 1280, "height": 900})
-    asked.get_by_role("button", name="Approve as edited").click()
+    asked.get_by_role("button", name="Approve as edited").dblclick()
     expect(page.get_by_text("Nights: 1 in Ems, 1 in Ulm; from 2027-01-02.").last).to_be_visible()
+    expect(page.get_by_text("Your input was not used")).to_have_count(0)
 
 
 def test_without_scripts_rows_are_added_and_branches_chosen(browser: Browser, site: Site) -> None:

@@ -337,6 +337,7 @@ document.addEventListener("htmx:responseError", unsent);
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
   setTimeout(() => asking.replaceChildren());
   const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
+  if (taken && byId("problem")?.dataset.v === "unsent") byId("problem").replaceChildren();
   if (taken && detail.elt.matches("[data-decides]")) next();
   if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) lead(field); // its button is gone
 });
