@@ -25,7 +25,7 @@ def table() -> dict[str, int]:
     return dict.fromkeys(UPLOADS, upload) | dict.fromkeys(UPLOADS_OF_ONE, one)
 
 
-UPLOADS = ("start", "say", "stop", "api-prompts", "workflow")
+UPLOADS = ("start", "say", "stop", "api-prompts", "workflow", "workflow-fill")
 """The addresses to which files are sent. Without JavaScript, the button that stops a turn sends its form's files."""
 UPLOADS_OF_ONE = ("workflow-upload", "api-uploads")
 """The addresses to which one file is sent."""

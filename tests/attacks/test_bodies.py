@@ -88,6 +88,7 @@ def test_large_bodies_of_strangers_cost_nothing(door: Door) -> None:
     [
         "/workflows/a/",
         "/workflows/a/upload/",
+        "/workflows/a/fill/",
         "/api/uploads/",
         "/",
         "/login/",
@@ -130,7 +131,8 @@ def test_larger_ones_are_of_known_people(door: Door) -> None:
     assert door.ask(f"POST {ann.upload}", kind, length, ann.bearer, body=body).status == 201
     # Let in by the session; Django then misses the token of its form.
     assert door.ask("POST /c/", kind, length, f"Cookie: sessionid={ann.session}", body=body).status == 403
-    for path in ("/workflows/project.create/", "/workflows/project.create/upload/"):
+    for address in ("", "upload/", "fill/"):
+        path = f"/workflows/project.create/{address}"
         assert door.ask(f"POST {path}", kind, length, f"Cookie: sessionid={ann.session}", body=body).status == 403
     assert door.ask("POST /api/uploads/", kind, length, ann.bearer, body=body).status == 400  # no such field
     for path, header in (

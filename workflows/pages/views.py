@@ -105,13 +105,16 @@ def again(request: PersonRequest, name: str, pk: int) -> HttpResponse:
 def fill_in(request: PersonRequest, name: str) -> HttpResponse:
     """Let a model read what the person wrote in their own words, and go to where the form will be filled in.
 
-    400, 403, 429, 503 or 507 with the reason if no model can be asked now. What was typed stays.
+    400, 403, 429, 503 or 507 with the reason if no model can be asked now, or if a file that was chosen is refused.
+    What was typed stays, and so do files.
     """
     found = _seen(request, name)
-    form = RunForm(found.workflow, request.user, request.POST.dict())
+    form = _received(request, found)
     _choose_chat(form, request.POST.get("conversation", ""), request.POST.get("from", ""))
     form.problem = form.workspace_error = ""  # they matter when it starts
-    asked = 403 if found.why_not else filling.ask(form, request.POST.get(filling.FIELD, ""))
+    if found.why_not or form.upload_errors:
+        return _page(request, found, form, 400)
+    asked = filling.ask(form, request.POST.get(filling.FIELD, ""))
     if isinstance(asked, Prompt):
         return redirect("workflow-filled", name, asked.pk)
     return _page(request, found, form, asked)
