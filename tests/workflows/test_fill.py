@@ -103,7 +103,14 @@ def test_a_typed_secret_goes_nowhere(trips: Trips, key: str) -> None:
     assert "Do not write passwords here" in page
 
 
-@pytest.mark.parametrize("told", [{"text": "Use hunter2-hunter2."}, {"line-4": "it is hunter2-hunter2"}])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"text": "Use hunter2-hunter2."},
+        {"line-4": "it is hunter2-hunter2"},
+        {"line-4": "it is hunter2-hunter2", "json-7": ""},
+    ],
+)
 def test_a_secret_that_stands_elsewhere_too_is_refused_and_kept_for_the_person(trips: Trips, told: Any) -> None:
     answer = trips.asks(**{"secret-7": "hunter2-hunter2", **told})
     assert answer.status_code == 400

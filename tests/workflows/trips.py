@@ -95,11 +95,11 @@ class Trips:
         """Let the model find these values."""
         self.answers(says("Found.", call(FINAL_ANSWER, **values)))
 
-    def asks(self, text: str = "A trip to Rome.", name: str = "trip.book", **fields: str) -> Any:
+    def asks(self, text: str = "A trip to Rome.", name: str = "trip.book", **fields: Any) -> Any:
         """Press the button, and return the answer."""
         return self.client.post(reverse("workflow-fill", args=[name]), {"key": "k", "description": text, **fields})
 
-    def fills(self, text: str = "A trip to Rome.", name: str = "trip.book", **fields: str) -> str:
+    def fills(self, text: str = "A trip to Rome.", name: str = "trip.book", **fields: Any) -> str:
         """Ask, let a worker work, and return the page with the form."""
         asked = self.asks(text, name, **fields)
         assert asked.status_code == 302, asked.content.decode()

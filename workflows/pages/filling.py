@@ -13,7 +13,9 @@ from django.db.models import QuerySet
 from agents.engine.ledger import JSON, digest, valid_text
 from agents.engine.secrets import RunSecrets, hide_in
 from conversations.database.busy import reporting_busy
-from conversations.display.schema_form import SchemaForm
+from conversations.display.schema_form import FormField, SchemaForm
+from conversations.display.schema_parsing import Wrong
+from conversations.display.schema_values import ValuePlace
 from conversations.ledger.redacted import is_redacted
 from conversations.models import ConversationKind, Prompt, State, Step
 from conversations.pages.chat.views import REFUSAL_STATUS, REFUSED
@@ -29,8 +31,8 @@ FIELD = "description"
 """The name under which a form sends the text."""
 NOT_INPUT = ("csrfmiddlewaretoken", "key", FIELD)
 """What a form sends besides what stands in its fields."""
-KEY = re.compile(r"([a-z]+-)?(?P<number>\d{1,4})(\..*)?", re.DOTALL)
-"""The name under which a field is sent: `line-3`, and with its parts `choices-3.0` or `3.line-0`."""
+KEY = re.compile(r"([a-z-]+-)?(?P<number>\d{1,4})(\..*)?", re.DOTALL)
+"""The name under which a field is sent: `line-3`, `workspace-file-3`, and with its parts `choices-3.0`, `3.line-0`."""
 
 FILLED_IN = "Filled in from your description."
 NO_TEXT = "Describe what you want first."
@@ -79,8 +81,8 @@ def _typed(form: RunForm) -> tuple[dict[str, str], dict[str, str]]:
     """Return what stands in the form by the names under which it was sent, without secrets; and these by field."""
     known = secret_fields(form.workflow)
     names = {number: each.name for number, each in enumerate(form.schema_form.fields) if each.name in known}
-    sent = {key: valid_text(text) for key, text in (form.posted or {}).items() if text and key not in NOT_INPUT}
-    secrets = {names[number]: text for key, text in sent.items() if (number := _field_of(key)) in names}
+    sent = {key: valid_text(text) for key, text in (form.posted or {}).items() if key not in NOT_INPUT}
+    secrets = {names[number]: text for key, text in sent.items() if text and (number := _field_of(key)) in names}
     return {key: text for key, text in sent.items() if _field_of(key) not in names}, secrets
 
 
@@ -107,6 +109,7 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
     typed: dict[str, str] = told["typed"]
     answer, problem = _answer(prompt)
     found = sift(form.workflow.input, answer)
+    found = replace(found, values=_tellable(form.workflow, found.values))
     places = SchemaForm(form.workflow.schema, {}).places()
     over = {number for number, (name, _) in enumerate(places) if name in found.values}
     kept = {key: text for key, text in typed.items() if _field_of(key) not in over}
@@ -120,6 +123,25 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
         not_fit=tuple(each for each in fields if each.name in found.not_fit),
         missing=tuple(each for each in fields if each.required and not each.words and each.name not in found.values),
     )
+
+
+def _tellable(workflow: Workflow, values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return these values without those that are nothing, and that a form sent as it stands would not give."""
+    empty = dict(SchemaForm(workflow.schema, {}).places())
+    fields = {each.name: each for each in SchemaForm(workflow.schema, values).fields}
+    return {
+        name: value
+        for name, value in values.items()
+        if value not in (None, "", [], {}) or fields[name].part or _reads(empty[name], fields[name], value)
+    }
+
+
+def _reads(place: ValuePlace, field: FormField, value: JSON) -> bool:
+    """Whether this value is read from its field, where none was given before."""
+    try:
+        return bool(place.read(field.kind, field.text) == value)
+    except Wrong:
+        return False
 
 
 def _answer(prompt: Prompt) -> tuple[Mapping[str, JSON], str]:
