@@ -34,11 +34,13 @@ def keep(owner: User, upload: Upload, token: str = "") -> PendingFile:
     `token`: what shall name it, by default a new one. If it names a pending file already, that one is returned.
     """
     if token and (there := named(owner, token)):
-        return there
-    if not upload.content.size:
+        if storage.exists(there):
+            return there
+        _remove(there)
+    if not upload.size:
         raise BadFile(f"{upload.name} is empty. Choose a file that has something in it.")
     about = {"name": upload.name, "media_type": upload.media_type, "sha256": upload.sha256}
-    row = PendingFile(owner=owner, token=token or token_urlsafe(24), size=upload.content.size, **about)
+    row = PendingFile(owner=owner, token=token or token_urlsafe(24), size=upload.size, **about)
     try:
         _check(owner, row)  # once more below, where no other file of theirs is stored at the same moment
         with storing(upload.name):
@@ -79,16 +81,20 @@ def _check(owner: User, row: PendingFile) -> None:
 
 
 def find(owner: User, token: str) -> Upload | None:
-    """Return the file that this token names, to be given to a run; None if this person has none of that name.
+    """Return the file that this token names, to be given to a run; None if this person has none, or it is gone.
 
     `file:12` names the file 12 of one of their conversations, which the run gets a copy of.
     """
     if token.startswith(EARLIER):
         pk = row_id(token.removeprefix(EARLIER))
         file = File.objects.visible_to(owner).filter(pk=pk).first() if pk else None
-        return Upload(file.name, file.media_type, file.sha256, file.content) if file else None
+        return _upload(file) if file and storage.exists(file) else None
     row = named(owner, token)
-    return Upload(row.name, row.media_type, row.sha256, row.content, pending=row.pk) if row else None
+    return _upload(row, pending=row.pk) if row and storage.exists(row) else None
+
+
+def _upload(row: File | PendingFile, pending: int | None = None) -> Upload:
+    return Upload(row.name, row.media_type, row.sha256, row.size, row.content, pending)
 
 
 def named(owner: User, token: str) -> PendingFile | None:

@@ -40,6 +40,11 @@ def store(row: File | PendingFile, content: Content[bytes]) -> None:
         _fsync(Path(settings.MEDIA_ROOT) / path)
 
 
+def exists(row: File | PendingFile) -> bool:
+    """Whether the content of this row is in the storage: it is not after a backup without files was put back."""
+    return bool(row.content.name) and row.content.storage.exists(str(row.content.name))
+
+
 def sweep(alive: Callable[[], object] = lambda: None) -> int:
     """Remove files whose record was never committed, and contents without a row; return how many contents.
 

@@ -46,7 +46,7 @@ class BadFile(ValueError):
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded file, checked but not given yet. `sha256` is the digest of its content.
+    """An uploaded file, checked but not given yet. `sha256` is the digest of its content, `size` its bytes.
 
     `pending`: the id of the PendingFile that it is so far, whose content is stored already; None: it is stored anew.
     """
@@ -54,6 +54,7 @@ class Upload:
     name: str
     media_type: str
     sha256: str
+    size: int
     content: Content[bytes]
     pending: int | None = None
 
@@ -67,7 +68,8 @@ class Upload:
         for chunk in sent.chunks():
             digest.update(chunk)
         media_type = (sent.content_type or "").lower()
-        return cls(name, media_type if _MEDIA_TYPE.fullmatch(media_type) else UNKNOWN_TYPE, digest.hexdigest(), sent)
+        known = media_type if _MEDIA_TYPE.fullmatch(media_type) else UNKNOWN_TYPE
+        return cls(name, known, digest.hexdigest(), sent.size or 0, sent)
 
 
 def read_uploads(sent: Sequence[UploadedFile[bytes]]) -> list[Upload]:
@@ -163,7 +165,7 @@ class PendingUploads:
             self._undoing.pop_all()
 
     def _store(self, upload: Upload) -> None:
-        row = File(name=upload.name, media_type=upload.media_type, size=upload.content.size, sha256=upload.sha256)
+        row = File(name=upload.name, media_type=upload.media_type, size=upload.size, sha256=upload.sha256)
         self._rows.append(row)
         if upload.pending:
             row.content.name = upload.content.name

@@ -348,6 +348,32 @@ def test_a_line_and_a_link_open_the_form_and_name_no_upload(client: Client, ann:
     assert Prompt.objects.count() == 0
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_file_whose_content_is_gone_is_told_at_its_field(client: Client, ann: User, earlier: bool) -> None:
+    """As after a backup without files was put back."""
+    token = uploaded(ann)
+    run = start_run(sum_up, ann, {"title": "Sales", "table": uploaded(ann, "b.csv")})
+    for path in contents():
+        path.unlink()
+    token = f"file:{run.files.get().pk}" if earlier else token
+    page = client.post(PAGE, typed(client, title="My sales", table=token))
+    said = text_of(page)
+    assert (page.status_code, Prompt.objects.count()) == (400, 1)
+    assert said.count("This file is no longer here.") == 1
+    assert 'value="My sales"' in said
+    assert token not in said
+    page = client.post(PAGE, typed(client, title="My sales", table=token) | {"change": "1"})
+    assert "This file is no longer here." in text_of(page)
+    page = client.get(reverse("workflow-again", args=["shop.sum", run.pk]))
+    assert text_of(page).count("The file of that run is no longer here. Choose it again.") == 1
+
+
+def test_a_file_whose_content_is_gone_can_be_chosen_again_at_once(client: Client) -> None:
+    client.post(PAGE, typed(client, title="no", table=a_file()))
+    contents()[0].unlink()
+    assert client.post(PAGE, typed(client, title="Sales", table=a_file())).status_code == 302
+
+
 # Whose file it is
 
 

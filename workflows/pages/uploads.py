@@ -25,8 +25,8 @@ from agents.plugins.files.usage import readable
 from conversations.database.busy import DatabaseBusy, reporting_busy
 from conversations.database.disk import DiskFull, reporting_full
 from conversations.display.schema_form import FormField, SchemaForm, properties_of
-from conversations.files import pending
-from conversations.files.uploads import BadFile, Upload
+from conversations.files import pending, storage
+from conversations.files.uploads import GONE, BadFile, Upload
 from conversations.models import Conversation, Prompt
 from workflows.definition import Workflow
 from workflows.files import FILE, FOLDER, UPLOADED, format_of, upload_fields
@@ -58,7 +58,7 @@ class FileField(FormField):
     @property
     def size(self) -> str:
         """The size of the chosen file, for people."""
-        return readable(self.chosen.content.size) if self.chosen else ""
+        return readable(self.chosen.size) if self.chosen else ""
 
     @property
     def mb(self) -> int:
@@ -95,7 +95,9 @@ def _with_file(field: FormField, workflow: Workflow, user: User, chat: Conversat
         return field
     if kind == UPLOADED:
         chosen = pending.find(user, field.text)
-        return FileField(**vars(field) | {"kind": "file", "text": field.text if chosen else ""}, chosen=chosen)
+        gone = [GONE] if field.text and not chosen else []
+        changed = {"kind": "file", "text": field.text if chosen else "", "errors": field.errors or gone}
+        return FileField(**vars(field) | changed, chosen=chosen)
     if kind in (FILE, FOLDER):
         paths = list(paths_in(chat, folders=kind == FOLDER)) if chat else []
         return PathField(**vars(field) | {"kind": kind}, paths=paths)
@@ -164,7 +166,7 @@ def earlier_files(input: Mapping[str, JSON], workflow: Workflow, run: Prompt) ->
 
     Also, by field, which are gone, such as one that was redacted.
     """
-    names = {file.path: f"{pending.EARLIER}{file.pk}" for file in run.files.all()}
+    names = {file.path: f"{pending.EARLIER}{file.pk}" for file in run.files.all() if storage.exists(file)}
     given = {
         name: str(path) for name, path in input.items() if path is not None and name in upload_fields(workflow.input)
     }
