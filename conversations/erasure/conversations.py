@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 
 from agents.engine.secrets import hide
 from conversations.database.hints import hint_everything
 from conversations.files.workspaces import clear, root
 from conversations.ledger.claims import any_held
 from conversations.ledger.secrets import secrets_in
-from conversations.models import Conversation, Erasure, File, Output, Prompt, Redaction, RunSecret, Snapshot, Step
+from conversations.models import (
+    Conversation,
+    ConversationKind,
+    Erasure,
+    File,
+    Output,
+    Prompt,
+    Redaction,
+    RunSecret,
+    Snapshot,
+    Step,
+)
 from conversations.models.step import Told, snapshots_of
 
 if TYPE_CHECKING:
@@ -24,6 +38,10 @@ if TYPE_CHECKING:
 
 REASON_MOST = 500
 """Maximum length of the reason for an erasure, in characters."""
+KEPT_HIDDEN = timedelta(days=7)
+"""How long a hidden conversation is kept after its last turn: nobody has a page from which to erase it."""
+BY_SITE = "the site"
+"""Who erased a conversation that nobody was asked about. No username has a blank."""
 
 
 class TurnRuns(Exception):
@@ -33,8 +51,8 @@ class TurnRuns(Exception):
         super().__init__(self.__doc__)
 
 
-def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
-    """Delete a conversation with everything in it. A record of who did it, when and why remains.
+def erase(conversation: Conversation, by: User | None, reason: str = "") -> Erasure:
+    """Delete a conversation with everything in it. A record of who did it, when and why remains. `by` None: the site.
 
     Snapshots that no other conversation uses are deleted too; files and the workspace go after the commit.
     Raises TurnRuns while a worker holds one of its turns, and Conversation.DoesNotExist.
@@ -47,7 +65,7 @@ def erase(conversation: Conversation, by: User, reason: str = "") -> Erasure:
             told = hide(reason)
         erasure = Erasure.objects.create(  # first: the ledger's triggers allow the deletion because of it
             conversation_id=locked.pk,
-            erased_by=by.get_username(),
+            erased_by=by.get_username() if by else BY_SITE,
             reason=told,
             steps=locked.seq,
             head=locked.head,
@@ -99,6 +117,21 @@ def sweep(alive: Callable[[], object] = lambda: None) -> int:
         alive()
         clear(conversation_id)
     return len(left)
+
+
+def sweep_hidden(alive: Callable[[], object] = lambda: None) -> int:
+    """Erase the hidden conversations whose last turn ended KEPT_HIDDEN ago. Returns how many.
+
+    `alive` is called repeatedly.
+    """
+    recent = Prompt.objects.filter(conversation=OuterRef("pk")).exclude(ended_at__lt=timezone.now() - KEPT_HIDDEN)
+    erased = 0
+    for conversation in Conversation.objects.filter(~Exists(recent), kind=ConversationKind.HIDDEN).iterator():
+        alive()
+        with suppress(TurnRuns, Conversation.DoesNotExist):  # it goes the next night, or went with its owner just now
+            erase(conversation, None, "A hidden conversation, some time after it had ended.")
+            erased += 1
+    return erased
 
 
 def left_behind() -> set[int]:

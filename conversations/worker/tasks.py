@@ -32,7 +32,7 @@ def beat() -> None:
 
 
 def nightly() -> None:
-    """Check all ledgers and sweep what erasures and killed workers left behind, once a night for all hosts.
+    """Check all ledgers and sweep what nobody needs any more, once a night for all hosts.
 
     File contents are swept only if the ledgers are sound, as these tell which contents are unused. All of this may take
     long; it beats meanwhile.
@@ -40,6 +40,7 @@ def nightly() -> None:
     alive = Alive(hosts.this_host())
     run = verify_nightly(alive)
     if run:
+        _run_sweep(erasure.sweep_hidden, alive)
         _run_sweep(erasure.sweep, alive)
         _run_sweep(pending.sweep, alive)
     if run and not run.count:

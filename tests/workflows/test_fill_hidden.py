@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from django.core.management import call_command
@@ -11,11 +12,14 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.display.search import search
+from conversations.erasure import conversations
+from conversations.erasure.conversations import KEPT_HIDDEN
 from conversations.erasure.people import erase_user
-from conversations.models import Conversation, ConversationKind, Output, Prompt, Step, Usage
+from conversations.models import Conversation, ConversationKind, Erasure, Output, Prompt, Step, Usage
 from conversations.pages.sidebar import sidebar
 from conversations.usage.quotas import running
 from conversations.verification.stored import verify
+from conversations.worker import tasks
 from tests.api.client import with_key
 from tests.conversations.support import person
 from tests.workflows.trips import Trips, signed_in, text_of, trips
@@ -93,6 +97,33 @@ def test_it_goes_with_the_person(trips: Trips, hidden: Prompt) -> None:
     assert not Conversation.objects.exists()
     assert not Step.objects.exists()
     assert "canary" not in json.dumps(list(Prompt.objects.values("input")))
+
+
+@pytest.mark.django_db(transaction=True)  # the nightly check reads one moment, in a transaction of its own
+def test_a_week_after_it_has_ended_the_site_erases_it(
+    trips: Trips, hidden: Prompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips.finds(city="Paris")
+    trips.fills("Another.")
+    later = Prompt.objects.exclude(pk=hidden.pk).get()
+    trips.asks("One that waits.")
+    run = start_run(discovery.installed()["trip.book"], trips.ann, {"city": "Oslo"})
+    assert later.ended_at
+    now = later.ended_at + KEPT_HIDDEN
+    monkeypatch.setattr(conversations, "timezone", SimpleNamespace(now=lambda: now))
+    head = Conversation.objects.get(pk=hidden.conversation_id).head
+    waits = Prompt.objects.filter(policy="form.fill", ended_at=None).get()
+
+    tasks.nightly()
+
+    assert set(Prompt.objects.values_list("pk", flat=True)) == {later.pk, run.pk, waits.pk}
+    assert not Step.objects.filter(payload__contains="canary").exists()
+    erased = Erasure.objects.get(conversation_id=hidden.conversation_id)
+    assert (erased.erased_by, erased.head) == ("the site", head)
+    assert Usage.objects.filter(prompt_id=hidden.pk, user=trips.ann).exists()
+    address = reverse("workflow-filled", args=["trip.book", hidden.pk])
+    assert trips.client.get(address).status_code == 404
+    assert verify(later.conversation_id).problems == []
 
 
 def test_what_was_redacted_leaves_no_page_behind(trips: Trips, hidden: Prompt) -> None:
