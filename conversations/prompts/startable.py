@@ -147,8 +147,8 @@ class AppPolicy:
         return self.registered.schema
 
     def may(self, user: User) -> bool:
-        """Whether this person has the permission to start policies."""
-        return user.has_perm(PERMISSION)
+        """Whether this person has the permission to start policies, and this is one that people start."""
+        return self.registered.startable and user.has_perm(PERMISSION)
 
     def checked(self, input: dict[str, JSON], user: User) -> Checked:
         """Return the input, if it is one that the policy declares. Raises InvalidInput."""

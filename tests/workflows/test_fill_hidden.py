@@ -7,7 +7,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -17,6 +17,7 @@ from conversations.erasure.conversations import KEPT_HIDDEN
 from conversations.erasure.people import erase_user
 from conversations.models import Conversation, ConversationKind, Erasure, Output, Prompt, Step, Usage
 from conversations.pages.sidebar import sidebar
+from conversations.prompts.start import start_conversation
 from conversations.usage.quotas import running
 from conversations.verification.stored import verify
 from conversations.worker import tasks
@@ -26,6 +27,7 @@ from tests.workflows.trips import Trips, signed_in, text_of, trips
 from workflows import discovery
 from workflows.history import RunFilter
 from workflows.pages.runs import runs_page
+from workflows.policies import FILL, READER
 from workflows.running import start_run
 
 __all__ = ["trips"]  # a fixture
@@ -82,6 +84,18 @@ def test_it_verifies_and_is_exported_like_any_ledger(hidden: Prompt) -> None:
     out = io.StringIO()
     call_command("export_ledger", hidden.conversation_id, stdout=out)
     assert any(WORDS in line for line in out.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("policy", [FILL, READER])
+def test_nobody_starts_it_by_name(trips: Trips, hidden: Prompt, policy: str) -> None:
+    """It belongs to its page, which says beforehand what it is told."""
+    root = person("root", is_superuser=True)
+    sent = {"policy": policy, "payload": {"workflow": "trip.book", "text": WORDS}}
+    address = f"/api/conversations/{start_conversation(root).pk}/prompts/"
+    assert with_key(root).post(address, sent).status_code == 403
+    with pytest.raises(CommandError, match="You may not start"):
+        call_command("start_policy", policy, user="root", input=json.dumps(sent["payload"]))
+    assert list(Prompt.objects.all()) == [hidden]
 
 
 def test_it_counts_in_usage_and_among_the_turns_at_once(trips: Trips, hidden: Prompt) -> None:

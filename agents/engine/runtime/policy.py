@@ -43,8 +43,9 @@ Decorator = Callable[[Policy], Policy]
 class Registered:
     """A registered policy. `input` says what its payload must be, as a pydantic model or as a JSON Schema.
 
-    `title`: what people read of it. `offered`: whether models may call it. `owner`: where it was defined. `seconds` and
-    `rounds`: the running time of a turn that it is the root of, and the rounds of all agents in it; None: the site's.
+    `title`: what people read of it. `offered`: whether models may call it. `startable`: whether people may start it by
+    name. `owner`: where it was defined. `seconds` and `rounds`: the running time of a turn that it is the root of, and
+    the rounds of all agents in it; None: the site's.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Registered:
     rounds: int | None = None
     title: str = ""
     offered: bool = False
+    startable: bool = True
 
     @property
     def goes_on(self) -> bool:

@@ -29,13 +29,15 @@ def policy(
     title: str = "",
     description: str = "",
     offered: bool = False,
+    startable: bool = True,
     seconds: float = math.inf,
 ) -> Callable[[Policy], Registered]:
     """Decorator: make a registered policy of an async function of an action and a context, or of an agent.
 
     `input`: what its payload must be, a pydantic model or a JSON Schema. `title`: what people read of it; by default
     its name. `description`: what a model reads of it; by default the first line of its docstring. `offered`: whether
-    models may call it. `seconds`: the running time of a turn that it is the root of.
+    models may call it. `startable`: whether people who may start policies can start it by name. `seconds`: the running
+    time of a turn that it is the root of.
 
     Raises RegistryError for a name that is reserved, or is not lower-case words joined by dots, and as `register` does.
     """
@@ -43,7 +45,15 @@ def policy(
         raise RegistryError(f"a policy's name must be lower-case words joined by dots, not {name!r}")
     if name in RESERVED:
         raise RegistryError(f"{name!r} is reserved for a policy of the engine")
-    return _registering(name, input=input, title=title, description=description, offered=offered, seconds=seconds)
+    return _registering(
+        name,
+        input=input,
+        title=title,
+        description=description,
+        offered=offered,
+        startable=startable,
+        seconds=seconds,
+    )
 
 
 class PolicyRegistry:
@@ -103,6 +113,7 @@ def _registering(
     seconds: float,
     title: str = "",
     offered: bool = False,
+    startable: bool = True,
 ) -> Callable[[Policy], Registered]:
     """Return the decorator that makes a registered policy of a function."""
     given: object = name
@@ -125,7 +136,9 @@ def _registering(
         owner = f"{getattr(policy, '__module__', '?')}.{getattr(policy, '__qualname__', type(policy).__name__)}"
         about = description or (getattr(policy, "__doc__", None) or "").strip().partition("\n")[0]
         checked = _checked_input(name, input)
-        return Registered(name, policy, about, checked, owner, seconds, title=title or name, offered=offered)
+        return Registered(
+            name, policy, about, checked, owner, seconds, title=title or name, offered=offered, startable=startable
+        )
 
     return registered
 
