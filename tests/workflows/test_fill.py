@@ -346,9 +346,11 @@ def test_a_form_without_fields_has_nothing_to_describe(trips: Trips) -> None:
 
 def test_the_button_that_enter_presses_starts_the_run(trips: Trips) -> None:
     """The first button of a form is pressed by Enter in a field: it must not be the one that asks a model."""
-    page = text_of(trips.client.get(BOOK))
-    form = page[page.index('<form class="form"') :]
-    assert form.index('class="default"') < form.index("formaction")
+    form = text_of(trips.client.get(BOOK)).partition('<form class="form"')[2].partition("</form>")[0]
+    first, *others = [each.partition(">")[0] for each in form.split("<button")[1:]]
+    assert [word for word in ("formaction", "name=", "type=") if word in first] == []
+    assert 'tabindex="-1"' in first
+    assert not any('tabindex="-1"' in each for each in others)  # one is enough
 
 
 def test_a_text_stays_when_the_run_is_refused(trips: Trips) -> None:
