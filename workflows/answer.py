@@ -60,7 +60,8 @@ def sift(input: type[BaseModel], answer: Mapping[str, JSON]) -> Sifted:
 
     Each value is judged alone: what is wrong with one drops no other.
     """
-    given = {name: answer[name] for name in fields_to_fill(input)["properties"] if name in answer}
+    told = {name: value for name, value in answer.items() if value != ""}  # a model that has nothing to say
+    given = {name: told[name] for name in fields_to_fill(input)["properties"] if name in told}
     wrong = _wrong(input, given)
     bad = tuple(name for name, value in given.items() if name in wrong or len(canonical(value)) > VALUE_MOST)
     return Sifted({name: value for name, value in given.items() if name not in bad}, bad)

@@ -13,9 +13,7 @@ from django.db.models import QuerySet
 from agents.engine.ledger import JSON, digest, valid_text
 from agents.engine.secrets import RunSecrets, hide_in
 from conversations.database.busy import reporting_busy
-from conversations.display.schema_form import FormField, SchemaForm
-from conversations.display.schema_parsing import Wrong
-from conversations.display.schema_values import ValuePlace
+from conversations.display.schema_form import SchemaForm
 from conversations.ledger.redacted import is_redacted
 from conversations.models import ConversationKind, Prompt, State, Step
 from conversations.pages.chat.views import REFUSAL_STATUS, REFUSED
@@ -109,12 +107,11 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
     typed: dict[str, str] = told["typed"]
     answer, problem = _answer(prompt)
     found = sift(form.workflow.input, answer)
-    found = replace(found, values=_tellable(form.workflow, found.values))
     places = SchemaForm(form.workflow.schema, {}).places()
     over = {number for number, (name, _) in enumerate(places) if name in found.values}
     kept = {key: text for key, text in typed.items() if _field_of(key) not in over}
     notes = dict.fromkeys(found.values, FILLED_IN)
-    form.schema_form = SchemaForm(form.workflow.schema, found.values, kept, notes=notes)
+    form.schema_form = SchemaForm(form.workflow.schema, found.values, kept, notes=notes, anew=True)
     fields = form.schema_form.fields
     form.described = Description(
         told["text"],
@@ -123,25 +120,6 @@ def show(form: RunForm, prompt: Prompt, told: Mapping[str, JSON]) -> None:
         not_fit=tuple(each for each in fields if each.name in found.not_fit),
         missing=tuple(each for each in fields if each.required and not each.words and each.name not in found.values),
     )
-
-
-def _tellable(workflow: Workflow, values: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return these values without those that are nothing, and that a form sent as it stands would not give."""
-    empty = dict(SchemaForm(workflow.schema, {}).places())
-    fields = {each.name: each for each in SchemaForm(workflow.schema, values).fields}
-    return {
-        name: value
-        for name, value in values.items()
-        if value not in (None, "", [], {}) or fields[name].part or _reads(empty[name], fields[name], value)
-    }
-
-
-def _reads(place: ValuePlace, field: FormField, value: JSON) -> bool:
-    """Whether this value is read from its field, where none was given before."""
-    try:
-        return bool(place.read(field.kind, field.text) == value)
-    except Wrong:
-        return False
 
 
 def _answer(prompt: Prompt) -> tuple[Mapping[str, JSON], str]:
