@@ -5,6 +5,7 @@ Pages, the API and the command read this one. A run is in the history of the per
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -12,6 +13,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.engine.root import AGENT, WORKFLOW
+from agents.engine.tools.tool import NAME
 from conversations.database.sql import Literal
 from conversations.display.search import all_words, in_output, words_of
 from conversations.models import Origin, Output, Prompt
@@ -59,6 +61,8 @@ def runs_of(user: User, chosen: RunFilter | None = None) -> QuerySet[Prompt]:
     """Return the runs of this person, the newest first."""
     chosen = chosen or RunFilter()
     runs = Prompt.objects.visible_to(user).filter(asked_by=user).exclude(policy=Literal(AGENT)).order_by("-pk")
+    if chosen.workflow and not re.fullmatch(NAME, chosen.workflow):
+        return runs.none()
     if chosen.workflow:
         runs = runs.filter(policy=f"{WORKFLOW}{chosen.workflow}")
     else:

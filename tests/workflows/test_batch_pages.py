@@ -102,6 +102,15 @@ def test_the_wrong_lines_can_be_left_out_and_are_not_lost(browser: Client) -> No
     assert "Start this run?" in page
 
 
+def test_of_a_line_that_is_left_out_no_cell_is_lost(browser: Client) -> None:
+    text = "item,,Days on the way\npaper,,3\npens,beside,2\nglue,,1,IMPORTANT\nink,,many\n"
+    page = browser.post(PAGE, {"table": text, "leave_out": "1"}).text
+    assert table_in(page) == "item,days\npaper,3\n"
+    left = re.search(r'name="left_out"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    assert left
+    assert left[1] == "item,,Days on the way\npens,beside,2\nglue,,1,IMPORTANT\nink,,many\n"
+
+
 def test_a_table_that_was_changed_after_its_check_does_not_start(browser: Client) -> None:
     sent = checked(browser, GOOD) | {"table": f"{GOOD}\nglass,1"}
     page = browser.post(PAGE, {**sent, "start": "1"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from agents.engine.secrets import keep_secret
@@ -173,6 +173,23 @@ def test_the_same_form_sent_twice_is_one_batch(ann: User) -> None:
     with pytest.raises(BatchKeyReused):
         of(ann, "pens", key="k")
     assert (Batch.objects.count(), Prompt.objects.count()) == (1, 1)
+
+
+def test_a_batch_that_is_stored_is_told_whatever_its_first_lines_meet(
+    ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told that nothing was stored sends it again, and has two."""
+
+    def busy(*_: Any, **__: Any) -> None:
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("workflows.batches.starting.start_run", busy)
+        batch = of(ann, "paper")
+    assert stands(batch) == ["waits"]
+    signals.swept.send_robust(None)
+    site.works()
+    assert stands(batch) == ["completed"]
 
 
 def test_what_needs_somebody_there_or_nothing_at_all_takes_no_table() -> None:

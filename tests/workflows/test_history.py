@@ -399,3 +399,13 @@ def test_no_workflow_can_be_called_as_the_history(ann: User) -> None:
 def test_a_filter_that_is_empty_asks_for_all(ann: User) -> None:
     run = noted(ann, "milk")
     assert list(runs_of(ann, RunFilter())) == list(runs_of(ann, RunFilter(search="   "))) == [run]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("odd", ["\x00", "shop.note\x00", "shop note"])
+def test_what_can_be_no_name_of_a_workflow_finds_nothing(odd: str, client: Client, ann: User) -> None:
+    """PostgreSQL takes no NUL."""
+    noted(ann, "Hello.")
+    assert listed(client, workflow=odd) == []
+    assert client.get("/api/workflows/runs/", {"workflow": odd}).json()["count"] == 0
+    assert client.get(RUNS, {"q": odd, "state": odd, "started_by": odd}).status_code == 200

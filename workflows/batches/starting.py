@@ -99,7 +99,10 @@ def start_batch(workflow: Workflow, by: User, inputs: Sequence[dict[str, JSON]],
             return earlier
         raise
     crashpoint("after_batch")
-    _advance(batch.pk)
+    try:
+        _advance(batch.pk)
+    except Error:  # whoever was told that nothing is stored would send it again
+        logger.exception("the first lines of batch %s could not be started; they start later", batch.pk)
     return batch
 
 

@@ -77,11 +77,13 @@ class Column:
 class TableLine:
     """A line of a table, by its number from 1 without the header. `cells` has as many as there are columns.
 
-    `errors`: what is wrong, by column; "" for all of it. `input` is to be used only if nothing is.
+    `row`: its cells as they were read, also those below no column. `errors`: what is wrong, by column; "" for all of it.
+    `input` is to be used only if nothing is.
     """
 
     number: int
     cells: list[str]
+    row: list[str] = field(default_factory=list)
     input: dict[str, JSON] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
 
@@ -92,9 +94,13 @@ class TableLine:
 
 @dataclass
 class Table:
-    """A table as it was read. `problems`: what is wrong with all of it, in sentences; then no line was looked at."""
+    """A table as it was read, with its `header`.
+
+    `problems`: what is wrong with all of it, in sentences; then no line was looked at.
+    """
 
     columns: list[Column] = field(default_factory=list)
+    header: list[str] = field(default_factory=list)
     lines: list[TableLine] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -120,6 +126,10 @@ class Table:
     def text(self, lines: Sequence[TableLine]) -> str:
         """Return the CSV that has these of its lines."""
         return written([[each.header for each in self.columns], *(line.cells for line in lines)])
+
+    def as_read(self, lines: Sequence[TableLine]) -> str:
+        """Return the CSV that has these of its lines, with every cell that stood in them."""
+        return written([self.header, *(line.row for line in lines)])
 
 
 def columns_of(workflow: Workflow) -> list[Column]:
@@ -151,7 +161,7 @@ def read_table(workflow: Workflow, text: str, user: User) -> Table:
     columns, problems = _header(rows[0], known)
     if problems:
         return Table(problems=problems)
-    table = Table([each for each in columns if each])
+    table = Table([each for each in columns if each], rows[0])
     for number, row in enumerate((row for row in rows[1:] if any(cell.strip() for cell in row)), 1):
         table.lines.append(_line(number, row, columns))
     _check_count(table)
@@ -164,7 +174,7 @@ def read_table(workflow: Workflow, text: str, user: User) -> Table:
 def read_inputs(workflow: Workflow, inputs: Sequence[Mapping[str, JSON]], user: User) -> Table:
     """Return the table of these inputs, each a JSON object by field."""
     table = Table(columns_of(workflow))
-    table.lines = [TableLine(number, [], dict(input)) for number, input in enumerate(inputs, 1)]
+    table.lines = [TableLine(number, [], input=dict(input)) for number, input in enumerate(inputs, 1)]
     _check_count(table)
     if not table.problems:
         for line in table.lines:
@@ -230,7 +240,7 @@ def _column(cell: str, known: Sequence[Column]) -> Column | None:
 
 def _line(number: int, row: Sequence[str], columns: Sequence[Column | None]) -> TableLine:
     """Return a line, with what is wrong with the number of its cells."""
-    line = TableLine(number, [cell for cell, column in zip(row, columns, strict=False) if column])
+    line = TableLine(number, [cell for cell, column in zip(row, columns, strict=False) if column], list(row))
     line.cells += [""] * (sum(each is not None for each in columns) - len(line.cells))
     beside = [cell for cell, column in zip(row, columns, strict=False) if column is None and cell.strip()]
     if beside:

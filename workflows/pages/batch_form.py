@@ -139,7 +139,7 @@ class BatchForm:
     def leave_out_wrong(self) -> None:
         """Leave out the lines that are wrong, and keep them beside the table."""
         table, wrong = self.table, self.table.wrong
-        self.left_out = "\n".join(filter(None, (self.left_out, table.text(wrong))))
+        self.left_out = "\n".join(filter(None, (self.left_out, table.as_read(wrong))))
         self.text = table.text([line for line in table.lines if not line.errors])
         del self.table
 
