@@ -264,3 +264,15 @@ def test_every_source_of_an_answer_was_read(
     assert set(shown) <= lines
     assert len(unshown) + report.count("\n**") == len(claims)
     assert (NO_EVIDENCE in report) is not bool(shown)
+
+
+def test_a_folder_with_the_letters_of_a_glob_is_a_folder(trials: Trials, workspace: Path) -> None:
+    (workspace / "papers").rename(workspace / "papers [old]")
+    trial = start(trials, folder="papers [old]").approve()
+    assert trial.value["sources"] == ["papers [old]/shop.md:3"]
+
+
+def test_a_report_that_nobody_decides_about_fails_the_run(trials: Trials, workspace: Path) -> None:
+    trial = start(trials).expire()
+    assert trial.state == "failed"
+    assert not (workspace / "research.md").exists()

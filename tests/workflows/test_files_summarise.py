@@ -164,6 +164,7 @@ def test_more_files_than_one_report_has_are_refused_before_a_model_is_asked(tria
         (["*"], ["lease.md", "notes/tea.txt"]),
         (["."], ["lease.md", "notes/tea.txt"]),
         ([".hidden/a.md"], [".hidden/a.md"]),
+        (["*.md", "../*", "lost/*"], ["lease.md"]),
     ],
 )
 def test_paths_folders_and_globs_name_files(
@@ -213,6 +214,21 @@ def test_nothing_that_fits_is_said(trials: Trials, workspace: Path) -> None:
         _ = start(trials, (), files=["*.pdf"]).value
 
 
+@pytest.mark.parametrize("name", ["a[1].md", "what?.md", "*.md", "notes [old]/a.md"])
+def test_a_path_with_the_letters_of_a_glob_is_a_path_if_it_is_there(trials: Trials, workspace: Path, name: str) -> None:
+    file = workspace / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(TEA)
+    for pattern in (name, name.rpartition("/")[0] or name):
+        assert trials.call(find_documents, patterns=[pattern]).value["files"] == [name]
+
+
+def test_a_report_that_nobody_decides_about_fails_the_run(trials: Trials, workspace: Path) -> None:
+    trial = start(trials).expire()
+    assert trial.state == "failed"
+    assert not (workspace / "summary.md").exists()
+
+
 def test_a_report_that_is_rejected_is_kept_with_the_run(trials: Trials, workspace: Path) -> None:
     trial = start(trials).reject(reason="Not into my folder.")
     assert trial.state == "completed"
@@ -251,4 +267,5 @@ def test_a_process_that_dies_anywhere_asks_each_model_once_and_writes_once(tmp_p
             (card,) = trial.waiting.values()
             trial.answer("it_ran") if card.ask == "interrupted" else trial.approve()
         assert trial.value["files"] == whole.value["files"]
+        assert "was not written" not in trial.value["report"]
         assert (tmp_path / str(record) / "summary.md").read_text() == (tmp_path / "whole" / "summary.md").read_text()

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from agents.engine.errors import ToolError
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.schema import problems
+from agents.plugins.files import box
 from agents.plugins.show.tools import show_table
 from agents.testing import Trial, Trials, TrialServices, trials
 from workflows import discovery
 from workflows.shipped.cleanup import looking
 from workflows.shipped.cleanup.labels import label_of, path_of
 from workflows.shipped.cleanup.tools import CHANGED, PROPOSED_MOST, delete_items, look_at_workspace
-from workflows.shipped.cleanup.workflows import CleanUp, clean_up_workspace
+from workflows.shipped.cleanup.workflows import PARTLY, CleanUp, clean_up_workspace
 
 __all__ = ["trials"]  # a fixture
 
@@ -257,7 +258,52 @@ def test_of_a_huge_workspace_a_part_is_looked_at_and_it_says_so(
 ) -> None:
     monkeypatch.setattr(looking, "ENTRIES_MOST", 0)
     trial = start(trials)
-    assert trial.value["done"].endswith("The workspace is too large: only a part of it was looked at.")
+    assert trial.value["done"].endswith(PARTLY)
+
+
+@pytest.mark.parametrize("cut", ["many", "deep", "long"])
+def test_what_was_not_looked_at_is_said(
+    trials: Trials, workspace: Path, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    monkeypatch.setattr(looking, "ENTRIES", 10)
+    monkeypatch.setattr(looking, "DEPTH", 4)
+    for number in range(10):
+        put(workspace, f"many/{number}.tmp", str(number))
+    put(workspace, "a/b/c/d.tmp", "deep")
+    assert trials.call(look_at_workspace, folder=".").value["whole"]
+    if cut == "many":
+        put(workspace, "many/10.tmp", "10")
+    elif cut == "deep":
+        put(workspace, "a/b/c/d/e.tmp", "deeper")
+    else:
+        monkeypatch.setattr(box, "PATH_MOST", 25)
+        put(workspace, "many/a-very-very-long-name.tmp", "long")
+        (workspace / "many" / "5.tmp").unlink()
+    assert not trials.call(look_at_workspace, folder=".").value["whole"]
+
+
+def test_the_copy_that_stays_is_one_that_nothing_else_proposes(trials: Trials, workspace: Path) -> None:
+    put(workspace, "draft.tmp", "precious", days=9)
+    put(workspace, "book.txt", "precious")
+    put(workspace, "x/old.txt", "dear", days=400)
+    put(workspace, "x/new.txt", "dear")
+    trial = start(trials)
+    trial.answer({"delete": choices(trial)})
+    (card,) = trial.waiting.values()
+    assert not [fact for fact in card.facts if "listed copy" in fact]
+    trial.approve()
+    assert {"book.txt", "x/new.txt", "first.txt"} <= there(workspace)
+    assert not {"draft.tmp", "x/old.txt", "copies/second.txt"} & there(workspace)
+
+
+def test_of_copies_that_may_all_go_one_that_was_not_chosen_must_be_there(trials: Trials, workspace: Path) -> None:
+    for name in "xyz":
+        put(workspace, f"{name}.tmp", "precious")
+    trial = start(trials).answer({"delete": ["x.tmp", "y.tmp"]})
+    put(workspace, "z.tmp", "something else")
+    left = trial.approve().value["left_alone"]
+    why = "It is the only one of its content now: z.tmp has changed."
+    assert sorted(left) == [f"x.tmp: {why}", f"y.tmp: {why}"]
 
 
 def test_a_huge_file_is_proposed_in_bounded_time(trials: Trials, workspace: Path) -> None:
@@ -323,3 +369,25 @@ def test_only_what_was_chosen_and_is_unchanged_is_ever_deleted(
             assert (path in value["deleted"]) is not any(each.startswith(f"{path}: ") for each in value["left_alone"])
             if now[path] is not None and path not in value["deleted"]:
                 assert (folder / path).read_text() == now[path]
+
+
+@given(
+    contents=st.fixed_dictionaries(dict.fromkeys(FILES, CONTENTS)),
+    picks=st.sets(st.integers(0, 20)),
+)
+def test_the_last_copy_of_a_content_goes_only_if_the_card_says_so(contents: dict[str, str], picks: set[int]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in contents.items():
+            put(folder, path, text)
+        trial = start(Trials(TrialServices(folder=folder)))
+        chosen = [path for number, path in enumerate(choices(trial)) if number in picks]
+        trial.answer({"delete": chosen})
+        facts = [fact for card in trial.waiting.values() for fact in card.facts if "No listed copy of" in fact]
+        if chosen:
+            trial.approve()
+        assert set(trial.value["deleted"]) == set(chosen)
+        left = [path.read_text() for path in folder.rglob("*") if path.is_file()]
+        copied = {text for text in contents.values() if list(contents.values()).count(text) > 1}
+        lost = {text for text in copied if text not in left}
+        assert {contents[fact.split()[4]] for fact in facts} == lost

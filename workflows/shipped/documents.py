@@ -62,7 +62,8 @@ class Words(BaseModel):
 def find_documents(call: ToolCall[Patterns]) -> dict[str, JSON]:
     """Find the files that these paths, folders and globs name: `files`, by path, and `left_out` with the reasons.
 
-    A glob without a slash is matched with the names of files. Raises ToolError for a path that names nothing.
+    What is there by this very name, such as `notes [old]`, goes before a glob. A glob without a slash is matched with
+    the names of files. Raises ToolError for a path that names nothing.
     """
     box, found, left_out = Box(call.services.workspace()), set[str](), dict[str, JSON]()
     for pattern in call.input.patterns:
@@ -81,15 +82,20 @@ def can_be_shown(path: str) -> bool:
 
 def _named(box: Box, pattern: str) -> Iterator[str]:
     """Yield the files that this pattern names. Raises ToolError if it is a path, and nothing readable is there."""
-    if any(each in pattern for each in "*?["):
-        for path in _files(box, "."):
-            if fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern):
-                yield path
-        return
-    path = _checked(pattern)
-    kind = box.kind(path)
+    is_glob = any(each in pattern for each in "*?[")
+    try:
+        path = _checked(pattern)
+        kind = box.kind(path)
+    except ToolError:
+        if not is_glob:
+            raise
+        path, kind = pattern, None
     if kind == "folder":
         yield from _files(box, path)
+    elif kind is None and is_glob:
+        for each in _files(box, "."):
+            if fnmatchcase(each if "/" in pattern else each.rpartition("/")[2], pattern):
+                yield each
     elif kind is None:
         raise ToolError(f"There is no {pattern!r} in this workspace.", "not_found")
     else:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.engine.decisions import Decision
 from agents.engine.errors import ToolError
 from workflows.flow import Flow
 
 MEDIA_TYPE = "text/markdown"
-STOPPED = ("cancelled", "timeout", "not_permitted")
+STOPPED = (Decision.CANCELLED, Decision.EXPIRED, "timeout", "not_permitted")
 """Codes of errors that end the run, whatever they are about."""
 
 
@@ -23,6 +24,8 @@ async def deliver(flow: Flow[Any], path: str, text: str, summary: str) -> str:
     except ToolError as error:
         if error.code in STOPPED:
             raise
+        if error.code == Decision.IT_RAN:  # a person said so after a crash
+            return f"{path} was written."
         if error.code == "unchanged":
             return f"{path} has exactly this text already."
         return f"{error.message} It is attached to this run, and was not written into the workspace."

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -142,7 +142,7 @@ def proposals(box: Box, folder: str, wish: Wish, now: datetime) -> tuple[list[Pr
         if wish.days and (days := (now - file.changed).days) >= wish.days:
             because(file, f"Not changed for {days:,} days.")
     give_up = time.monotonic() + SECONDS_MOST
-    for kept, other in _duplicates(box, files, give_up) if wish.duplicates else ():
+    for kept, other in _duplicates(box, files, {*found}, give_up) if wish.duplicates else ():
         found.setdefault(other.path, Proposal(other)).same_as = kept
     for empty in _empty(box, folders) if wish.empty else ():
         if empty.path not in found:
@@ -156,23 +156,32 @@ def _entries(box: Box, folder: str) -> tuple[list[Seen], list[Seen], bool]:
     """Return the files and the folders in this folder, and whether these are all. Those of programs are left out."""
     files: list[Seen] = []
     folders: list[Seen] = []
-    for number, entry in enumerate(box.walk(folder, DEPTH, ENTRIES)):
+    whole, below = True, Counter[str]()
+    deepest = DEPTH + (0 if folder == "." else folder.count("/") + 1)
+    for number, entry in enumerate(box.walk(folder, DEPTH, ENTRIES + 1)):
         if number >= ENTRIES_MOST:
             return files, folders, False
         parts = entry.path.split("/")
         if entry.kind not in ("file", "folder") or any(part in APART for part in parts):
             continue
+        below[entry.path.rpartition("/")[0]] += 1
         try:
             seen = look(box, entry.path)
-        except ToolError:
-            continue  # it is gone by now, or cannot be reached
+            if entry.kind == "folder" and len(parts) == deepest and next(box.walk(entry.path), None):
+                whole = False
+        except ToolError as error:
+            whole = whole and error.code == "not_found"  # it is gone by now; or else it cannot be reached
+            continue
         if seen:
             (files if seen.kind == "file" else folders).append(seen)
-    return files, folders, True
+    return files, folders, whole and all(count <= ENTRIES for count in below.values())
 
 
-def _duplicates(box: Box, files: Iterable[Seen], give_up: float) -> Iterator[tuple[Seen, Seen]]:
-    """Yield each file that has the content of another, after the one that stays: the oldest, or else the first."""
+def _duplicates(box: Box, files: Iterable[Seen], leaving: set[str], give_up: float) -> Iterator[tuple[Seen, Seen]]:
+    """Yield each file that has the content of another, after the one that stays.
+
+    That is one that is not `leaving` for another reason, if there is one: of these the oldest, or else the first.
+    """
     by_size: dict[int, list[Seen]] = defaultdict(list)
     for file in files:
         by_size[file.size].append(file)
@@ -180,7 +189,7 @@ def _duplicates(box: Box, files: Iterable[Seen], give_up: float) -> Iterator[tup
         if not 0 < size <= READ_MOST or len(alike) < 2:
             continue
         by_content: dict[str, list[Seen]] = defaultdict(list)
-        for file in sorted(alike, key=lambda each: (each.changed, each.path)):
+        for file in sorted(alike, key=lambda each: (each.path in leaving, each.changed, each.path)):
             if time.monotonic() >= give_up:
                 return
             try:
@@ -193,11 +202,11 @@ def _duplicates(box: Box, files: Iterable[Seen], give_up: float) -> Iterator[tup
 
 def _empty(box: Box, folders: Iterable[Seen]) -> Iterator[Seen]:
     """Yield the folders that have nothing in them but empty folders; of those within each other only the outermost."""
-    known: set[str] = set()
-    for folder in folders:
-        inside = any(folder.path.startswith(f"{path}/") for path in known)
+    last = ""
+    for folder in folders:  # what is in a folder comes right after it
+        inside = last and folder.path.startswith(f"{last}/")
         if not inside and all(entry.kind == "folder" for entry in box.walk(folder.path, DEPTH, ENTRIES)):
-            known.add(folder.path)
+            last = folder.path
             yield folder
 
 

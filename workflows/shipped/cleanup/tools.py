@@ -94,12 +94,14 @@ def planned(call: ToolCall[Deletion]) -> Change:
 
 
 def facts(call: ToolCall[Deletion]) -> list[str]:
-    """Return the facts on the card: how much goes, and that it does not come back."""
+    """Return the facts on the card: how much goes, of what no copy stays, and that it does not come back."""
     items = call.input.items
     count = "1 file or folder" if len(items) == 1 else f"{len(items)} files and folders"
     freed = readable(sum(item.size for item in items))
+    last = sorted({item.same_as for item in items} & {item.path for item in items})
     return [
         f"Deletes {count} from the workspace, and frees {freed}.",
+        *(f"No listed copy of {path} stays." for path in last),
         "What is deleted cannot be restored here.",
         "What has changed since it was listed stays.",
     ]

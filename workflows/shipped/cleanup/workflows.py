@@ -17,6 +17,7 @@ from workflows.shipped.rejected import words_of
 CELL_MOST = 480
 """Characters of a cell of the table; the choices have the whole path."""
 STEPS = 3
+PARTLY = "Only a part of the workspace was looked at: the rest is too much, too deep, or has names that cannot be used."
 
 
 class CleanUp(BaseModel):
@@ -28,7 +29,7 @@ class CleanUp(BaseModel):
         title="Temporary files",
         description="Such as *.tmp, *.bak and *.swp, and caches that programs make again.",
     )
-    duplicates: bool = Field(True, title="Duplicates", description="Files with the same content: all but the oldest.")
+    duplicates: bool = Field(True, title="Duplicates", description="Files with the same content: all but one.")
     empty: bool = Field(True, title="Empty folders", description="Folders with nothing in them.")
     days: int = Field(
         180,
@@ -61,7 +62,7 @@ async def clean_up_workspace(flow: Flow[CleanUp]) -> CleanedUp:
     flow.progress(0, STEPS, "Looking at the workspace")
     found = await flow.tool("workspace.look", input=flow.input)
     proposed: list[dict[str, Any]] = found["proposed"]
-    partly = "" if found["whole"] else " The workspace is too large: only a part of it was looked at."
+    partly = "" if found["whole"] else f" {PARTLY}"
     if not proposed:
         return CleanedUp(done=f"There is nothing to clean up.{partly}")
     flow.progress(1, STEPS, f"{_count(len(proposed))} to choose from")
@@ -69,7 +70,7 @@ async def clean_up_workspace(flow: Flow[CleanUp]) -> CleanedUp:
     await flow.tool("table.show", title="What may be deleted", columns=["Path", "Why", "Size"], rows=rows)
     more = f" {found['more']:,} more are smaller: clean up again to see them." if found["more"] else ""
     answer: Any = await flow.ask(choice(proposed, f"{more}{partly}"))
-    chosen = [each["item"] for each in proposed if each["item"]["path"] in answer.delete]
+    chosen = _with_copies_that_stay([each["item"] for each in proposed], {*answer.delete})
     if not chosen:
         return CleanedUp(done="Nothing was deleted: nothing was chosen.")
     flow.progress(2, STEPS, f"{_count(len(chosen))} to delete")
@@ -94,6 +95,21 @@ def choice(proposed: list[dict[str, Any]], more: str) -> type[BaseModel]:
     hint = f"The table above has the reason for each.{more} Whatever you do not choose stays."
     field: Any = Field([], title="Delete", description=hint)
     return create_model("Choice", __doc__="What shall be deleted?", delete=(list[one_of], field))
+
+
+def _with_copies_that_stay(items: list[dict[str, Any]], chosen: set[str]) -> list[dict[str, Any]]:
+    """Return the chosen items, each beside a copy that was not chosen, if one was listed: while that is there, it goes.
+
+    Otherwise all listed copies go, which the card says.
+    """
+    stays = {item["same_as"]: item for item in items if item["same_as"] and item["path"] not in chosen}
+    found = []
+    for item in items:
+        if item["path"] in chosen:
+            first = item["same_as"] or item["path"]
+            other = stays.get(first) if first in chosen else None
+            found.append(item | {"same_as": other["path"], "same_mark": other["mark"]} if other else item)
+    return found
 
 
 def _cell(text: str) -> str:
