@@ -12,6 +12,7 @@ urlpatterns = [
     path("workflows/batches/", batch.batches, name="batches"),
     path("workflows/batches/<int:pk>/", batch.batch, name="batch"),
     path("workflows/batches/<int:pk>/stop/", batch.batch_stop, name="batch-stop"),
+    path("workflows/batches/<int:pk>/delete/", batch.batch_delete, name="batch-delete"),
     path("workflows/batches/<int:pk>/results.csv", batch.batch_results, name="batch-results"),
     path("workflows/<str:name>/", views.workflow, name="workflow"),
     path("workflows/<str:name>/star/", views.star, name="workflow-star"),

@@ -32,6 +32,9 @@ class Api:
         """Post a form; its fields may be files."""
         return self.client.post(path, fields, headers=self._with_key(headers))
 
+    def delete(self, path: str) -> Any:
+        return self.client.delete(path, headers=self._with_key({}))
+
     def _with_key(self, headers: dict[str, str]) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return ({"Authorization": f"Bearer {self.key}"} if self.key else {}) | named

@@ -126,6 +126,7 @@ workflows/<str:name>/batch/template.csv                            LoooooL   LMM
 workflows/batches/                                                 LoooooL   LMMMMML
 workflows/batches/<int:pk>/                                        LoNNNNL   LMMMMML
 workflows/batches/<int:pk>/stop/                                   MMMMMMM   LwNNNNL
+workflows/batches/<int:pk>/delete/                                 LoNNNNL   LwNNNNL
 workflows/batches/<int:pk>/results.csv                             LoNNNNL   LMMMMML
 workflows/<str:name>/in/<int:pk>/                                  LoNNNNL   LMMMMML
 workflows/<str:name>/fill/                                         MMMMMMM   LwwwwwL

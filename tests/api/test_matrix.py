@@ -110,7 +110,7 @@ def test_what_changes_something_is_no_get() -> None:
     shows = {
         "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "account/", "workflows/<str:name>/",
-        "workflows/<str:name>/filled/<int:pk>/",
+        "workflows/<str:name>/filled/<int:pk>/", "workflows/batches/<int:pk>/delete/",
         "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",
         "admin/conversations/apikey/<path:object_id>/delete/", "admin/conversations/killswitch/",
     }  # fmt: skip

@@ -207,7 +207,9 @@ def test_every_answer_is_as_described(
         batch = Batch.objects.get()
         checked.get("/api/workflows/batches/")
         checked.get(f"/api/workflows/batches/{batch.pk}/")
+        checked.change("delete", f"/api/workflows/batches/{batch.pk}/", {})
         checked.post(f"/api/workflows/batches/{batch.pk}/stop/", {"running": True})
+        checked.change("delete", f"/api/workflows/batches/{batch.pk}/", {})
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}

@@ -70,7 +70,7 @@ class World:
         self.description = start_filling(shop.order, self.owner, "Two pieces of paper.")
         self.workflow_setting = WorkflowSetting.objects.create(name="shop.order")
         self.batch = Batch.objects.create(user=self.owner, workflow="shop.order")
-        BatchLine.objects.create(batch=self.batch, number=1, input='{"item": "paper"}')
+        BatchLine.objects.create(batch=self.batch, number=1, input='{"item": "paper"}', why_not="Stopped.")
         self.idle = start_conversation(self.owner, "Quiet")
         self.away = start_conversation(self.owner, "Put away")
         archive(self.away)

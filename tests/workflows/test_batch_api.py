@@ -15,6 +15,7 @@ from tests.conversations.recorded import Site
 from tests.conversations.support import person
 from tests.workflows import batches, shop
 from tests.workflows.batches import of
+from workflows.batches.starting import stop_batch
 from workflows.models import Batch, WorkflowSetting
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +111,22 @@ def test_stopping(api: Api, ann: User) -> None:
     stopped = api.post(stop, {}).json()
     assert (stopped["counts"], bool(stopped["stopped_at"])) == ({"queued": 5, "not_started": 1}, True)
     assert api.post(stop, {"running": True}).json()["counts"] == {"cancelled": 5, "not_started": 1}
+
+
+def test_deleting(api: Api, ann: User) -> None:
+    batch = of(ann, *["gold"] * 6)
+    at = f"/api/workflows/batches/{batch.pk}/"
+    assert error_of(api.delete(at), 409) | {"message": ""} == {
+        "code": "batch_in_progress",
+        "message": "",
+        "batch": batch.pk,
+    }
+    api.post(f"{at}stop/", {"running": True})
+    assert [api.delete(at).status_code, api.delete(at).status_code] == [204, 404]
+    assert (Batch.objects.count(), Prompt.objects.count()) == (0, 5)
+    others = of(person("bob"), "paper")
+    stop_batch(others, running=True)
+    assert api.delete(f"/api/workflows/batches/{others.pk}/").status_code == 404
 
 
 def test_nobody_elses(api: Api) -> None:

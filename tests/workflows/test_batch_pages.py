@@ -14,13 +14,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from conversations.models import Prompt
+from conversations.models import Output, Prompt
 from conversations.prompts import killswitch
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
 from tests.workflows import batches, shop
-from tests.workflows.batches import of, stands
-from workflows.models import Batch, WorkflowSetting
+from tests.workflows.batches import of, runs, stands
+from workflows.batches.starting import stop_batch
+from workflows.models import Batch, BatchLine, WorkflowSetting
 
 pytestmark = pytest.mark.django_db
 PAGE = "/workflows/shop.parcel/batch/"
@@ -209,9 +210,37 @@ def test_its_results_are_a_csv_without_formulas(browser: Client, ann: User, site
     assert "It broke." in rows[2][4]
 
 
+def test_what_somebody_else_must_decide_does_not_wait_for_you(browser: Client, ann: User, site: Site) -> None:
+    batch = of(ann, "gold", "gold")
+    site.works()
+    Output.objects.pending().filter(prompt=runs(batch)[0]).update(who="another")
+    for address in (batch.get_absolute_url(), reverse("batches")):
+        assert "0 of 2 done, 1 waits for you, 1 waits for somebody else" in browser.get(address).text
+    ann.user_permissions.clear()
+    ann.groups.clear()
+    assert "0 of 2 done, 2 wait for somebody else" in browser.get(batch.get_absolute_url()).text
+
+
+def test_one_that_has_ended_can_be_deleted_and_its_runs_stay(browser: Client, ann: User, site: Site) -> None:
+    batch = of(ann, *["gold"] * 5, "a private thing")
+    site.works()
+    at = reverse("batch-delete", args=[batch.pk])
+    assert at not in browser.get(batch.get_absolute_url()).text
+    refused = browser.post(at)
+    assert (refused.status_code, "Stop the batch first. Nothing was deleted." in refused.text) == (409, True)
+    stop_batch(batch)
+    assert browser.post(at).status_code == 409
+    stop_batch(batch, running=True)
+    assert at in browser.get(batch.get_absolute_url()).text
+    assert "Delete this batch" in browser.get(at).text
+    assert browser.post(at)["Location"] == reverse("batches")
+    assert (Batch.objects.count(), BatchLine.objects.count(), Prompt.objects.count()) == (0, 0, 5)
+    assert browser.post(at).status_code == 404
+
+
 def test_nobody_sees_a_batch_of_somebody_else(browser: Client, ann: User) -> None:
     batch = of(person("bob"), "paper")
-    for name in ("batch", "batch-results"):
+    for name in ("batch", "batch-results", "batch-delete"):
         assert browser.get(reverse(name, args=[batch.pk])).status_code == 404
     assert browser.post(reverse("batch-stop", args=[batch.pk])).status_code == 404
     assert browser.get("/workflows/batches/").context["rows"] == []

@@ -16,11 +16,12 @@ from conversations.api.bodies import idempotency_key, read
 from conversations.api.describe import IDEMPOTENCY, LIST, operation
 from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import paginate_together
+from conversations.api.shapes import Error
 from conversations.api.views import ApiView, StartingView
 from workflows.api import batch_shapes
 from workflows.api.views import forbidden, workflow_named
 from workflows.batches.standing import counts_of, standing_of
-from workflows.batches.starting import BatchKeyReused, start_batch, stop_batch, why_no_batch
+from workflows.batches.starting import BatchKeyReused, BatchRuns, delete_batch, start_batch, stop_batch, why_no_batch
 from workflows.batches.table import Table, read_inputs, read_table
 from workflows.definition import Workflow
 from workflows.models import Batch
@@ -44,6 +45,18 @@ class OneBatch(ApiView):
     def get(self, request: Request, pk: int) -> Response:
         """Return a batch of yours with its lines, as they stand now."""
         return Response(_batch_json(_one(request, pk)))
+
+    @operation("Delete a batch", {204: None, 409: Error})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete a batch that has ended, with the inputs of its lines that never started. Its runs stay.
+
+        409 `batch_in_progress` while a line of it runs, waits, or is to come: stop it first.
+        """
+        try:
+            delete_batch(_one(request, pk))
+        except BatchRuns as error:
+            raise RequestRefused(409, "batch_in_progress", str(error), batch=pk) from error
+        return Response(status=204)
 
 
 class StopBatch(ApiView):

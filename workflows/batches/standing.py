@@ -9,10 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef
+
 from agents.engine.agent.projection import render
+from agents.engine.execution.gates import ANOTHER
 from agents.engine.ledger import JSON, canonical
 from agents.engine.outputs.kinds import ResultOutput, TextOutput
 from agents.engine.secrets import hide
+from conversations.approvals.permissions import DECIDE_OWN
 from conversations.display.call import displayed_result
 from conversations.ledger.redacted import is_redacted
 from conversations.models import Output, Prompt, State, Step
@@ -57,13 +62,17 @@ class StandingLine:
 
 @dataclass(frozen=True)
 class Standing:
-    """A batch and its lines. `workflow` None: it is not installed any more. `holds`: why no line can start now."""
+    """A batch and its lines. `workflow` None: it is not installed any more. `holds`: why no line can start now.
+
+    `for_others`: how many of the lines that wait for a decision wait for somebody else's, see for_others.
+    """
 
     batch: Batch
     workflow: Workflow | None
     lines: list[StandingLine]
     holds: str | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    for_others: int = 0
 
     @property
     def title(self) -> str:
@@ -106,7 +115,7 @@ class Standing:
     def version(self) -> str:
         """What changes with everything that its page shows."""
         shown = [(line.state, line.result, line.reason) for line in self.lines]
-        return sha256(repr((self.holds, shown)).encode()).hexdigest()
+        return sha256(repr((self.holds, self.for_others, shown)).encode()).hexdigest()
 
 
 def standing_of(batch: Batch) -> Standing:
@@ -117,7 +126,8 @@ def standing_of(batch: Batch) -> Standing:
     lines = [_line(row, inputs, results) for row in rows]
     counts = Counter(line.state for line in lines)
     holds = why_waits(batch) if counts[WAITS] else None
-    return Standing(batch, discovery.installed().get(batch.workflow), lines, holds, counts)
+    others = for_others([batch], batch.user)[batch.pk] if counts[State.WAITING] else 0
+    return Standing(batch, discovery.installed().get(batch.workflow), lines, holds, counts, others)
 
 
 def counts_of(batches: Iterable[Batch]) -> dict[int, Counter[str]]:
@@ -127,6 +137,15 @@ def counts_of(batches: Iterable[Batch]) -> dict[int, Counter[str]]:
     for row in rows.only("batch", "started_at", "why_not", "prompt__state"):
         counts[row.batch_id][_state(row)] += 1
     return counts
+
+
+def for_others(batches: Iterable[Batch], user: User) -> Counter[int]:
+    """Return how many lines of each batch wait for somebody else than this person, by batch: as the sidebar counts."""
+    waiting = BatchLine.objects.filter(batch__in=[batch.pk for batch in batches], prompt__state=State.WAITING)
+    if user.has_perm(DECIDE_OWN):
+        theirs = Output.objects.pending().filter(prompt=OuterRef("prompt")).exclude(who=ANOTHER)
+        waiting = waiting.exclude(Exists(theirs))
+    return Counter(waiting.values_list("batch", flat=True))
 
 
 def _line(row: BatchLine, inputs: Mapping[int, dict[str, JSON]], results: Mapping[int, Result]) -> StandingLine:

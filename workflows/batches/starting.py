@@ -56,6 +56,13 @@ class BatchKeyReused(Exception):
         self.batch = batch
 
 
+class BatchRuns(Exception):
+    """A line of this batch runs, waits, or is to come. Stop the batch first."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
 def why_no_batch(workflow: Workflow) -> str | None:
     """Return why this workflow cannot be run for each line of a table, in sentences for people; None if it can."""
     if not workflow.input.model_fields:
@@ -128,6 +135,20 @@ def stop_batch(batch: Batch, *, running: bool = False) -> None:
         open_runs = Prompt.objects.filter(pk__in=batch.lines.values("prompt"), ended_at=None)
         for run in open_runs.order_by("pk").values_list("pk", flat=True):
             cancel_prompt(run, batch.user)
+
+
+def delete_batch(batch: Batch) -> None:
+    """Delete a batch that has ended, with the inputs of lines that never started. Its runs stay.
+
+    Raises BatchRuns, and Batch.DoesNotExist if it was deleted meanwhile.
+    """
+    with transaction.atomic():
+        locked = Batch.objects.select_for_update().get(pk=batch.pk)
+        if (waiting_lines() | BatchLine.objects.filter(prompt__ended_at=None, prompt__isnull=False)).filter(
+            batch=locked
+        ):
+            raise BatchRuns
+        locked.delete()
 
 
 def why_waits(batch: Batch) -> str | None:

@@ -77,8 +77,8 @@ class Column:
 class TableLine:
     """A line of a table, by its number from 1 without the header. `cells` has as many as there are columns.
 
-    `row`: its cells as they were read, also those below no column. `errors`: what is wrong, by column; "" for all of it.
-    `input` is to be used only if nothing is.
+    `row`: its cells as they were read, also those below no column. `errors`: what is wrong, by column; "" for all of
+    it. `input` is to be used only if nothing is.
     """
 
     number: int

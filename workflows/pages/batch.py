@@ -22,8 +22,8 @@ from conversations.prompts.idempotency import key_of_form
 from conversations.prompts.start import Deactivated
 from conversations.prompts.startable import NotAllowed
 from workflows import discovery
-from workflows.batches.standing import counts_of, results_csv, standing_of
-from workflows.batches.starting import SIDE_BY_SIDE, BatchKeyReused, start_batch, stop_batch
+from workflows.batches.standing import counts_of, for_others, results_csv, standing_of
+from workflows.batches.starting import SIDE_BY_SIDE, BatchKeyReused, BatchRuns, delete_batch, start_batch, stop_batch
 from workflows.definition import Workflow
 from workflows.models import Batch
 from workflows.pages.batch_form import CHANGED, BatchForm, posted_form
@@ -73,7 +73,11 @@ def batches(request: PersonRequest) -> HttpResponse:
     """List the person's batches, the newest first."""
     page = Paginator(_own(request), BATCHES_MOST).get_page(row_id(request.GET.get("page", "1")) or 1)
     counts = counts_of(page.object_list)
-    rows = [BatchSummary(each, discovery.installed().get(each.workflow), counts[each.pk]) for each in page.object_list]
+    others = for_others(page.object_list, request.user)
+    rows = [
+        BatchSummary(each, discovery.installed().get(each.workflow), counts[each.pk], others[each.pk])
+        for each in page.object_list
+    ]
     return render(request, "workflows/batch/list.html", {"rows": rows, "page": page} | _frame(request))
 
 
@@ -95,6 +99,26 @@ def batch_stop(request: PersonRequest, pk: int) -> HttpResponse:
     with reporting_busy():
         stop_batch(found, running="running" in request.POST)
     return redirect(found)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def batch_delete(request: PersonRequest, pk: int) -> HttpResponse:
+    """Ask for confirmation; on POST, delete a batch. 409 while a line of it runs, waits, or is to come."""
+    found, problem = get_object_or_404(_own(request), pk=pk), ""
+    if request.method == "POST":
+        try:
+            with reporting_busy():
+                delete_batch(found)
+        except BatchRuns as error:
+            problem = str(error)
+        except Batch.DoesNotExist:
+            raise Http404 from None  # deleted at the same moment
+        else:
+            return redirect("batches")
+    context = {"standing": standing_of(found), "problem": problem}
+    status = 409 if problem else 200
+    return render(request, "workflows/batch/delete.html", context | _frame(request), status=status)
 
 
 @page_view

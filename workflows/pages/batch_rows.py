@@ -32,6 +32,7 @@ class BatchSummary:
     batch: Batch
     workflow: Workflow | None
     counts: Counter[str]
+    for_others: int = 0
 
     @property
     def title(self) -> str:
@@ -41,7 +42,7 @@ class BatchSummary:
     @property
     def words(self) -> str:
         """How it stands, such as "3 of 12 done, 1 waits for you, 2 failed"."""
-        return counted(self.counts)
+        return counted(self.counts, self.for_others)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class BatchPage:
     @property
     def words(self) -> str:
         """How it stands."""
-        return counted(self.standing.counts)
+        return counted(self.standing.counts, self.standing.for_others)
 
     @property
     def to_come(self) -> int:
@@ -77,12 +78,13 @@ def batch_page(standing: Standing) -> BatchPage:
     return BatchPage(standing, [_row(standing, line) for line in standing.lines])
 
 
-def counted(counts: Counter[str]) -> str:
-    """Say how many lines are in which state."""
-    waits = counts[State.WAITING]
+def counted(counts: Counter[str], for_others: int = 0) -> str:
+    """Say how many lines are in which state. `for_others`: how many of those that wait do so for somebody else."""
+    waits = counts[State.WAITING] - for_others
     under_way = counts[State.RUNNING] + counts[State.QUEUED]
     said = [f"{counts[State.COMPLETED]} of {counts.total()} done"]
     said += [f"{waits} wait{'s' if waits == 1 else ''} for you"] if waits else []
+    said += [f"{for_others} wait{'s' if for_others == 1 else ''} for somebody else"] if for_others else []
     said += [f"{under_way} under way"] if under_way else []
     said += [f"{asleep} sleeping"] if (asleep := counts[State.SLEEPING]) else []
     said += [words.format(counts[state]) for state, words in SAID if counts[state]]
