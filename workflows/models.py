@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.urls import reverse
 
-from conversations.models import Prompt
+from conversations.models import Origin, Prompt
 
 
 class WorkflowSetting(models.Model):
@@ -70,6 +70,7 @@ class Batch(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     workflow = models.CharField(max_length=80, help_text="The name of the workflow.")
+    origin = models.CharField(max_length=16, choices=Origin, default=Origin.WORKFLOW, help_text="How it was started.")
     created_at = models.DateTimeField(auto_now_add=True)
     stopped_at = models.DateTimeField(null=True, blank=True, help_text="When the person stopped what had not started.")
     request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")

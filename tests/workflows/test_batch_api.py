@@ -52,6 +52,13 @@ def test_from_the_lines_to_the_results(api: Api, ann: User, site: Site) -> None:
     assert {line["prompt"] for line in lines} == set(Prompt.objects.values_list("pk", flat=True))
 
 
+def test_its_runs_were_started_by_the_api(api: Api, ann: User) -> None:
+    api.post(START, {"lines": [{"item": "paper"}]})
+    of(ann, "pens")
+    counts = [api.get(f"/api/workflows/runs/?started_by={how}").json()["count"] for how in ("api", "site")]
+    assert counts == [1, 1]
+
+
 def test_csv_does_the_same(api: Api, ann: User) -> None:
     batch = api.post(START, {"csv": "Item;Labels\npaper;this\n"}).json()
     assert batch["lines"][0]["input"] == {"item": "paper", "labels": ["this"]}

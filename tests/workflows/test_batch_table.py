@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import csv
+from io import StringIO
+from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.engine.ledger import JSON, canonical
-from tests.workflows.batches import key, parcel
+from tests.workflows.batches import Parcel, key, parcel
+from tests.workflows.shop import SHOP
+from workflows import Flow, workflow
 from workflows.batches.standing import NUMBER, safe
 from workflows.batches.table import LINES_MOST, TEXT_MOST, Table, columns_of, read_inputs, read_table, written
 
@@ -114,16 +118,72 @@ def test_what_a_table_is_written_of_is_read_again(items: list[str], days: int, d
         assert canonical(table.inputs) == canonical(given)
 
 
-@given(st.text(max_size=20))
-def test_no_cell_of_the_results_is_a_formula(text: str) -> None:
+VALUES = {
+    "item": st.text(max_size=20),
+    "days": st.integers(-5, 40),
+    "size": st.sampled_from(["small", "large"]),
+    "gift": st.booleans(),
+    "labels": st.lists(st.text(st.sampled_from("ab;, \n\"\\'"), max_size=4) | st.text(max_size=5), max_size=3),
+    "map": st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    "numbers": st.lists(st.integers(), max_size=3),
+    "answers": st.lists(st.sampled_from(["yes", "no; never"]), max_size=2, unique=True),
+}
+
+
+class Everything(Parcel):
+    numbers: list[int] = []
+    answers: list[Literal["yes", "no; never"]] = []
+
+
+@workflow("shop.everything", title="Everything", category=SHOP)
+async def everything(flow: Flow[Everything]) -> None:
+    """Takes everything."""
+
+
+@given(st.sampled_from(sorted(VALUES)), st.data())
+def test_a_cell_is_read_as_its_value_or_is_its_json(name: str, data: st.DataObject) -> None:
+    """In a column of its name; below `name:` every value can be read again."""
+    value = data.draw(VALUES[name])
+    column = next(each for each in columns_of(everything) if each.name == name)
+    cell = column.cell(value)
+    if cell == canonical(value) or not cell:
+        return
+    others = {} if name == "item" else {"item": "paper"}
+    table = read_table(everything, written([[name, *others], [cell, *others.values()]]), ANN)
+    (line,) = table.lines
+    if not line.errors:
+        assert canonical(line.input[name]) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cell"),
+    [
+        ("labels", ["a;b"], "a;b\n"),
+        ("labels", ["a", "b;c"], "a\nb;c"),
+        ("labels", ["a\nb"], '["a\\nb"]'),
+        ("numbers", [1, 2], "1\n2"),
+        ("answers", ["no; never"], "no; never\n"),
+    ],
+)
+def test_several_values_in_a_cell(name: str, value: JSON, cell: str) -> None:
+    assert next(each for each in columns_of(everything) if each.name == name).cell(value) == cell
+
+
+@given(st.text(st.sampled_from("=+-@;,\t\n\r\"' a1\u200b\ufeff"), max_size=8) | st.text(max_size=20))
+def test_no_cell_of_the_results_is_a_formula_however_cells_are_separated(text: str) -> None:
     cell = safe(text)
-    assert cell.removeprefix("'") == text.removeprefix("'")
-    assert NUMBER.fullmatch(cell) or not cell.lstrip()[:1] or cell.lstrip()[0] not in "=+-@"
+    assert cell.replace("'", "") == text.replace("'", "")
+    for separator in ",;\t":
+        for row in csv.reader(StringIO(written([["1", cell]]), newline=""), delimiter=separator):
+            for each in row:
+                shown = each.strip("\u200b\ufeff \t\r\n")
+                assert NUMBER.fullmatch(each) or not shown.startswith(("=", "+", "-", "@"))
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\uff1d1"])
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\uff1d1", "\u200b=1", "\ufeff=1", " =1"])
 def test_a_formula_is_made_a_text(cell: str) -> None:
     assert safe(cell) == f"'{cell}"
+    assert safe(f"a;{cell}\t5") == f"a;'{cell}\t5"
 
 
 def test_a_number_stays_one() -> None:

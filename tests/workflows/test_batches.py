@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from agents.engine.secrets import keep_secret
@@ -264,6 +264,20 @@ def test_two_who_look_at_once_start_no_line_twice_and_never_a_sixth(ann: User, s
     at_once(*[advance_all] * 4)
     assert stands(batch) == [*["cancelled"] * 5, *["queued"] * 5, *["waits"] * 2]
     assert Prompt.objects.count() == len(set(Prompt.objects.values_list("request_key", flat=True))) == 10
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_while_another_has_the_batch_no_line_starts_although_there_are_places(ann: User, site: Site) -> None:
+    killswitch.turn_on(ann, "A test.")
+    batch = of(ann, "paper")
+    killswitch.turn_off(ann)
+    with transaction.atomic():
+        Batch.objects.select_for_update().get(pk=batch.pk)
+        assert at_once(advance_all, advance_all) == [None, None]
+        assert stands(batch) == ["waits"]
+    assert at_once(*[advance_all] * 4) == [None] * 4
+    assert (stands(batch), Prompt.objects.count()) == (["queued"], 1)
 
 
 @pytest.mark.parametrize("record", range(1, 12))

@@ -133,8 +133,24 @@ def test_what_is_replaced_is_shown_whole_and_as_a_difference(trials: Trials) -> 
     assert "\n-Not that.\n+Then that.\n" in card.change.after.partition("===== tea, what changes =====")[2]
     assert card.facts[0] == "Replaces tea. What it says now is lost."
     trial.approve()
-    assert (trial.value["done"], trial.value["replaced"]) == ("Replaced tea.", ["tea"])
+    assert (trial.value["done"], trial.value["replaced"]) == (
+        "Replaced tea. Disabled on this site, as before: tea.",
+        ["tea"],
+    )
     assert (body("tea"), Skill.objects.get().enabled) == ("Do this.\nThen that.", False)
+
+
+def test_one_that_is_disabled_stays_so_and_the_card_and_the_result_say_it(trials: Trials) -> None:
+    put(trials, "tea")
+    put(trials, "milk")
+    Skill.objects.create(name="tea", description="Old.", body="Old.", enabled=False)
+    trial = start(trials, replace=True)
+    (card,) = trial.waiting.values()
+    assert [fact for fact in card.facts if "disabled" in fact] == [
+        "tea is disabled on this site, and stays so: no agent follows it."
+    ]
+    assert "Disabled on this site, as before: tea." in trial.approve().value["done"]
+    assert dict(Skill.objects.values_list("name", "enabled")) == {"milk": True, "tea": False}
 
 
 def test_who_may_not_change_skills_adds_only_new_ones(trials: Trials, ann: User) -> None:

@@ -18,6 +18,7 @@ from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import paginate_together
 from conversations.api.shapes import Error
 from conversations.api.views import ApiView, StartingView
+from conversations.models import Origin
 from workflows.api import batch_shapes
 from workflows.api.views import forbidden, workflow_named
 from workflows.batches.standing import counts_of, standing_of
@@ -87,7 +88,8 @@ class StartBatch(StartingView):
 
         All are checked first. If one is wrong, nothing starts: 400 `invalid_input`, with each wrong place in `errors`,
         by line and field, such as `3/days`; "" for all of the table. 400 `no_batch` if this workflow takes none,
-        because it asks for a secret, works in a chat, or may only start while somebody is there.
+        because it has no input, asks for a secret or an uploaded file, works in a chat, or may only start while
+        somebody is there.
 
         Its runs count as one towards your turns at once. While the kill switch is on, or you are over a quota, it is
         accepted all the same, and its lines wait: `holds` says why. 403 and 404 are as for a run. The same
@@ -101,7 +103,7 @@ class StartBatch(StartingView):
             raise RequestRefused(400, "no_batch", why)
         table = _table(workflow, body, request)
         try:
-            batch = start_batch(workflow, request.user, table.inputs, key)
+            batch = start_batch(workflow, request.user, table.inputs, key, origin=Origin.API)
         except BatchKeyReused as error:
             raise RequestRefused(409, "idempotency_conflict", str(error), batch=error.batch.pk) from error
         response = Response(_batch_json(batch), status=202)

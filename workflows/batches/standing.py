@@ -32,7 +32,9 @@ WAITS, NOT_STARTED, DELETED = "waits", "not_started", "deleted"
 STATES = [*State.values, WAITS, NOT_STARTED, DELETED]
 """All states of a line: those of its run, or one of these."""
 REDACTED = "redacted"
-FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")  # noqa: RUF001 - spreadsheets read the wide ones likewise
+PIECE = re.compile(r"[^;\t\r\n]+")
+"""What is a cell of its own if a spreadsheet separates cells by semicolons or tabs."""
+FORMULA = re.compile(r'[\s"\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]')  # noqa: RUF001 - the wide ones count too
 """The beginning of a cell that a spreadsheet would compute."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Result = tuple[str, str]
@@ -206,5 +208,12 @@ def results_csv(standing: Standing) -> str:
 
 
 def safe(cell: str) -> str:
-    """Return a cell that no spreadsheet computes: an apostrophe is put before what could be a formula."""
-    return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
+    """Return a cell that no spreadsheet computes, whatever separates cells there.
+
+    An apostrophe is put before what could be a formula.
+    """
+    return PIECE.sub(lambda piece: _safe(piece[0]), cell)
+
+
+def _safe(piece: str) -> str:
+    return f"'{piece}" if FORMULA.match(piece) and not NUMBER.fullmatch(piece) else piece

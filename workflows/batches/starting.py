@@ -22,7 +22,7 @@ from agents.engine.secrets import hide_in
 from conversations.database.busy import brief_waits, is_locked
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import DiskFull
-from conversations.models import Prompt, State
+from conversations.models import Origin, Prompt, State
 from conversations.prompts import killswitch
 from conversations.prompts.idempotency import request_digest
 from conversations.prompts.killswitch import SiteStopped
@@ -81,9 +81,17 @@ def why_no_batch(workflow: Workflow) -> str | None:
     return None
 
 
-def start_batch(workflow: Workflow, by: User, inputs: Sequence[dict[str, JSON]], key: str = "") -> Batch:
+def start_batch(
+    workflow: Workflow,
+    by: User,
+    inputs: Sequence[dict[str, JSON]],
+    key: str = "",
+    *,
+    origin: Origin = Origin.WORKFLOW,
+) -> Batch:
     """Store a batch of these inputs, which were all checked, and start its first lines.
 
+    `origin`: how it was started, for the history of its runs; by default from a page.
     The same `key` again, from the same person, returns the first batch. Raises BatchKeyReused if that was another one,
     NotAllowed and Deactivated.
     """
@@ -96,7 +104,9 @@ def start_batch(workflow: Workflow, by: User, inputs: Sequence[dict[str, JSON]],
         with transaction.atomic():
             if not User.objects.select_for_update(no_key=True).get(pk=by.pk).is_active:
                 raise Deactivated  # whoever erases this person would miss it
-            batch = Batch.objects.create(user=by, workflow=workflow.name, request_key=key, request_digest=digest)
+            batch = Batch.objects.create(
+                user=by, workflow=workflow.name, origin=origin, request_key=key, request_digest=digest
+            )
             BatchLine.objects.bulk_create(
                 BatchLine(batch=batch, number=number, input=json.dumps(hide_in(input), ensure_ascii=False))
                 for number, input in enumerate(inputs, 1)
@@ -230,7 +240,8 @@ def _start_next(pk: int) -> bool:
 
 def _start(batch: Batch, workflow: Workflow, line: BatchLine) -> None:
     key, input = f"{batch.together}:{line.number}", json.loads(line.input)
-    run = start_run(workflow, batch.user, input, key=key, together=batch.together)
+    origin = Origin(batch.origin)
+    run = start_run(workflow, batch.user, input, key=key, origin=origin, together=batch.together)
     line.prompt, line.started_at, line.input = run, timezone.now(), ""
     line.save(update_fields=["prompt", "started_at", "input"])
     crashpoint("before_line")

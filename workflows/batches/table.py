@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 
 from django.contrib.auth.models import User
 
 from agents.engine.ledger import JSON, canonical, valid_text
 from agents.engine.references import secret_keys
+from conversations.approvals.edits import same_json
 from conversations.display.schema_form import SchemaForm, label_for
-from conversations.display.schema_values import ValuePlace
+from conversations.display.schema_parsing import Wrong
+from conversations.display.schema_values import ABSENT, ValuePlace
 from conversations.prompts import startable
 from conversations.prompts.startable import InvalidInput
 from workflows.definition import Workflow
@@ -67,10 +69,24 @@ class Column:
         return said.casefold() if said.casefold() in BOOLEANS and True in self.place.options else said
 
     def cell(self, value: JSON) -> str:
-        """Return the cell that has this value."""
-        if not self.in_json and isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return "\n".join(map(str, value))
-        return value if isinstance(value, str) and not self.in_json else canonical(value)
+        """Return the cell that has this value: its text, or its JSON if the text would be read as another value."""
+        if self.in_json:
+            return canonical(value)
+        texts = [each if isinstance(each, str) else canonical(each) for each in self._each(value)]
+        cell = "\n".join(texts)
+        if self.several and len(texts) == 1 and ";" in cell:
+            cell += "\n"  # or else it would be several
+        return canonical(value) if cell and self._is_misread(cell, value) else cell
+
+    def _each(self, value: JSON) -> list[JSON]:
+        return value if self.several and isinstance(value, list) else [value]
+
+    def _is_misread(self, cell: str, value: JSON) -> bool:
+        empty = replace(self.place, value=ABSENT)
+        try:
+            return not same_json(empty.read(*empty.typed_as(self.typed(cell))), value)
+        except Wrong:
+            return False  # then it is refused, with the reason
 
 
 @dataclass

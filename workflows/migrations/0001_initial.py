@@ -20,6 +20,21 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("workflow", models.CharField(help_text="The name of the workflow.", max_length=80)),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("user", "A person"),
+                            ("trigger", "A trigger"),
+                            ("workflow", "A workflow"),
+                            ("api", "The API"),
+                            ("command", "The command line"),
+                        ],
+                        default="workflow",
+                        help_text="How it was started.",
+                        max_length=16,
+                    ),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "stopped_at",

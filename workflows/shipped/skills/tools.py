@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
@@ -41,10 +42,11 @@ class SkillText(BaseModel):
 
 
 class NewSkill(SkillText):
-    """A skill to add. `replaces`: what is called so already, as it was when somebody looked."""
+    """A skill to add. `replaces`: what is called so already, as it was when somebody looked; `off`: it is disabled."""
 
     name: Name
     replaces: SkillText | None = None
+    off: bool = False
 
     @property
     def said(self) -> SkillText:
@@ -83,7 +85,7 @@ async def read_skills(call: ToolCall[SkillFolder]) -> dict[str, JSON]:
 
     box, asked = Box(call.services.workspace()), call.input
     paths = _files(box, in_workspace(asked.folder))
-    known, may_change = await call.services.look_up(_known, call.user)
+    known, off, may_change = await call.services.look_up(_known, call.user)
     skills: dict[str, NewSkill] = {}
     places: dict[str, str] = {}
     refused: dict[str, JSON] = {}
@@ -100,7 +102,7 @@ async def read_skills(call: ToolCall[SkillFolder]) -> dict[str, JSON]:
         elif there and (why := _why_not(skill, there, replace=asked.replace, may=may_change)):
             refused[shown] = why
         else:
-            skills[skill.name] = skill.model_copy(update={"replaces": there})
+            skills[skill.name] = skill.model_copy(update={"replaces": there, "off": skill.name in off})
     named = {name for skill in skills.values() for name in skill.tools}
     added: list[JSON] = [skill.model_dump(mode="json") for skill in skills.values()]
     return {"skills": added, "refused": refused, "missing": list(missing_tools(sorted(named)))}
@@ -150,11 +152,13 @@ def _said(skill: Skill) -> SkillText:
     return SkillText.model_construct(description=skill.description, body=skill.body, tools=skill.tools)
 
 
-def _known(user: int) -> tuple[dict[str, SkillText], bool]:
-    """Return what the skills of the site say by name, and whether this person may change them."""
+def _known(user: int) -> tuple[dict[str, SkillText], set[str], bool]:
+    """Return what the skills of the site say by name, which are disabled, and whether this person may change them."""
     from agents.models import Skill
 
-    return {skill.name: _said(skill) for skill in Skill.objects.all()}, _may(user, CHANGE)
+    skills = list(Skill.objects.all())
+    off = {skill.name for skill in skills if not skill.enabled}
+    return {skill.name: _said(skill) for skill in skills}, off, _may(user, CHANGE)
 
 
 def _may(user: int, permission: str) -> bool:
@@ -217,6 +221,9 @@ def facts(call: ToolCall[Skills]) -> list[str]:
     told += [f"Replaces {', '.join(replaced)}. What it says now is lost."] if replaced else []
     told.append("A skill is an instruction: every agent of this site may follow it, for everybody.")
     told += [
+        f"{skill.name} is disabled on this site, and stays so: no agent follows it." for skill in skills if skill.off
+    ]
+    told += [
         f"While {skill.name} is not active, agents are not offered {', '.join(skill.tools)}."
         for skill in skills
         if skill.tools
@@ -241,7 +248,7 @@ def facts(call: ToolCall[Skills]) -> list[str]:
 async def add_skills(call: ToolCall[Skills]) -> dict[str, JSON]:
     """Add these skills to the site. One that was changed since it was read is left as it is.
 
-    Returns their names as `added`, `replaced`, and `left_out` with the reasons.
+    Returns their names as `added`, `replaced`, and `left_out` with the reasons. Those `disabled` stay so.
     """
     done: dict[str, JSON] = await call.services.look_up(_add, call.user, call.input.skills)
     return done
@@ -259,7 +266,14 @@ def _add(user: int, skills: list[NewSkill]) -> dict[str, JSON]:
             left_out[skill.name] = why
         else:
             (added if skill.replaces is None else replaced).append(skill.name)
-    return {"added": added, "replaced": replaced, "left_out": left_out}
+    disabled: list[JSON] = [*_disabled(skill.name for skill in skills if skill.name not in left_out)]
+    return {"added": added, "replaced": replaced, "left_out": left_out, "disabled": disabled}
+
+
+def _disabled(names: Iterable[str]) -> list[str]:
+    from agents.models import Skill
+
+    return sorted(Skill.objects.filter(name__in=[*names], enabled=False).values_list("name", flat=True))
 
 
 def _save(skill: NewSkill, may_change: bool) -> str:

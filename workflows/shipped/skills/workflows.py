@@ -55,6 +55,8 @@ async def import_skills(flow: Flow[Import]) -> Imported:
     words += [f"replaced {', '.join(added['replaced'])}"] if added["replaced"] else []
     done = f"{' and '.join(words)}." if words else "Nothing was imported."
     done = f"{done[:1].upper()}{done[1:]}"
+    if added["disabled"]:
+        done += f" Disabled on this site, as before: {', '.join(added['disabled'])}."
     if found["missing"]:
         done += f" Named in skills, and not installed: {', '.join(found['missing'])}."
     return Imported(done=done, added=added["added"], replaced=added["replaced"], left_out=left_out)
