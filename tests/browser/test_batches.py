@@ -43,7 +43,7 @@ def test_from_the_form_to_the_results_while_the_page_follows(page: Page, site: S
     expect(page.locator("#counts")).to_have_text("0 of 6 done, 5 wait for you, 1 to come")
     finds_nothing(page)
     batch = page.url
-    page.get_by_role("link", name="Decide of line 1").click()
+    page.get_by_role("link", name="Decide line 1").click()
     page.locator("article.ask").get_by_role("button", name=re.compile("^Approve")).click()
     expect(page.locator(".came")).to_contain_text("tomorrow, 9:00")
     page.goto(batch)
@@ -58,6 +58,15 @@ def test_from_the_form_to_the_results_while_the_page_follows(page: Page, site: S
     assert (rows[0], rows[1][:18]) == ("line,article,state,result,reason", "1,atlas,completed,")
     page.goto(f"{site.url}/workflows/batches/")
     expect(page.locator(".runs")).to_contain_text("1 of 6 done, 5 stopped")
+    page.goto(batch)
+    page.get_by_role("link", name="Delete this batch").click()
+    finds_nothing(page)
+    page.get_by_role("button", name="Delete this batch").click()
+    expect(page.get_by_text("You have not run anything for each line")).to_be_visible()
+    page.goto(f"{site.url}/workflows/runs/")
+    expect(page.locator(".runs li")).to_have_count(6)
+    page.get_by_role("link", name="Batches").click()
+    page.wait_for_url("**/workflows/batches/")
     finds_nothing(page)
 
 
