@@ -154,9 +154,8 @@ def delete_batch(batch: Batch) -> None:
     """
     with transaction.atomic():
         locked = Batch.objects.select_for_update().get(pk=batch.pk)
-        if (waiting_lines() | BatchLine.objects.filter(prompt__ended_at=None, prompt__isnull=False)).filter(
-            batch=locked
-        ):
+        open_lines = waiting_lines() | BatchLine.objects.filter(prompt__isnull=False, prompt__ended_at=None)
+        if open_lines.filter(batch=locked).exists():
             raise BatchRuns
         locked.delete()
 
