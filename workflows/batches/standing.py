@@ -5,27 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 
-from agents.engine.agent.projection import render
 from agents.engine.execution.gates import ANOTHER
 from agents.engine.ledger import JSON, canonical
-from agents.engine.outputs.kinds import ResultOutput, TextOutput
 from agents.engine.secrets import hide
 from conversations.approvals.permissions import DECIDE_OWN
-from conversations.display.call import displayed_result
-from conversations.ledger.redacted import is_redacted
-from conversations.models import Output, Prompt, State, Step
-from workflows import discovery
+from conversations.models import Output, Prompt, State
+from workflows import discovery, records
 from workflows.batches.starting import why_waits
 from workflows.batches.table import Column, columns_of, written
 from workflows.definition import Workflow
 from workflows.models import Batch, BatchLine
+from workflows.records import RunResult
 
 WAITS, NOT_STARTED, DELETED = "waits", "not_started", "deleted"
 """States of a line that has no run: its turn is still to come, it never comes, or the run was deleted."""
@@ -37,8 +34,6 @@ PIECE = re.compile(r"[^;\t\r\n]+")
 FORMULA = re.compile(r'[\s"\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]')  # noqa: RUF001 - the wide ones count too
 """The beginning of a cell that a spreadsheet would compute."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
-Result = tuple[str, str]
-"""What a run returned, or why it failed: as it is, and in words."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ def standing_of(batch: Batch) -> Standing:
     """Return how a batch stands now."""
     rows = list(batch.lines.select_related("prompt__conversation").order_by("number"))
     runs = [row.prompt for row in rows if row.prompt]
-    inputs, results = _inputs(runs), _results(runs)
+    inputs, results = records.inputs_of(runs), records.results_of(runs)
     lines = [_line(row, inputs, results) for row in rows]
     counts = Counter(line.state for line in lines)
     holds = why_waits(batch) if counts[WAITS] else None
@@ -150,15 +145,15 @@ def for_others(batches: Iterable[Batch], user: User) -> Counter[int]:
     return Counter(waiting.values_list("batch", flat=True))
 
 
-def _line(row: BatchLine, inputs: Mapping[int, dict[str, JSON]], results: Mapping[int, Result]) -> StandingLine:
+def _line(row: BatchLine, inputs: Mapping[int, dict[str, JSON]], results: Mapping[int, RunResult]) -> StandingLine:
     state, run = _state(row), row.prompt
     if run is None:
         given = json.loads(row.input) if row.input else None
         return StandingLine(row.number, given, state, None, reason=row.why_not)
-    given, (result, words) = inputs.get(run.pk), results.get(run.pk, ("", "")) if run.ended else ("", "")
+    given, result = inputs.get(run.pk), results.get(run.pk, RunResult())
     if state == State.COMPLETED:
-        return StandingLine(row.number, given, state, run, result, words)
-    return StandingLine(row.number, given, state, run, reason=words)
+        return StandingLine(row.number, given, state, run, result.text, result.words)
+    return StandingLine(row.number, given, state, run, reason=result.words)
 
 
 def _state(row: BatchLine) -> str:
@@ -167,27 +162,6 @@ def _state(row: BatchLine) -> str:
     if row.started_at:
         return DELETED
     return NOT_STARTED if row.why_not else WAITS
-
-
-def _inputs(runs: Sequence[Prompt]) -> dict[int, dict[str, JSON]]:
-    """Return what is on record of the inputs of these runs, by prompt; a redacted one is left out."""
-    calls = Step.objects.of(*runs).filter(path="", type="action_call").values_list("prompt", "payload")
-    payloads = {prompt: json.loads(text)["payload"] for prompt, text in calls if not is_redacted(text)}
-    return {prompt: payload.get("input", {}) for prompt, payload in payloads.items()}
-
-
-def _results(runs: Sequence[Prompt]) -> dict[int, Result]:
-    """Return what each of these runs returned, or why it failed, by prompt."""
-    found = {}
-    for row in Output.objects.of(*runs).filter(path="", type__in=["result", "text"]).order_by("position"):
-        entry = row.entry()
-        if isinstance(entry, ResultOutput):
-            text, fields = displayed_result(entry.output)
-            words = text or ", ".join(f"{each.name}: {each.text}" for each in fields)
-            found[row.prompt_id] = (render(entry.output), words)
-        elif isinstance(entry, TextOutput) and entry.role_hint == "system":
-            found[row.prompt_id] = (entry.text, entry.text)
-    return found
 
 
 def _cell(column: Column | None, value: JSON) -> str:

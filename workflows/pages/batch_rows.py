@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from agents.engine.ledger import JSON
 from conversations.display.faithful import first_line
-from conversations.display.schema_parsing import label_of
 from conversations.models import State
 from workflows.batches.standing import DELETED, NOT_STARTED, WAITS, Standing, StandingLine
 from workflows.definition import Workflow
 from workflows.models import Batch
+from workflows.records import short
 
 RESULT_MOST = 240
 """Characters of a result in a row."""
-FIELDS_MOST, FIELD_MOST = 4, 60
-"""Fields of an input in a row, and characters of each."""
+FIELDS_MOST = 4
+"""Fields of an input in a row."""
 SAID = (
     (State.FAILED, "{} failed"),
     (State.CANCELLED, "{} stopped"),
@@ -95,12 +94,6 @@ def counted(counts: Counter[str], for_others: int = 0) -> str:
 def _row(standing: Standing, line: StandingLine) -> BatchRow:
     given = line.input or {}
     pairs = zip(standing.columns, standing.labels, strict=True)
-    fields = [(label, _short(given[name])) for name, label in pairs if name in given]
+    fields = [(label, short(given[name])) for name, label in pairs if name in given]
     words = first_line(line.reason or line.words, RESULT_MOST)
     return BatchRow(line, fields[:FIELDS_MOST], len(fields) - FIELDS_MOST, words)
-
-
-def _short(value: JSON) -> str:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = ", ".join(map(str, value))
-    return first_line(label_of(value), FIELD_MOST) or "empty"

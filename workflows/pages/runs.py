@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 
-from agents.engine.ledger import JSON, canonical
-from agents.engine.outputs.kinds import ResultOutput, TextOutput
+from agents.engine.ledger import JSON
 from agents.engine.root import WORKFLOW
-from conversations.display.call import CallField, displayed_result
+from conversations.display.call import CallField
 from conversations.display.faithful import first_line
 from conversations.display.schema_form import label_for, properties_of
-from conversations.display.schema_parsing import label_of
 from conversations.display.when import span
-from conversations.ledger.redacted import is_redacted
-from conversations.models import Origin, Output, Prompt, State, Step
-from workflows import discovery
+from conversations.models import Origin, Prompt, State
+from workflows import discovery, records
 from workflows.definition import Workflow
 from workflows.history import STARTED_BY, RunFilter, last_runs, runs_of
 from workflows.pages.form import secret_fields
@@ -31,8 +27,8 @@ RUNS_MOST = 25
 """Runs on a page."""
 RESULT_MOST = 160
 """Characters of a result in a row."""
-FIELDS_MOST, FIELD_MOST, LINE_MOST = 4, 60, 160
-"""Fields of an input in a row, and characters of each; characters of a line of a workflow that is not installed."""
+FIELDS_MOST, LINE_MOST = 4, 160
+"""Fields of an input in a row; characters of a line of a workflow that is not installed."""
 
 STATES = (
     (State.QUEUED, "Queued"),
@@ -173,31 +169,32 @@ def last_rows(workflow: Workflow, user: User, most: int) -> list[RunRow]:
     return _rows(user, list(runs_of(user, RunFilter(workflow.name)).select_related("conversation")[:most]))
 
 
-def inputs_of(workflow: Workflow, runs: Iterable[Prompt]) -> dict[int, dict[str, JSON]]:
-    """Return the recorded inputs of these runs by prompt, without secrets; a redacted one is left out."""
+def inputs_of(workflow: Workflow, runs: Sequence[Prompt]) -> dict[int, dict[str, JSON]]:
+    """Return the recorded inputs of these runs of a workflow by prompt, without secrets; see records."""
     secret = secret_fields(workflow)
-    calls = Step.objects.of(*runs).filter(path="", type="action_call")
-    found = {}
-    for prompt, text in calls.values_list("prompt", "payload"):
-        if not is_redacted(text):
-            given = workflow.given(json.loads(text)["payload"])
-            found[prompt] = {name: value for name, value in given.items() if name not in secret}
-    return found
+    given = records.inputs_of(runs).items()
+    return {run: {name: value for name, value in input.items() if name not in secret} for run, input in given}
 
 
 def _rows(user: User, runs: Sequence[Prompt]) -> list[RunRow]:
     if not runs:
         return []
-    results, starred = _results(runs), starred_runs(user, runs)
+    results, starred = records.results_of(runs), starred_runs(user, runs)
     inputs: dict[int, dict[str, JSON]] = {}
     for policy, group in groupby(sorted(runs, key=lambda run: run.policy), lambda run: run.policy):
         if known := discovery.installed().get(policy.removeprefix(WORKFLOW)):
             inputs |= inputs_of(known, list(group))
     may = {each.workflow.policy_name for each in seen_by(user) if each.why_not is None}
     return [
-        _row(run, inputs.get(run.pk), results.get(run.pk, ""), starred=run.pk in starred, may=run.policy in may)
+        _row(run, inputs.get(run.pk), _told(results, run), starred=run.pk in starred, may=run.policy in may)
         for run in runs
     ]
+
+
+def _told(results: Mapping[int, records.RunResult], run: Prompt) -> str:
+    """Return what came of a run in one line. Who stopped one knows what came of it."""
+    found = results.get(run.pk)
+    return first_line(found.words, RESULT_MOST) if found and run.state != State.CANCELLED else ""
 
 
 def _row(run: Prompt, given: Mapping[str, JSON] | None, result: str, *, starred: bool, may: bool) -> RunRow:
@@ -207,7 +204,8 @@ def _row(run: Prompt, given: Mapping[str, JSON] | None, result: str, *, starred:
     known, given_now = properties_of(workflow.schema), given or {}
     named = [*(name for name in known if name in given_now), *(name for name in given_now if name not in known)]
     fields = [
-        CallField(label_for(name, str(known.get(name, {}).get("title", ""))), _short(given_now[name])) for name in named
+        CallField(label_for(name, str(known.get(name, {}).get("title", ""))), records.short(given_now[name]))
+        for name in named
     ]
     return RunRow(
         run,
@@ -220,27 +218,3 @@ def _row(run: Prompt, given: Mapping[str, JSON] | None, result: str, *, starred:
         again=may and given is not None,
         redacted=given is None,
     )
-
-
-def _short(value: JSON) -> str:
-    """Return a value in a few words."""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = ", ".join(map(str, value))
-    if isinstance(value, dict | list):
-        value = canonical(value)
-    return first_line(label_of(value), FIELD_MOST) or "empty"
-
-
-def _results(runs: Sequence[Prompt]) -> dict[int, str]:
-    """Return what each of these runs returned, or why it failed, in one line."""
-    found = {}
-    for row in Output.objects.of(*runs).filter(path="", type__in=["result", "text"]).order_by("position"):
-        entry = row.entry()
-        if isinstance(entry, ResultOutput):
-            text, fields = displayed_result(entry.output)
-            words = text or ", ".join(f"{each.name}: {first_line(each.text, FIELD_MOST)}" for each in fields)
-            found[row.prompt_id] = first_line(words, RESULT_MOST)
-        elif isinstance(entry, TextOutput) and entry.role_hint == "system":
-            found[row.prompt_id] = first_line(entry.text, RESULT_MOST)
-    ended = {run.pk for run in runs if run.state in (State.COMPLETED, State.FAILED)}
-    return {prompt: words for prompt, words in found.items() if prompt in ended}
