@@ -40,7 +40,8 @@ def bounds_of(schema: Mapping[str, Any]) -> str:
 
 def figure(number: float) -> str:
     """Return a number without needless digits: 5 for 5.0."""
-    return f"{int(number):,}" if float(number).is_integer() and abs(number) < 1e15 else f"{number}"
+    whole = isinstance(number, int) or (number.is_integer() and abs(number) < 1e15)
+    return f"{int(number):,}" if whole else f"{number}"
 
 
 def _complaints(schema: Mapping[str, Any], value: JSON) -> Iterator[str]:

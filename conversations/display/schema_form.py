@@ -292,9 +292,7 @@ class SchemaForm:
             text="" if part or kind == "secret" else local,
             title=_words(place.schema.get("title")),
             hint=" ".join(filter(None, [_words(place.schema.get("description")), bounds_of(place.bounded)])),
-            default=""
-            if place.default in (ABSENT, None, "", [], {}) or part or kind == "choices"
-            else place.default_label,
+            default="" if part or kind == "choices" else place.default_label,
             options=_options(kind, text, place),
             required=place.required,
             code=name in self.code or kind == "json",
@@ -308,8 +306,9 @@ class SchemaForm:
 
 
 def _options(kind: str, text: str, place: ValuePlace) -> list[tuple[str, str]]:
-    """Return the choices of a field as they are posted, with their labels. Of several, the posted value is "1" if it is
-    ticked, in the order of the choices."""
+    """Return the choices of a field as they are posted, with their labels. Of several, "1" is posted of each that is
+    ticked.
+    """
     if kind == "choices":
         ticked = text.split("\n")
         return [("1" if json.dumps(each) in ticked else "", plain(label_of(each))) for each in place.choices or []]

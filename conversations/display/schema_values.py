@@ -112,7 +112,10 @@ class ValuePlace:
 
     @property
     def decimal(self) -> bool:
-        """Whether this is a number that is passed in its digits, as a text: a Decimal."""
+        """Whether this is a number that is passed in its digits, as a text: a Decimal.
+
+        A float or a text has the same schema, unless there are bounds, and so takes words too.
+        """
         parts = self.schema.get("anyOf")
         types = [part.get("type") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
         return types == ["number", "string"]
@@ -244,7 +247,9 @@ class ValuePlace:
         if kind in SPELLED and unseen(text):
             raise Wrong("This has invisible or misleading characters, now shown as escapes: please check them.")
         found = self._typed(kind, text)
-        if found not in (ABSENT, None) and (why := complaint(self.bounded, found)):
+        digits = self.decimal and isinstance(found, str) and is_decimal(found)
+        judged = number_of(str(found), whole=False) if digits else found
+        if found not in (ABSENT, None) and (why := complaint(self.bounded, judged)):
             raise Wrong(why)
         return found
 
@@ -305,6 +310,8 @@ class ValuePlace:
         return []
 
     def _parsed(self, kind: str, text: str) -> JSON:
+        if kind == "number" and self.decimal and len(self.bounded) == 1:
+            return text.strip()
         if kind == "number":
             number = number_of(text.strip(), whole=self.schema.get("type") == "integer")
             return text.strip() if self.decimal else number

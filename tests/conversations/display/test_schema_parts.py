@@ -59,6 +59,7 @@ def one(annotation: Any, **more: Any) -> type[BaseModel]:
         (timedelta, "1:05", "PT1H5M"),
         (timedelta, "P1W", "P7D"),
         (timedelta, "0 s", "PT0S"),
+        (float | str, "a dozen", "a dozen"),
         (list[int], "1\n-2\n\n3", [1, -2, 3]),
         (list[Decimal], "1.50", ["1.50"]),
         (list[date], "2026-01-01", ["2026-01-01"]),
@@ -73,8 +74,9 @@ def test_what_is_typed_is_passed_as_its_type_wants_it(annotation: Any, text: str
 @pytest.mark.parametrize(
     ("annotation", "more", "text", "why"),
     [
-        (Decimal, {}, "12,50", "Enter a number."),
-        (Decimal, {}, "NaN", "Enter a number."),
+        (Decimal, {"gt": 0}, "12,50", "Enter a number."),
+        (Decimal, {"gt": 0}, "NaN", "Enter a number."),
+        (Decimal, {"gt": 0}, "0", "Enter a number more than 0."),
         (date, {}, "2026-02-30", "such as 2026-11-30"),
         (date, {}, "tomorrow", "such as 2026-11-30"),
         (timedelta, {}, "soon", "such as 90 minutes"),
@@ -299,6 +301,12 @@ def test_there_are_no_more_rows_than_may_be() -> None:
     assert form.errors == {"stops": ["Give at least 2; there are 0."]}
     full = SchemaForm(schema, {}, sent(SchemaForm(schema, {}, sent(shown) | {"add-0": "1"})))
     assert full.fields[0].part.full  # type: ignore[union-attr]
+
+
+def test_bounds_may_be_any_numbers() -> None:
+    """A schema that a program wrote by hand, such as that of a tool of another server."""
+    schema = {"properties": {"a": {"type": "integer", "maximum": 10**400}, "b": {"type": "number", "minimum": 1e308}}}
+    assert [field.hint[:4] for field in SchemaForm(schema, {}).fields] == ["10,0", "1e+3"]
 
 
 def test_a_hundred_thousand_rows_are_not_made() -> None:
