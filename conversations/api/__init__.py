@@ -1,1 +1,1 @@
-"""The REST API: a program can do everything a page can."""
+"""The REST API: a program can do what a page can, but for giving stars."""
