@@ -16,8 +16,9 @@ from daphne.ws_protocol import WebSocketProtocol
 
 from agentsite.bodies import BODY, HEAD_SECONDS, Channel, LimitedRequest, Limits, Room, reading
 
-FULL_SECONDS = 0.05
-"""Seconds between two checks whether a client with a full buffer reads again."""
+FULL_SECONDS = (0.001, 0.05)
+"""Seconds between two checks whether a client with a full buffer reads again: at first, and twice as long each time, up
+to this. One that reads all the time has a page of 400 KB without a pause."""
 PATIENCE_SECONDS = 60.0
 """Seconds after which a client that reads nothing is disconnected. A phone in a tunnel is back by then; one gone for
 longer reconnects. Without the limit its task, its messages and 64 KiB would be kept, for some clients forever."""
@@ -96,13 +97,14 @@ class PatientServer(Server):  # type: ignore[misc]
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Send a message, and return when there is room for more or the client is gone."""
         await super().handle_reply(protocol, message)
-        taken, since = None, time.monotonic()
+        taken, since, (pause, longest) = None, time.monotonic(), FULL_SECONDS
         while transport := self._full(protocol):  # polled, because Twisted notifies only its own producers
             if taken != (taken := (transport.offset, len(transport.dataBuffer))):
                 since = time.monotonic()
             elif time.monotonic() - since > PATIENCE_SECONDS:
                 transport.abortConnection()
-            await asyncio.sleep(FULL_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
 
     def _full(self, protocol: Any) -> Any:
         """Return Twisted's transport of a connection whose buffer is full; None if there is room, or nobody to read."""
