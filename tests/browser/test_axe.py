@@ -30,6 +30,7 @@ def finds_nothing(page: Page, address: str = "", within: str | None = None) -> N
     """Look at a page (this one where no address is given) in both themes and at both widths."""
     if address:
         page.goto(address)
+    page.wait_for_load_state()  # a form that was just sent may be here before its style sheets
     faults = []
     themes: tuple[Theme, ...] = ("light", "dark")
     for theme in themes:
