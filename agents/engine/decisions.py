@@ -47,8 +47,9 @@ class DecisionRule:
 
     asks: the questions it answers. outcome: what it does to the call. state: the gate's state afterwards. people:
     whether a person, or a rule or grant made by a person, may decide this; otherwise only the site does. told: the
-    model reads this about a call that does not run, unless whoever decided gave a reason. label, follows: the text of
-    the button, and what happens when it is pressed. verdict: what pages show for the decision.
+    model reads this about a call that does not run, unless whoever decided gave a reason; to a model that is a call
+    that failed, and nothing about approvals (S100). label, follows: the text of the button, and what happens when it is
+    pressed. verdict: what pages show for the decision.
     """
 
     asks: tuple[Ask, ...]
@@ -66,7 +67,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
     # What the site makes of an approval with another input where four eyes are needed: it must not run on one word.
     Decision.EDITED: DecisionRule((Ask.APPROVE,), Outcome.ASK, "edited", "Edited", people=False),
     Decision.REJECT: DecisionRule(
-        (Ask.APPROVE,), Outcome.REFUSE, "rejected", "Rejected", told="Rejected by a person.", label="Reject"
+        (Ask.APPROVE,), Outcome.REFUSE, "rejected", "Rejected", told="A person rejected this call.", label="Reject"
     ),
     Decision.ANSWER: DecisionRule((Ask.QUESTION,), Outcome.RESULT, "answered", "Answered", label="Answer"),
     Decision.IT_RAN: DecisionRule(
@@ -101,7 +102,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "expired",
         "Nobody answered in time",
         people=False,
-        told="Nobody answered in time, so this was not done.",
+        told="It expired before it could run, so nothing was done.",
     ),
     Decision.CANCELLED: DecisionRule(
         tuple(Ask),
@@ -109,7 +110,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "cancelled",
         "Closed because the turn was stopped",
         people=False,
-        told="Cancelled before anybody decided.",
+        told="Cancelled before it ran.",
     ),
 }
 

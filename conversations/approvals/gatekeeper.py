@@ -12,9 +12,10 @@ from conversations.database.threads import Write
 from conversations.models import Prompt
 
 OWNER_GONE = "The owner of this conversation may no longer use the site, so nothing is done for them."
-APPROVER_GONE = "Whoever approved this may no longer use the site, so it has to be approved again."
-APPROVER_NOT_ALLOWED = "Whoever approved this may no longer decide it, so it has to be approved again."
-FOUR_EYES = "This was approved by whoever asked for it, and somebody else has to approve it."
+# The model reads these too, and is told nothing of approvals (S100). Whoever it was, the call is to be made again.
+APPROVER_GONE = "Somebody who had a part in this call may no longer use the site, so nothing ran: call it again."
+APPROVER_NOT_ALLOWED = "Permissions changed before this call ran, so nothing ran: call it again."
+FOUR_EYES = "The rules for this tool changed before this call ran, so nothing ran: call it again."
 
 
 class SiteGatekeeper(AskEverybody):

@@ -74,10 +74,10 @@ class DisplayedCall:
         return first_line(f"{shown.name}: {shown.text}") if shown else ""
 
     def repeats(self, words: str) -> bool:
-        """Whether these words only repeat what is shown here anyway: "Run: ls" for the command `ls`."""
-        rest = words.partition(": ")[2]
+        """Whether these words only repeat what is shown here anyway: a text argument, or "Run: ls" for a command."""
         path = self.change.path if self.change else None
-        return rest in {self.command, path, *(field.text for field in (*self.fields, *self.given))} - {None, ""}
+        shown = {self.command, path, *(field.text for field in (*self.fields, *self.given))} - {None, ""}
+        return bool(shown & {words, words.partition(": ")[2]})
 
 
 def display_call(

@@ -129,7 +129,7 @@ async def test_the_model_that_asks_for_the_original_again_is_asked_about_again()
     assert world.done == [("shell.run", "rm -i a")]
     asked = next(m for m in seen(provider.asked[1]) if isinstance(m, AssistantMessage))
     assert asked.calls[0].arguments == edited
-    assert results_in(provider.asked[1])[0].startswith("[A person changed the input of this call before it ran.]")
+    assert results_in(provider.asked[1])[0].startswith("[A person changed the input of this call.]\n\n")
 
 
 async def test_a_model_that_fails_after_an_approved_call_costs_only_the_question() -> None:
@@ -207,7 +207,7 @@ async def test_a_tool_that_vanished_while_it_waited_does_not_run() -> None:
         waiting = decide(waiting, path)
     final = await carry_on(registry, waiting)
     assert world.done == []
-    why = "The tool changed after this call was approved, so nothing ran. No tool 'shell.run'."
+    why = "The tool changed before this call ran, so nothing was done. No tool 'shell_run'."
     assert all(told.startswith(f"Error (tool_changed): {why}") for told in results_in(provider.asked[0]))
     assert end_of(final)
 

@@ -200,7 +200,7 @@ MUTATIONS = (
     Mutation(
         "the line about a call, made from its first text",
         "agents/engine/execution/gates.py",
-        'next((f"{name}: {value}" for name, value in said.items()), NO_REASON)',
+        "next(iter(said.values()), NO_REASON)",
         "NO_REASON",
         ("tests/engine/execution/test_gates.py",),
     ),

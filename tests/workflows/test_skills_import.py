@@ -287,7 +287,9 @@ def test_a_folder_may_be_one_skill(trials: Trials) -> None:
 def test_too_many_or_too_long_for_one_card_is_refused(trials: Trials) -> None:
     for number in range(3):
         put(trials, f"tea-{number}", GOOD.format(name=f"tea-{number}", more="") + "x\n" * 1_500)
-    with pytest.raises(ToolError, match=r"These skills are too long: one card shows up to .* Import fewer at once"):
+    with pytest.raises(
+        ToolError, match=r"These skills are too long: up to .* can be shown at once. Import fewer of them"
+    ):
         _ = start(trials).value
     for number in range(SKILLS_MOST):
         put(trials, f"a-{number}", folder="many")

@@ -14,7 +14,7 @@ from agents.engine.execution.gates import approval_reason, card_of, decision_at,
 from agents.engine.execution.secrets import refused_reference
 from agents.engine.ledger import Step, action_error
 from agents.engine.runtime.policy import Context
-from agents.engine.tools.tool import Risk, Tool
+from agents.engine.tools.tool import Risk, Tool, wire_name
 
 
 async def run_batch(ctx: Context, todo: list[Step], tools: Mapping[str, Tool]) -> None:
@@ -63,8 +63,8 @@ def _invalid(ctx: Context, call: Step, tools: Mapping[str, Tool]) -> ToolError |
     name, raw = call.payload["policy"], call.payload.get("raw")
     tool = tools.get(name)
     if tool is None:
-        there_are = ", ".join(sorted(tools)) or "none"
-        why = ToolError(f"No tool {name!r}. There are: {there_are}.", "unknown_tool")
+        there_are = ", ".join(sorted(map(wire_name, tools))) or "none"  # the names that the model was offered
+        why = ToolError(f"No tool {wire_name(name)!r}. There are: {there_are}.", "unknown_tool")
     elif raw is not None:
         why = ToolError(f"The arguments are not a JSON object: {raw[:200]!r}", "invalid_input")
     elif problem := refused_reference(ctx.run.view, call.path, call.payload["payload"], frozenset()) or tool.problem(

@@ -106,8 +106,8 @@ async def run_tool(tool: Tool, action: Action, ctx: Context) -> list[Step]:
         return await _run_as_approved(tool, payload, action, ctx)
 
 
-EDITED_ALONE = "Whoever approved this also edited it, and somebody else has to approve it: call it again."
-"""Why a call does not start whose tool needs four eyes by now."""
+EDITED_ALONE = "The rules for this tool changed before this call ran, so nothing ran: call it again."
+"""Why a call does not start whose tool needs four eyes by now: whoever approved it also edited it."""
 
 
 def _input(action: Action, ctx: Context) -> dict[str, JSON]:
@@ -189,10 +189,10 @@ def unrunnable(view: View, path: str, why: ToolError) -> ToolError:
     if began:  # when the call began, the tool existed and accepted it
         return interrupted_error(f"Nobody knows whether it ran: check before you ask again. {why.message}")
     if decision and decision.runs and edited_input(view, path) is not None:
-        refused = "The tool does not accept the input that was approved, so nothing ran."
+        refused = "The tool does not accept the input as a person changed it, so nothing ran."
         return ToolError(f"{refused} {why.message}", "tool_changed")
     if decision and decision.runs:
-        changed = "The tool changed after this call was approved, so nothing ran."
+        changed = "The tool changed before this call ran, so nothing was done."
         return ToolError(f"{changed} {why.message}", "tool_changed")
     return refusal(decision) if decision else why
 
@@ -271,10 +271,11 @@ async def _run_as_approved(tool: Tool, payload: dict[str, JSON], action: Action,
 
 
 CHANGED = {
-    "changed_since": "What this would change is no longer what was approved: read it again, then call again.",
-    "tool_changed": "The tool changed after this call was approved. Call it again.",
+    "changed_since": "What this would change is no longer as it was when you called: read it again, then call again.",
+    "tool_changed": "The tool changed before this call ran: call it again.",
 }
-"""The messages for approved calls that do not start, by error code."""
+"""The messages for approved calls that do not start, by error code. Like all results, they tell a model nothing of
+approvals (S100)."""
 
 
 def _changed_error(code: str, starts: list[Step], why: str = "") -> ToolError:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+
+from pydantic import AnyUrl, BaseModel
 
 from agents.engine import paths
 from agents.engine.decisions import RUNS, Ask, Decision
@@ -183,12 +186,20 @@ def justification(tool: Tool, call: ToolCall[Any, Any]) -> str:
             words: object = tool.justify(call.input)
         except BROKEN:
             words = None
-        return words if isinstance(words, str) and words.strip() else f"Run {tool.title}"
-    said = {name: value for name, value in call.input if isinstance(value, str) and value}
+        if isinstance(words, str) and words.strip():
+            return words
+    said = {name: value for name, value in _texts(call.input) if value.strip()}
     for name, verb in (("command", "Run"), ("url", "Fetch")):
         if name in said:
             return f"{verb}: {said[name]}"
-    return next((f"{name}: {value}" for name, value in said.items()), NO_REASON)
+    return next(iter(said.values()), NO_REASON)
+
+
+def _texts(input: BaseModel) -> Iterator[tuple[str, str]]:
+    """Yield the text arguments of a call, by name, in the order in which its tool declares them."""
+    for name, value in input:
+        if isinstance(value, str | AnyUrl):
+            yield name, str(value)
 
 
 def question(

@@ -78,7 +78,7 @@ def card_error(decision: GateDecision, not_again: str) -> ToolError:
     rule = rule_of(decision.decision)
     if rule and rule.people:
         return ToolError(rule.told, decision.decision)
-    return interrupted_error("Nobody answered whether it ran: check before you ask.")
+    return interrupted_error("Nobody knows whether it ran: check before you ask for it again.")
 
 
 def interrupted_error(message: str) -> ToolError:

@@ -134,10 +134,10 @@ def test_its_edit_form_has_the_fields_that_the_model_saw(waiting: Prompt, ann: U
 @pytest.mark.parametrize(
     ("posted", "told"),
     [
-        ({"decision": "approve"}, "(tool_changed): The tool changed after this call was approved, so nothing ran."),
+        ({"decision": "approve"}, "(tool_changed): The tool changed before this call ran, so nothing was done."),
         (
             {"decision": "approve", "edited": "1", "text-0": "make deploy", "text-1": "web-2"},
-            "(tool_changed): The tool does not accept the input that was approved, so nothing ran.",
+            "(tool_changed): The tool does not accept the input as a person changed it, so nothing ran.",
         ),
         ({"decision": "reject", "reason": "Not on Friday."}, "(rejected): Not on Friday."),
     ],

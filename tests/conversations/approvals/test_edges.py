@@ -122,7 +122,7 @@ def test_the_card_of_an_interrupted_call_runs_out_too(ann: User, site: Site) -> 
     assert isinstance(entry, ToolOutput)
     assert entry.result.model_dump()["error"] == {
         "code": "interrupted",
-        "message": "Nobody answered whether it ran: check before you ask.",
+        "message": "Nobody knows whether it ran: check before you ask for it again.",
     }
     assert (prompt.state, site.world.done) == (State.COMPLETED, [])
     assert verify(prompt.conversation_id).problems == []

@@ -62,12 +62,12 @@ async def test_after_the_decisions_the_batch_is_done_in_call_order(world: World)
     assert world.done == [("fx.read", 1), ("shell.run", "rm -i a"), ("report.write", "q"), ("fx.read", 2)]
     assert results_in(provider.asked[1]) == [
         "read 1",
-        "[A person changed the input of this call before it ran.]\ndid rm -i a\nexit: 0 (1.2s)",
-        "wrote q",
+        "[A person changed the input of this call.]\n\ndid rm -i a\nexit: 0 (1.2s)",
+        "wrote q\n\n[file a.txt] S",
         "Error (rejected): Keep b.",
         "Error (invalid_input): command: Field required",
-        "Error (unknown_tool): No tool 'no_such'. There are: count.add, fx.read, pay, report.write, shell.run, touch.",
-        "read 2\n\n[file a.txt] S",
+        "Error (unknown_tool): No tool 'no_such'. There are: count_add, fx_read, pay, report_write, shell_run, touch.",
+        "read 2",
     ]
     end = end_of(final)
     assert end

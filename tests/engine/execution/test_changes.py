@@ -114,7 +114,8 @@ async def test_what_is_another_by_now_does_not_run(meanwhile: str | None) -> Non
     assert result_of(ledger)["code"] == "changed_since"
     assert "1/0 action_start" not in lines(ledger)
     assert results_in(provider.asked[1]) == [
-        "Error (changed_since): What this would change is no longer what was approved: read it again, then call again."
+        "Error (changed_since): What this would change is no longer as it was when you called: read it again, then call"
+        " again."
     ]
 
 
@@ -292,7 +293,7 @@ async def test_run_again_runs_if_it_still_is_the_same_change(ran: bool) -> None:
         result = result_of(ledger)
         assert result["code"] == "interrupted"
         assert "began once" in result["message"]
-        assert "no longer what was approved" in result["message"]
+        assert "no longer as it was when you called" in result["message"]
 
 
 async def test_an_edit_brings_a_change_of_its_own() -> None:

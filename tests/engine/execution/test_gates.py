@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, HttpUrl
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import Ledger
@@ -69,9 +69,9 @@ async def test_approve_runs_the_original_input(world: World) -> None:
     ("decided", "said", "code", "message"),
     [
         ("reject", {"reason": "Not now."}, "rejected", "Not now."),
-        ("reject", {}, "rejected", "Rejected by a person."),
-        ("expired", {}, "expired", "Nobody answered in time, so this was not done."),
-        ("cancelled", {}, "cancelled", "Cancelled before anybody decided."),
+        ("reject", {}, "rejected", "A person rejected this call."),
+        ("expired", {}, "expired", "It expired before it could run, so nothing was done."),
+        ("cancelled", {}, "cancelled", "Cancelled before it ran."),
     ],
 )
 async def test_a_call_that_is_not_approved_is_never_invoked(
@@ -177,15 +177,15 @@ async def _reason(call: ToolCall[Amount]) -> str:
         (_raises, {}, "Proposed by planning model. (its approval rule failed: no idea)"),
         (_exits, {}, "Proposed by planning model. (its approval rule failed: SystemExit: 3)"),
         (_gives_up, {}, "Proposed by planning model. (its approval rule gave itself up)"),
-        (True, {"justify": _exits}, "Run act"),
+        (True, {"justify": _exits}, "Proposed by planning model."),
         (True, {"facts": _exits}, "Proposed by planning model."),
         (True, {"change": _exits}, "Proposed by planning model."),
-        (True, {"justify": _raises}, "Run act"),
-        (True, {"justify": lambda asked: None}, "Run act"),
-        (True, {"justify": lambda asked: " "}, "Run act"),
-        (True, {"justify": lambda asked: {1}}, "Run act"),
+        (True, {"justify": _raises}, "Proposed by planning model."),
+        (True, {"justify": lambda asked: None}, "Proposed by planning model."),
+        (True, {"justify": lambda asked: " "}, "Proposed by planning model."),
+        (True, {"justify": lambda asked: {1}}, "Proposed by planning model."),
         (True, {"change": lambda call: "a text"}, "Proposed by planning model."),
-        (lambda call: True, {"justify": lambda asked: None}, "Run act"),
+        (lambda call: True, {"justify": lambda asked: None}, "Proposed by planning model."),
         (False, {}, None),
         (lambda call: None, {}, None),
         (None, {"risk": Risk.READ}, None),
@@ -216,6 +216,7 @@ class Order(BaseModel):
     title: str = ""
     url: str = ""
     command: str | None = None
+    page: HttpUrl | None = None
 
 
 @pytest.mark.parametrize(
@@ -223,9 +224,12 @@ class Order(BaseModel):
     [
         ({"title": "Ls", "url": "http://x", "command": "ls"}, {}, "Run: ls"),
         ({"title": "Ls", "url": "http://x"}, {}, "Fetch: http://x"),
-        ({"title": "Ls", "url": ""}, {}, "title: Ls"),
+        ({"title": "Ls", "url": ""}, {}, "Ls"),
+        ({"title": "  ", "page": "https://example.org/a"}, {}, "https://example.org/a"),
         ({"copies": 2}, {}, "Proposed by planning model."),
         ({"command": "ls"}, {"justify": lambda asked: f"{asked.copies} of it"}, "1 of it"),
+        ({"command": "ls"}, {"justify": lambda asked: " "}, "Run: ls"),
+        ({"command": "ls"}, {"justify": lambda asked: asked.nothing}, "Run: ls"),
     ],
 )
 async def test_the_line_is_the_tools_own_or_made_of_its_arguments(asked: Any, more: Any, line: str) -> None:

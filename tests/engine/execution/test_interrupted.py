@@ -54,7 +54,7 @@ async def test_an_interrupted_call_asks_its_owner(world: World) -> None:
     [
         ("it_ran", "It was interrupted before its output was recorded. The owner says it ran."),
         ("it_did_not", "It was interrupted. The owner says it did not run."),
-        ("expired", "Nobody answered whether it ran: check before you ask."),
+        ("expired", "Nobody knows whether it ran: check before you ask for it again."),
     ],
 )
 async def test_the_answer_to_the_card_is_what_the_model_reads(world: World, decided: str, message: str) -> None:

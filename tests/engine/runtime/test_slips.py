@@ -357,7 +357,9 @@ async def test_an_edit_that_the_tool_does_not_take_says_so(world: World) -> None
     ledger = await run("agent", {"text": "Pay."}, registry, approve(waiting, "1/0", by="user:7", input={"y": 7}))
     result = View(ledger).result("1/0")
     assert result
-    assert result.payload["message"].startswith("The tool does not accept the input that was approved, so nothing ran.")
+    assert result.payload["message"].startswith(
+        "The tool does not accept the input as a person changed it, so nothing ran."
+    )
 
 
 async def test_a_conversation_from_elsewhere_is_no_ledger_of_a_run() -> None:

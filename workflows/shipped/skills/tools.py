@@ -188,8 +188,8 @@ def planned(call: ToolCall[Skills]) -> Change:
         raise ToolError(f"Two of these skills are called {twice[0]!r}: rename one of them.", "invalid_input")
     change = Change(path="Skills", before="", after="\n".join(map(_shown, call.input.skills)))
     if change.too_large:
-        limit = f"one card shows up to {CHANGE_MOST:,} characters and {LINES_MOST:,} lines"
-        raise ToolError(f"These skills are too long: {limit}. Import fewer at once.", "too_large")
+        most = f"up to {CHANGE_MOST:,} characters and {LINES_MOST:,} lines can be shown at once"
+        raise ToolError(f"These skills are too long: {most}. Import fewer of them.", "too_large")
     return change
 
 
