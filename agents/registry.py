@@ -29,7 +29,12 @@ def protocols() -> dict[str, Provider]:
     models = {"normal": settings.AGENTSITE_MODEL_NORMAL, "high": settings.AGENTSITE_MODEL_HIGH}
     if settings.AGENTSITE_MODEL_FALLBACK:
         models["fallback"] = settings.AGENTSITE_MODEL_FALLBACK
-    server = ModelServer(settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL or None, models=models)
+    server = ModelServer(
+        settings.OPENAI_API_KEY,
+        settings.OPENAI_BASE_URL or None,
+        models=models,
+        needs_user=settings.AGENTSITE_MODEL_NEEDS_USER,
+    )
     native = Responses(server) if settings.AGENTSITE_MODEL_API == "responses" else Chat(server)
     return {"native": native, "json": JsonProtocol(server)}
 

@@ -249,6 +249,7 @@ AGENTSITE_MODEL_NORMAL = env.text("AGENTSITE_MODEL_NORMAL", "demo" if DEMO else 
 AGENTSITE_MODEL_HIGH = env.text("AGENTSITE_MODEL_HIGH", "demo" if DEMO else "gpt-6.1-sol")
 AGENTSITE_MODEL_FALLBACK = env.text("AGENTSITE_MODEL_FALLBACK")  # used if the turn's own model does not answer
 AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses", "chat", "json"))
+AGENTSITE_MODEL_NEEDS_USER = env.flag("AGENTSITE_MODEL_NEEDS_USER")  # its server insists on roles that alternate
 
 # --- What a turn may use -------------------------------------------------------------------------------------------
 

@@ -24,16 +24,20 @@ _KINDS: tuple[type[Message], ...] = (UserMessage, AssistantMessage, ResultMessag
 
 @dataclass(frozen=True)
 class Question:
-    """What the model was asked in one round: the system text, the names of the tools, and the messages."""
+    """What the model was asked in one round: the system text, the names of the tools, and the messages.
+
+    `line` is the site's own, in a turn in which nobody spoke, or that goes on; else "".
+    """
 
     system: str
     tools: tuple[str, ...]
     messages: tuple[Message, ...]
+    line: str = ""
 
     @property
     def results(self) -> list[str]:
         """What the model reads of the results of calls, oldest first."""
-        return [message.content for message in self.messages if isinstance(message, ResultMessage)]
+        return ["\n\n".join(message.texts) for message in self.messages if isinstance(message, ResultMessage)]
 
 
 def asks(tool: Tool | str, /, **input: Any) -> ToolRequest:
@@ -49,6 +53,7 @@ class ScriptedModel:
 
     script: Script
     asked: list[Question] = field(default_factory=list)
+    needs_user: bool = False
     _answers: dict[str, Answer] = field(default_factory=dict, repr=False)
 
     def encode(self, messages: Sequence[Message]) -> bytes:
@@ -57,7 +62,8 @@ class ScriptedModel:
 
     async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Give the next answer of the script. Raises AssertionError if it has no more."""
-        question = Question(request.system, tuple(tool.name for tool in request.tools), _messages(request))
+        tools = tuple(tool.name for tool in request.tools)
+        question = Question(request.system, tools, _messages(request), request.line)
         known = hashlib.sha256(repr(question).encode()).hexdigest()
         if known not in self._answers:
             self._answers[known] = _answer(self._next(question))
@@ -76,7 +82,7 @@ class ScriptedModel:
         number = len(self.asked)
         if number >= len(self.script):
             there_are = f"the script of the model has {len(self.script)} answers, and it was asked once more"
-            raise AssertionError(f"{there_are}, after {question.messages[-1]!r}")
+            raise AssertionError(f"{there_are}, after {(question.line, *question.messages)[-1]!r}")
         return self.script[number]
 
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.db import DataError, Error
 
-from agents.engine.agent.projection import GO_ON, whole_text
+from agents.engine.agent.projection import whole_text
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
@@ -167,10 +167,11 @@ class PromptServices(PlainServices):
         return [
             PastTurn(
                 prompt.pk,
-                GO_ON if prompt.continues_id else prompt.input,
+                None if prompt.continues_id else prompt.input,
                 outputs.get(prompt.pk, []),
                 given.get(prompt.pk, ()),
                 program=prompt.policy.startswith(WORKFLOW),
+                continues=prompt.continues_id is not None,
             )
             for prompt in prompts
         ]

@@ -23,6 +23,11 @@ from tests.agentsite.processes import free_port, run, variables
         ("DATABASE_URL", "postgres://127.0.0.1:1/x", "The database does not answer"),
         ("OPENAI_BASE_URL", "localhost:11434", "OPENAI_BASE_URL is not a valid URL"),
         ("AGENTSITE_MODEL_API", "soap", "write one of responses"),
+        (
+            "AGENTSITE_MODEL_NEEDS_USER",
+            "mistral",
+            "is 'mistral': write 1 for yes or 0 for no",
+        ),
         ("AGENTSITE_RENEW_SECONDS", "20", "at most half of AGENTSITE_LEASE_SECONDS"),
         ("AGENTSITE_DATA", "/dev/null/data", "cannot be written"),
         ("SECRET_KEY", "k" * 31, "SECRET_KEY has 31 characters"),

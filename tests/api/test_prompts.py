@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from django.contrib.auth.models import User
 
-from agents.engine.agent.projection import GO_ON, TURN_ENDED
+from agents.engine.agent.projection import GO_ON
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage
 from agents.engine.interfaces.provider import Answer
 from conversations.models import Conversation, Output, Prompt, State
@@ -344,7 +344,7 @@ def test_a_stopped_turn_is_gone_on_with(api: Api, ann: User, site: Site) -> None
 def test_the_model_reads_what_was_and_is_told_to_go_on(
     api: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R5: the site's words take the place of a message; the system message is the usual one."""
+    """R5, S4: the site's line stands beside the history, in this turn only; the system message is the usual one."""
     registry, model = scripted([*ONE_GATE], site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
     first = start_prompt(start_conversation(ann), ann, "Go.")
@@ -356,14 +356,15 @@ def test_the_model_reads_what_was_and_is_told_to_go_on(
     assert (ended["state"], ended["outputs"][-1]["text"]) == ("completed", "Done.")
     before, after = model.asked
     assert after.system == before.system
-    assert seen(after)[3:] == [AssistantMessage(TURN_ENDED), UserMessage(GO_ON)]
-    assert [type(message).__name__ for message in seen(after)[:3]] == [
+    assert (before.line, after.line) == ("", GO_ON)
+    assert [type(message).__name__ for message in seen(after)] == [
         *("UserMessage", "AssistantMessage", "ResultMessage")
     ]
     assert "Stopped before it was done." in results_in(after)[0]
     start_prompt(first.conversation, ann, "And now?")
     site.works()
-    assert seen(model.asked[2])[: len(seen(after))] == seen(after), "what was said before stays as it was said"
+    assert model.asked[2].line == ""
+    assert seen(model.asked[2]) == [*seen(after), AssistantMessage("Done."), UserMessage("And now?")]
     assert verify(first.conversation_id).problems == []
 
 

@@ -54,6 +54,7 @@ class ScriptedProvider:
 
     script: Sequence[Answer | list[Answer | ProviderError]] | Script
     asked: list[Request] = field(default_factory=list)
+    needs_user: bool = False
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         return ",".join(json.dumps([type(m).__name__, asdict(m)]) for m in messages).encode()
@@ -90,7 +91,7 @@ def seen(request: Request) -> list[Message]:
     for name, fields in json.loads(b"[" + b",".join(chunk for chunk in request.history if chunk) + b"]"):
         if name == "AssistantMessage":
             fields |= {"calls": tuple(CallRequest(**c) for c in fields["calls"]), "items": tuple(fields["items"])}
-        if name == "UserMessage":
+        if name != "AssistantMessage":
             fields |= {"notes": tuple(fields["notes"])}
         messages.append(kinds[name](**fields))
     return messages
@@ -102,7 +103,7 @@ def answers_in(request: Request) -> int:
 
 def results_in(request: Request) -> list[str]:
     """What the model reads of its calls' results."""
-    return [m.content for m in seen(request) if isinstance(m, ResultMessage)]
+    return ["\n\n".join(m.texts) for m in seen(request) if isinstance(m, ResultMessage)]
 
 
 # The people

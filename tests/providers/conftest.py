@@ -15,13 +15,13 @@ from tests.wire.server import WireServer
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[WireServer]:
-    with WireServer(strict_turns=True) as server:
+    with WireServer() as server:
         yield server
 
 
 @pytest.fixture
 def wire(server: WireServer) -> WireServer:
-    server.script = []
+    server.script, server.strict_turns = [], False
     server.requests.clear()
     return server
 
@@ -39,9 +39,17 @@ def protocol(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "strict"])
+def strict(request: pytest.FixtureRequest) -> bool:
+    """Whether the server insists on roles that alternate, and the provider is set up for that."""
+    return bool(request.param)
+
+
 @pytest.fixture
-async def speaker(protocol: str, wire: WireServer) -> AsyncIterator[Provider]:
+async def speaker(protocol: str, strict: bool, wire: WireServer) -> AsyncIterator[Provider]:
     """The provider that speaks `protocol`."""
-    provider = PROTOCOLS[protocol](ModelServer(KEY, wire.url, models=MODELS, read_seconds=5))
+    wire.strict_turns = strict
+    server = ModelServer(KEY, wire.url, models=MODELS, read_seconds=5, needs_user=strict)
+    provider = PROTOCOLS[protocol](server)
     yield provider
     await provider.aclose()

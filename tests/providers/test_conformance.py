@@ -9,6 +9,7 @@ import pytest
 
 from agents.engine.agent import attempts
 from agents.engine.agent.model import model
+from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
 from agents.engine.agent.turn import agent
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
@@ -98,7 +99,7 @@ async def test_an_approval_in_between_is_invisible(
 @pytest.mark.parametrize(
     ("call", "code", "told"),
     [
-        (Call("no_such", {}), "unknown_tool", "There are: count.add, fx.read"),
+        (Call("no_such", {}), "unknown_tool", "There are: count_add, fx_read, pay, report_write"),
         (Call("fx_read", {"b": 1}), "invalid_input", "invalid_input"),
     ],
 )
@@ -124,26 +125,37 @@ async def test_a_turn_after_this_one_is_told_of_it(wire: WireServer, site: Polic
     assert 0 < sent.index("I look.") < sent.index("read 1") < sent.index("Read it.") < sent.index("and?")
 
 
-async def test_a_system_turn_has_nothing_to_say(wire: WireServer, site: PolicyRegistry) -> None:
-    """Nobody spoke: the request is valid all the same (S4)."""
-    wire.script = [Reply("Good morning.")]
-    assert ended(await carry_on(site, payload={})) == DONE
+def site_line(body: dict[str, Any]) -> str:
+    """Where the site's own line is in a request: at the end of the system message, or in a last item; else ""."""
+    if "messages" in body:
+        system = body["messages"][0]["content"]
+        return next((line for line in (GO_ON, NOBODY_SPOKE) if system.endswith(f"\n\n{line}")), "")
+    *_, last = body["input"]
+    return str(last["content"][0]["text"]) if last.get("role") == "developer" else ""
 
 
-async def test_a_system_turn_begins_the_same_in_every_round(
-    wire: WireServer, site: PolicyRegistry, protocol: str
+@pytest.mark.parametrize(("payload", "line"), [({}, NOBODY_SPOKE), ({"continues": 1}, GO_ON)])
+async def test_a_turn_in_which_nobody_spoke_sends_no_message_of_a_user(
+    wire: WireServer, site: PolicyRegistry, *, protocol: str, strict: bool, payload: dict[str, Any], line: str
 ) -> None:
-    """No history begins with the model's own words, which many servers refuse; prompt caches hit (S4)."""
+    """The site's line stands beside the history in each round; a server that insists is sent it as the user's (S4)."""
     wire.script = [asks(protocol, "I look.", READ), Reply("Good morning.")]
-    assert ended(await carry_on(site, payload={})) == DONE
-    first, second = (
-        [item for item in request.body.get("messages", request.body.get("input")) if item.get("role") != "system"]
-        for request in wire.requests
-    )
-    assert len(first) == 1
-    assert first[0]["role"] == "user"
-    assert second[:1] == first
-    assert len(second) > 2
+    assert ended(await carry_on(site, payload=payload)) == DONE
+    for request in wire.requests:
+        assert request.raw.decode().count(line) == 1
+        assert site_line(request.body) == ("" if strict else line)
+        items = [item for item in request.body.get("messages", request.body.get("input")) if item.get("role") == "user"]
+        said = [item for item in items if not str(item["content"]).startswith("[tool_result:")]
+        assert [line in str(item) for item in said] == ([True] if strict else [])
+    first, second = (_history(request.body) for request in wire.requests)
+    assert second[: len(first)] == first, "the beginning stays, for the prompt's cache"
+    assert len(second) > len(first)
+
+
+def _history(body: dict[str, Any]) -> list[Any]:
+    """The history of a request, without what the site says beside it."""
+    items = body.get("messages") or body["input"]
+    return [item for item in items if item.get("role") not in ("system", "developer")]
 
 
 async def test_a_stream_cut_inside_a_call_runs_nothing(

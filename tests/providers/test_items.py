@@ -18,6 +18,7 @@ from agents.engine.interfaces.messages import (
 )
 from agents.engine.ledger import JSON
 from agents.providers.chat import items as chat_items
+from agents.providers.common.values import BETWEEN
 from agents.providers.json import items as json_items
 from agents.providers.responses.items import encode
 from tests.engine.sound import problems
@@ -54,28 +55,35 @@ def rounds(draw: st.DrawFn) -> list[Message]:
     ids = draw(st.lists(st.uuids().map(str) | st.text(min_size=1), max_size=3, unique=True))
     calls = tuple(CallRequest(i, draw(st.text()), draw(st.dictionaries(st.text(), json_values))) for i in ids)
     said = AssistantMessage(draw(st.text()), calls, tuple(draw(st.lists(opaque, max_size=3))))
-    return [said, *(ResultMessage(i, "any", draw(st.text())) for i in draw(st.permutations(ids)))]
+    notes = st.lists(st.text(min_size=1), max_size=2).map(tuple)
+    results = (
+        ResultMessage(i, "any", draw(st.text()), draw(st.text()), draw(notes)) for i in draw(st.permutations(ids))
+    )
+    return [said, *results]
 
 
 histories = st.lists(rounds(), max_size=5).map(lambda each: [message for some in each for message in some])
 
 
-Encode = Callable[[Sequence[Message]], bytes]
+Encode = Callable[..., bytes]
+Check = Callable[..., None]
 
 
-def check_responses(items: list[JSON]) -> None:
-    history.check(items)
+def responses(messages: Sequence[Message], *, alternate: bool = False) -> bytes:
+    """As it goes out, whatever the server insists on."""
+    return encode(messages)
 
 
-def check_chat(items: list[JSON]) -> None:
+def check_chat(items: list[JSON], *, strict_turns: bool = True) -> None:
     """As it goes out: behind a system message."""
-    chat_history.check([{"role": "system", "content": "S"}, *items])
+    chat_history.check([{"role": "system", "content": "S"}, *items], strict_turns=strict_turns)
 
 
-def deepseek(messages: Sequence[Message]) -> bytes:
+def deepseek(messages: Sequence[Message], *, alternate: bool = False) -> bytes:
     """What stands in it beside the API's own fields is left out: the server here knows only those."""
-    items = json.loads(b"[" + chat_items.encode(messages, reasoning=True) + b"]")
+    items = json.loads(b"[" + chat_items.encode(messages, alternate=alternate, reasoning=True, parts=False) + b"]")
     assert all("reasoning_content" in item for item in items if item["role"] == "assistant")
+    assert all(isinstance(item["content"], str) for item in items if item["role"] == "tool")
     return json.dumps([_without(item, "reasoning_content") for item in items])[1:-1].encode()
 
 
@@ -83,35 +91,34 @@ def _without(item: dict[str, JSON], name: str) -> dict[str, JSON]:
     return {key: value for key, value in item.items() if key != name}
 
 
-APIS = [(encode, check_responses), (chat_items.encode, check_chat), (deepseek, check_chat)]
+APIS: list[tuple[Encode, Check]] = [(responses, history.check), (chat_items.encode, check_chat), (deepseek, check_chat)]
 WITH_JSON = [*APIS, (json_items.encode, check_chat)]
 
 
+@pytest.mark.parametrize("strict", [False, True], ids=["plain", "strict"])
 @pytest.mark.parametrize(("encode", "check"), WITH_JSON, ids=["responses", "chat", "deepseek", "json"])
 @unhurried
 @given(messages=histories.filter(lambda messages: problems(messages) == []))
 def test_what_the_engine_finds_sound_the_api_accepts(
-    encode: Encode, check: Callable[[list[JSON]], None], messages: list[Message]
+    encode: Encode, check: Check, strict: bool, messages: list[Message]
 ) -> None:
     """Names, ids, items and texts may hold anything, in any order; no history is refused for ever (I10, T-30).
 
-    A person's words stand before it and after it, which is what the engine sees to.
+    For a server that insists, a person's words stand before it and after it, which is what the engine sees to.
     """
-    whole = [UserMessage("Hello."), *messages, UserMessage("Go on.")]
-    check(json.loads(b"[" + encode(whole) + b"]"))
+    whole = [UserMessage("Hello."), *messages, UserMessage("Go on.")] if strict else messages
+    check(json.loads(b"[" + encode(whole, alternate=strict) + b"]"), strict_turns=strict)
 
 
 @pytest.mark.parametrize(("encode", "check"), APIS, ids=["responses", "chat", "deepseek"])
 @unhurried
 @given(messages=histories)
-def test_what_the_engine_finds_unsound_is_not_hidden(
-    encode: Encode, check: Callable[[list[JSON]], None], messages: list[Message]
-) -> None:
+def test_what_the_engine_finds_unsound_is_not_hidden(encode: Encode, check: Check, messages: list[Message]) -> None:
     """Encoding mends no history: one with a result missing or a call twice is refused."""
     unsound = [message for message in messages if not isinstance(message, ResultMessage)]
     assume(any(isinstance(message, AssistantMessage) and message.calls for message in unsound))
     with pytest.raises(RequestError):
-        check(json.loads(b"[" + encode(unsound) + b"]"))
+        check(json.loads(b"[" + encode(unsound) + b"]"), strict_turns=False)
 
 
 @unhurried
@@ -125,7 +132,7 @@ def test_in_json_every_call_is_followed_by_its_own_result(messages: list[Message
     told = [items[at]["content"] for at in places]
     for call in calls:
         result = results[call.call_id]
-        at = next(at for at in places if items[at]["content"].endswith(f"] {told_as(result.content)}"))
+        at = next(at for at in places if items[at]["content"].endswith(f"] {told_as(BETWEEN.join(result.texts))}"))
         assert items[at]["role"] == "user"
     assert len(told) >= len(calls)
 
@@ -133,6 +140,25 @@ def test_in_json_every_call_is_followed_by_its_own_result(messages: list[Message
 def told_as(text: str) -> str:
     """A text as it comes back out of UTF-8."""
     return text.encode("utf-8", "replace").decode()
+
+
+NOTED = ResultMessage("c", "report", '{"pages": 2}', "[Changed.]", ("[file a.txt] S", "[file b.txt] T"))
+
+
+def test_a_result_that_is_json_stays_json() -> None:
+    """What the site adds has parts of its own where the API has parts; where it has none, it follows (R21)."""
+    asked = AssistantMessage("", (CallRequest("c", "report", {}),))
+    *_, item = json.loads(b"[" + encode([asked, NOTED]) + b"]")
+    assert [part["type"] for part in item["output"]] == ["input_text"] * 4
+    assert [part["text"] for part in item["output"]] == [*NOTED.texts]
+    *_, item = json.loads(b"[" + chat_items.encode([asked, NOTED]) + b"]")
+    assert [part["type"] for part in item["content"]] == ["text"] * 4
+    assert json.loads(item["content"][1]["text"]) == {"pages": 2}
+    *_, item = json.loads(b"[" + json_items.encode([asked, NOTED]) + b"]")
+    assert item["content"] == f"[tool_result:report] {BETWEEN.join(NOTED.texts)}"
+    plain = ResultMessage("c", "report", '{"pages": 2}')
+    *_, item = json.loads(b"[" + encode([asked, plain]) + b"]")
+    assert item["output"] == plain.content
 
 
 @unhurried

@@ -1,6 +1,6 @@
 """Whole turns in every protocol: what is sent after turns of every end, and what comes of answers that were cut.
 
-The server refuses roles that do not take turns, as Mistral's API and many templates of open models do.
+On a plain server, and on one that refuses roles that do not take turns, as Mistral's API and many templates do.
 """
 
 from __future__ import annotations
@@ -57,19 +57,22 @@ def spoken(wire: WireServer, number: int = -1) -> list[tuple[str, str]]:
     """Who spoke in a request, and what; a call and its result have roles of their own."""
     body = wire.requests[number].body
     items = body.get("messages") or body["input"]
-    return [(item.get("role") or item["type"], _text(item)) for item in items if item.get("role") != "system"]
+    theirs = [item for item in items if item.get("role") not in ("system", "developer")]
+    return [(item.get("role") or item["type"], _text(item)) for item in theirs]
 
 
-def _system(body: dict[str, Any]) -> str:
-    """What the site says in a request, whole."""
-    said = body["instructions"] if "instructions" in body else body["messages"][0]["content"]
-    assert said.startswith("You are a test.")
-    return str(said)
+def _site_line(body: dict[str, Any]) -> str:
+    """The site's own line: a last item in a request to Responses, else the end of the system message; "" for none."""
+    if "input" in body:
+        assert body.get("instructions", "You are a test.") == "You are a test."
+        return "".join(_text(item) for item in body["input"][-1:] if item.get("role") == "developer")
+    system = body["messages"][0]["content"] if body["messages"][0]["role"] == "system" else ""
+    return next((line for line in (NOBODY_SPOKE, GO_ON) if system.endswith(line)), "")
 
 
 def _text(item: dict[str, Any]) -> str:
     content = item.get("content") or item.get("output") or ""
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    return content if isinstance(content, str) else "\n\n".join(part["text"] for part in content)
 
 
 async def _stopped(wire: WireServer, site: PolicyRegistry, protocol: str) -> Ledger:
@@ -92,34 +95,45 @@ async def _stopped_at_once(wire: WireServer, site: PolicyRegistry, protocol: str
     return EMPTY
 
 
-async def test_after_a_file_the_model_does_not_speak_last(
+async def test_a_file_is_told_with_the_result_of_the_call_that_made_it(
     wire: WireServer, site: PolicyRegistry, protocol: str
 ) -> None:
-    """What was made stands below the last result of the answer (R21)."""
-    wire.script = [asks(protocol, "", FILED), Reply("Done.")]
+    """The model does not speak last, and nothing comes between calls and results (R21)."""
+    batch = [FILED] if protocol == "json" else [FILED, READ]
+    wire.script = [asks(protocol, "", *batch), Reply("Done.")]
     assert ended(await carry_on(site)) == ANSWERED
-    assert spoken(wire)[-1][1].endswith("wrote q\n\n[file a.txt] S")
+    told = [text for role, text in spoken(wire) if role not in ("assistant", "function_call")]
+    assert [text.removeprefix("[tool_result:report_write] ") for text in told] == [
+        "go",
+        "wrote q\n\n[file a.txt] S",
+        *(["read 1"] if protocol != "json" else []),
+    ]
 
 
 @pytest.mark.parametrize("before", [_stopped, _out_of_rounds, _terminated, _stopped_at_once])
 @pytest.mark.parametrize("payload", [{"text": "next"}, {"continues": 1}, {}], ids=["said", "continued", "unsaid"])
 async def test_whatever_a_turn_ended_with_the_next_one_is_answered(
-    wire: WireServer, site: PolicyRegistry, protocol: str, before: Any, payload: dict[str, Any]
+    wire: WireServer, site: PolicyRegistry, *, protocol: str, strict: bool, before: Any, payload: dict[str, Any]
 ) -> None:
-    """A message, Continue, and a turn that nobody asked for; and what is told of both in the turn after them."""
+    """A message, Continue, and a turn that nobody asked for; and what is told of both in the turn after them (S4)."""
     first = await before(wire, site, protocol)
     past = [PastTurn(1, "go", Outputs(first).in_order())]
     wire.requests.clear()
     wire.script = [asks(protocol, "", READ), Reply("Done.")]
     second = await carry_on(site, payload=payload, services=Site(prompt=2, past=past))
     assert ended(second) == ANSWERED
-    words = payload.get("text") or (GO_ON if "continues" in payload else NOBODY_SPOKE)
-    assert spoken(wire, 0)[-1] == ("user", words)
+    line = "" if "text" in payload else GO_ON if "continues" in payload else NOBODY_SPOKE
+    if line and not strict:
+        assert [_site_line(request.body) for request in wire.requests] == [line, line]
+        assert line not in str(spoken(wire, 0) + spoken(wire, 1))
+    else:
+        assert spoken(wire, 0)[-1] == ("user", line or "next")
+        assert [_site_line(request.body) for request in wire.requests] == ["", ""]
     assert spoken(wire, 1)[: len(spoken(wire, 0))] == spoken(wire, 0)
-    assert GO_ON not in _system(wire.requests[0].body)
 
     wire.script = [Reply("Yes.")]
-    past.append(PastTurn(2, None if words == NOBODY_SPOKE else words, Outputs(second).in_order()))
+    outputs = Outputs(second).in_order()
+    past.append(PastTurn(2, payload.get("text"), outputs, continues="continues" in payload))
     assert ended(await carry_on(site, services=Site(prompt=3, past=past))) == ANSWERED
     told, now = spoken(wire, 1), spoken(wire)
     assert now[: len(told)] == told, "the beginning stays, for the prompt's cache"
@@ -132,17 +146,20 @@ USER, MODEL = text("user:1", "Does it rain?"), text("model", "Hm.")
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ([], [("user", NOBODY_SPOKE)]),
+        ([], []),
         ([USER], [("user", "Does it rain?")]),
         ([USER, MODEL], [("user", "Does it rain?"), ("assistant", "Hm."), ("user", NEXT)]),
-        ([MODEL, USER], [("user", NOBODY_SPOKE), ("assistant", "Hm."), ("user", "Does it rain?")]),
-        ([MODEL], [("user", NOBODY_SPOKE), ("assistant", "Hm."), ("user", NEXT)]),
+        ([MODEL, USER], [("assistant", "Hm."), ("user", "Does it rain?")]),
+        ([MODEL], [("assistant", "Hm."), ("user", NEXT)]),
     ],
 )
 async def test_a_model_that_is_given_a_ledger_reads_what_is_true(
-    wire: WireServer, site: PolicyRegistry, steps: list[Step], told: list[tuple[str, str]]
+    wire: WireServer, site: PolicyRegistry, *, strict: bool, steps: list[Step], told: list[tuple[str, str]]
 ) -> None:
-    """Nobody spoke only where nobody did before the model; the model's own words are followed by a word to go on."""
+    """That nobody spoke stands beside an empty one; a server that insists is told so before the model's words, too.
+
+    The model's own words are followed by a word to go on, whatever the server.
+    """
 
     @site.register("plain")
     async def plain(action: Action, ctx: Context) -> list[Step]:
@@ -150,16 +167,23 @@ async def test_a_model_that_is_given_a_ledger_reads_what_is_true(
 
     wire.script = [Reply("Yes.")]
     await run("plain", {}, site)
-    assert spoken(wire) == told
+    nobody = strict and told[:1] != [("user", "Does it rain?")]
+    assert spoken(wire) == ([("user", NOBODY_SPOKE)] if nobody else []) + told
+    assert _site_line(wire.requests[0].body) == ("" if strict or told else NOBODY_SPOKE)
 
 
-async def test_a_turn_that_ended_in_a_result_is_closed(wire: WireServer, site: PolicyRegistry, protocol: str) -> None:
-    """No user speaks right after a result."""
+async def test_a_turn_that_ended_in_a_result_is_closed_for_a_server_that_insists(
+    wire: WireServer, site: PolicyRegistry, protocol: str, strict: bool
+) -> None:
+    """There, no user may speak right after a result; elsewhere, nothing is put into the model's mouth."""
     first = await _stopped(wire, site, protocol)
     wire.script = [Reply("Done.")]
     past = [PastTurn(1, "go", Outputs(first).in_order())]
     assert ended(await carry_on(site, services=Site(prompt=2, past=past))) == ANSWERED
-    assert spoken(wire)[-2:] == [("assistant", TURN_ENDED), ("user", "go")]
+    *_, before, now = spoken(wire)
+    assert now == ("user", "go")
+    assert (before == ("assistant", TURN_ENDED)) is strict
+    assert (TURN_ENDED in str(spoken(wire))) is strict
 
 
 def test_neighbours_of_one_role_are_joined() -> None:

@@ -8,7 +8,15 @@ Written from the API's reference (developers.openai.com/api/reference/resources/
 from __future__ import annotations
 
 from agents.engine.ledger import JSON
-from tests.wire.refusals import RequestError, check_keys, check_length, check_name, quote_all, required
+from tests.wire.refusals import (
+    RequestError,
+    check_keys,
+    check_length,
+    check_name,
+    check_not_empty,
+    quote_all,
+    required,
+)
 
 CALL_ID_CHARACTERS = 64
 
@@ -45,7 +53,7 @@ def check(items: list[JSON], *, strict_turns: bool = True) -> None:
             required(item, "arguments", str, where)
             calls.open(_call_id(item, where), where)
         elif kind == "function_call_output":
-            required(item, "output", str, where)
+            _check_output(item, where)
             calls.close(_call_id(item, where))
         else:
             _check_reasoning(item, where)
@@ -119,6 +127,20 @@ def _check_message(item: dict[str, JSON], where: str) -> None:
             raise RequestError(f"Invalid value: '{kind}'. Supported values are: {wanted}.", place, "invalid_value")
         if kind in {"input_text", "output_text"}:
             required(part, "text", str, place)
+
+
+def _check_output(item: dict[str, JSON], where: str) -> None:
+    """Raise RequestError unless the output is a text, or a list of parts that each hold one."""
+    if isinstance(item.get("output"), str):
+        return
+    place = f"{where}.output"
+    check_not_empty(required(item, "output", list, where), place)
+    for index, part in enumerate(item["output"]):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind != "input_text":
+            message = f"Invalid value: '{kind}'. Supported values are: 'input_text'."
+            raise RequestError(message, f"{place}[{index}]", "invalid_value")
+        required(part, "text", str, f"{place}[{index}]")
 
 
 def _check_reasoning(item: dict[str, JSON], where: str) -> None:

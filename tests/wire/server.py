@@ -19,7 +19,7 @@ class WireServer:
     """The server in a thread, from construction until `stop()`; also a context manager.
 
     `script` may be a list of replies, used in order. It can be changed at any time.
-    `requests` holds the last `keep` requests, oldest first. `strict_turns`: see `Wire`.
+    `requests` holds the last `keep` requests, oldest first. `strict_turns`, which can be changed too: see `Wire`.
     """
 
     def __init__(
@@ -41,6 +41,15 @@ class WireServer:
     @script.setter
     def script(self, script: Script | Sequence[Reply]) -> None:
         self._app.script = script if callable(script) else InOrder(script)
+
+    @property
+    def strict_turns(self) -> bool:
+        """Whether it refuses what only the strictest servers refuse; see `Wire`."""
+        return self._app.strict_turns
+
+    @strict_turns.setter
+    def strict_turns(self, strict: bool) -> None:
+        self._app.strict_turns = strict
 
     @property
     def requests(self) -> deque[RecordedRequest]:

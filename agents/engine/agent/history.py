@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.engine.agent.projection import CallIds, round_messages, turn_messages
-from agents.engine.interfaces.attached import Attachment, input_messages
-from agents.engine.interfaces.messages import Message
+from agents.engine.interfaces.messages import Message, UserMessage
 from agents.engine.interfaces.provider import Provider
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON
@@ -24,13 +23,14 @@ RESULT_LEAST = 200
 
 
 class History:
-    """What an agent's model is sent before a round: earlier prompts (root agent only), its input, finished rounds."""
+    """What an agent's model is sent before a round: earlier prompts (root agent only), its input, finished rounds.
 
-    def __init__(
-        self, recorder: Recorder, limits: Limits, path: str, input: str | None, files: Sequence[Attachment] = ()
-    ) -> None:
+    `said` is its input. If nobody said anything, `line` replaces it for a provider that needs a user's message.
+    """
+
+    def __init__(self, recorder: Recorder, limits: Limits, path: str, said: Sequence[Message], line: str) -> None:
         self._recorder, self._limits, self._path = recorder, limits, path
-        self._said = input_messages(input, files)
+        self._said, self._line = said, line
         self._ids = CallIds()
         self._chunks: list[bytes] = []
         self._opened = False
@@ -68,7 +68,7 @@ class History:
         """
         chunks, last = list[bytes](), None
         for past in () if self._path else await self._recorder.services.history():
-            if chunk := provider.encode(turn_messages(past, self._ids, self._limits)):
+            if chunk := self._turn(past, provider, self._limits):
                 chunks.append(chunk)
                 last = past
         room = self._limits.history_tokens * BYTES_A_TOKEN
@@ -76,9 +76,8 @@ class History:
             chunks.pop(0)
         if last and len(chunks[-1]) > room:
             chunks = [self._shortened(last, provider, room)]
-        if self._said:
-            chunks.append(provider.encode(self._said))
-        return chunks
+        said = [UserMessage(self._line)] if self._line and provider.needs_user else self._said
+        return [*chunks, provider.encode(said)]
 
     def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
         """Encode a prompt with ever shorter results, until it fits or they are at the minimum."""
@@ -86,9 +85,12 @@ class History:
         while True:
             limits = replace(limits, result_characters=limits.result_characters // 2)
             self._ids = CallIds()  # it is the only prompt sent
-            chunk = provider.encode(turn_messages(past, self._ids, limits))
+            chunk = self._turn(past, provider, limits)
             if len(chunk) <= room or limits.result_characters <= RESULT_LEAST:
                 return chunk
+
+    def _turn(self, past: PastTurn, provider: Provider, limits: Limits) -> bytes:
+        return provider.encode(turn_messages(past, self._ids, limits, needs_user=provider.needs_user))
 
     def _round(self, number: int) -> list[Message]:
         recorder, path = self._recorder, join(self._path, number)

@@ -24,11 +24,12 @@ class _Answer:
     calls: list[int] = field(default_factory=list)
 
 
-def ledger_messages(ledger: Iterable[Step]) -> list[Message]:
+def ledger_messages(ledger: Iterable[Step], *, needs_user: bool = False) -> list[Message]:
     """Return a ledger as a model's history: texts, and calls paired with their results.
 
     Calls without a result are left out, because model APIs reject them; so are results without a call. If the model
-    spoke first, or nobody did, a message says that nobody said anything; if the model spoke last, it is asked to go on.
+    spoke last, it is asked to go on. For a server that `needs_user`, a message says that nobody said anything if the
+    model spoke first, or nobody did.
     Raises TypeError for a text without `text`, and for a call without `policy` and `payload`.
     """
     steps = list(ledger)
@@ -64,9 +65,9 @@ def ledger_messages(ledger: Iterable[Step]) -> list[Message]:
             going_on.pop(step.path, None)
             going_on.pop(parent(step.path), None)
     close()
-    if not (messages and isinstance(messages[0], UserMessage)):
+    if needs_user and not (messages and isinstance(messages[0], UserMessage)):
         messages.insert(0, UserMessage(NOBODY_SPOKE))
-    if isinstance(messages[-1], AssistantMessage):
+    if messages and isinstance(messages[-1], AssistantMessage):
         messages.append(UserMessage(NEXT))
     return messages
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from agents.engine.agent.attempts import ask_until_answered, rounds_message, timeout_message
 from agents.engine.agent.ledger_history import ledger_messages
+from agents.engine.agent.projection import NOBODY_SPOKE
 from agents.engine.agent.turn import AgentTurn
 from agents.engine.errors import RegistryError, ToolError
 from agents.engine.interfaces.provider import (
@@ -65,7 +66,8 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
     round = await turn.prepare_round(number)
     snapshot = round.snapshot()
     name = hashlib.sha256(snapshot.encode()).hexdigest()
-    request = Request(turn.tier, round.system, round.definitions, await turn.history.before(number, provider))
+    history, line = await turn.history.before(number, provider), "" if provider.needs_user else turn.line
+    request = Request(turn.tier, round.system, round.definitions, history, line)
     start = {"snapshot": name, "history": turn.history.reference()}
     answer = await ask_until_answered(provider, request, ctx, start=start, snapshots={name: snapshot})
     if not isinstance(answer, Answer):
@@ -85,8 +87,9 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
 async def _ask_with_ledger(provider: Provider, action: Action, ctx: Context) -> list[Step]:
     offered = [r for name in sorted(action.actions) if (r := ctx.run.registered(name))]
     tools = tuple(ToolDefinition(wire_name(r.name), r.description, r.schema) for r in offered)
-    history = [provider.encode(ledger_messages(action.ledger))]
-    request = Request(action.payload.get("tier", "normal"), action.payload.get("system", ""), tools, history)
+    messages = ledger_messages(action.ledger, needs_user=provider.needs_user)
+    tier, system = action.payload.get("tier", "normal"), action.payload.get("system", "")
+    request = Request(tier, system, tools, [provider.encode(messages)], "" if messages else NOBODY_SPOKE)
     answer = await ask_until_answered(provider, request, ctx, start={}, snapshots={})
     if not isinstance(answer, Answer):
         return answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import replace
 
 from agents.engine.closing import NOT_EXECUTED
 from agents.engine.interfaces.attached import input_messages
@@ -22,13 +21,16 @@ from agents.engine.tools.tool import wire_name
 logger = logging.getLogger(__name__)
 
 NOBODY_SPOKE = "(Nobody said anything: this turn began without a message.)"
-"""Replaces a person's message: many model servers insist that roles alternate."""
+"""The line of a turn that nobody began with a message (S4)."""
 GO_ON = "(Your last turn ended before its work was done. The person asks you to go on: continue where it stopped.)"
-"""Replaces the person's message in a turn that continues another, where nobody said anything new."""
+"""The line of a turn that continues another, where nobody said anything new (S4)."""
 NEXT = "(Go on.)"
-"""Follows the model's own message if it is asked again and nobody said anything since."""
+"""Follows the model's own message, whatever the server, if a program asks again: many servers would take that message
+for the beginning of the answer, and have the model write on in the middle of it."""
 TURN_ENDED = "[The turn ended here.]"
-"""Replaces the model's last message in a turn that has none."""
+"""Replaces the model's last message in a turn that has none, for servers that insist on one."""
+EDITED = "[A person changed the input of this call.]"
+"""Stands before the result of a call that a person edited: the model did not ask for this input."""
 
 
 class CallIds:
@@ -53,27 +55,23 @@ def round_messages(
 ) -> list[Message]:
     """Return the messages of one finished round: the answer, then the results of its calls in call order.
 
-    A call that never got a result gets one here that says so (R23). Text about files, and about outputs of other kinds,
-    goes at the end of the last result: nothing may come between calls and results (R21), and a message of the model
-    after them would be taken for the beginning of its next answer.
+    A call that never got a result gets one here that says so (R23). Files that a call made, and outputs of other kinds,
+    are told with its own result (R21): nothing may come between calls and results, and a message of the model after
+    them would be taken for the beginning of its next answer.
     """
     said = [o for o in outputs.at(path) if isinstance(o, TextOutput)]
     requests: list[CallRequest] = []
     results: list[ResultMessage] = []
-    made: list[str] = []
     for entry in outputs.entries_of(path):
         call_id, name = ids.of(prompt, entry), wire_name(entry.tool)
+        content = result_text(entry, limits.result_characters, f"{prompt}:{entry.path}")
+        made = tuple(words for o in outputs.parts_of(entry.path) if (words := model_text(o)))
         requests.append(CallRequest(call_id, name, entry.input))
-        results.append(
-            ResultMessage(call_id, name, result_text(entry, limits.result_characters, f"{prompt}:{entry.path}"))
-        )
-        made += [words for o in outputs.parts_of(entry.path) if (words := model_text(o))]
+        results.append(ResultMessage(call_id, name, content, "" if entry.proposed is None else EDITED, made))
     messages: list[Message] = []
     text = "\n\n".join(answer_text(o.text, o.partial) for o in said if o.text)
     if text or requests:
         messages.append(AssistantMessage(text, tuple(requests), items))
-    if made:
-        results[-1] = replace(results[-1], content="\n\n".join([results[-1].content, *made]))
     messages += results
     for output in outputs.at(path):
         if isinstance(output, RetryOutput):
@@ -101,15 +99,34 @@ def answer_text(text: str, partial: bool) -> str:
     return f"{text}\n[This answer was stopped here.]" if partial else text
 
 
-def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]:
+def line_of(continues: bool) -> str:
+    """Return the line of a turn in which nobody said anything; `continues`: it goes on with another (S4)."""
+    return GO_ON if continues else NOBODY_SPOKE
+
+
+def turn_messages(past: PastTurn, ids: CallIds, limits: Limits, *, needs_user: bool = False) -> list[Message]:
     """Return the messages of a whole earlier prompt: the person's text and attachments, then each round (S13).
 
-    They begin with a message of the person and end with one of the model, or with replacements, so that roles alternate
-    with whatever follows. A prompt in which nothing was said at all has none. What a policy showed people stands like
-    a text of the model, and what one that is no agent returned where an agent's answer would.
+    For a server that `needs_user`, they begin with a message of the person and end with one of the model, or with
+    replacements, so that roles alternate with whatever follows. A prompt in which nothing was said at all has none.
+    """
+    messages = [*input_messages(past.input, past.files), *_answers(past, ids, limits)]
+    if needs_user and messages:
+        if not isinstance(messages[0], UserMessage):
+            messages.insert(0, UserMessage(line_of(past.continues)))
+        if not isinstance(messages[-1], AssistantMessage):
+            messages.append(AssistantMessage(TURN_ENDED))
+    return messages
+
+
+def _answers(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]:
+    """Return what a prompt answered: its rounds, or what came of the run of a workflow.
+
+    What a policy showed people stands like a text of the model, and what one that is no agent returned where an agent's
+    answer would.
     """
     if past.program:
-        return [*input_messages(past.input, past.files), AssistantMessage(_came_of(past, limits))]
+        return [AssistantMessage(_came_of(past, limits))]
     outputs = Outputs()
     rounds: dict[str, str] = {}  # with what was shown, where a policy showed something
     for output in sorted(past.outputs, key=lambda o: o.position):
@@ -118,16 +135,12 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits) -> list[Message]
             rounds[_round_of(output)] = ""
         elif not output.parent and (words := model_text(output)):
             rounds.setdefault(output.path, words)
-    messages: list[Message] = [*input_messages(past.input, past.files)]
+    messages: list[Message] = []
     for path, shown in rounds.items():
         said = round_messages(outputs, path, ids, prompt=past.prompt, limits=limits)
         messages += [AssistantMessage(shown)] if shown else said
     if result := next((output for output in outputs.at("") if isinstance(output, ResultOutput)), None):
         messages.append(AssistantMessage(shorten(render(result.output), limits.result_characters)))
-    if messages and not isinstance(messages[0], UserMessage):
-        messages.insert(0, UserMessage(NOBODY_SPOKE))
-    if messages and not isinstance(messages[-1], AssistantMessage):
-        messages.append(AssistantMessage(TURN_ENDED))
     return messages
 
 
@@ -171,8 +184,6 @@ def result_text(entry: ToolOutput, most: int, result: str = "") -> str:
         text = shorten(text, most, result)
     if isinstance(entry.result, Failure):
         text = f"Error ({entry.result.error['code']}): {text}"
-    if entry.proposed is not None:
-        text = f"[A person changed the input of this call before it ran.]\n{text}"
     return text
 
 

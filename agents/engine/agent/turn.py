@@ -9,9 +9,9 @@ from typing import Any, Literal
 from agents.engine.agent.assignment import HOW_TO_ANSWER, Assignment
 from agents.engine.agent.batch import run_batch, without_result
 from agents.engine.agent.history import History
-from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE
+from agents.engine.agent.projection import line_of
 from agents.engine.closing import notice, turn_result
-from agents.engine.interfaces.attached import Attachment
+from agents.engine.interfaces.attached import Attachment, input_messages
 from agents.engine.interfaces.provider import CUT_BY, FINAL_ANSWER, PARSE_FAILURE
 from agents.engine.ledger import JSON, Step, action_error
 from agents.engine.paths import join
@@ -99,7 +99,8 @@ def agent(
 class AgentTurn:
     """What the rounds of an agent share: its tools and plugins, its budget, its protocol, and its history.
 
-    `unreadable` counts the answers in a row that could not be read; `clock` measures its running time.
+    `line` is the site's, if nobody said anything. `unreadable` counts the answers in a row that could not be read;
+    `clock` measures its running time.
     """
 
     def __init__(
@@ -111,14 +112,10 @@ class AgentTurn:
         self.clock = Clock(ctx.run.recorder, ctx.path, self.limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = task.told.get("text")
         self.tier: str = task.told.get("tier", "normal")
-        given = () if ctx.path else Attachment.recorded_in(task.told)
-        said = self.input or (None if given else self._placeholder())
-        self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, given)
+        said = input_messages(self.input, () if ctx.path else Attachment.recorded_in(task.told))
+        self.line = "" if said else line_of(bool(task.told.get("continues")))
+        self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, self.line)
         self._round: Round | None = None
-
-    def _placeholder(self) -> str:
-        """Return what replaces a missing message: many model servers need a message of the user to answer."""
-        return GO_ON if self.task.told.get("continues") else NOBODY_SPOKE
 
     async def prepare_round(self, number: int) -> Round:
         """Return round `number` with its tools and context, prepared once when needed; never for a finished round."""

@@ -35,11 +35,21 @@ class AssistantMessage:
 
 @dataclass(frozen=True)
 class ResultMessage:
-    """The result of one call, as text. It follows the message that asked, together with the other results (I10)."""
+    """The result of one call, as text. It follows the message that asked, together with the other results (I10).
+
+    The site may add to it: `before`, a remark on the call, and `notes`, what the call made besides, such as files.
+    """
 
     call_id: str
     name: str
     content: str
+    before: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is sent, in order. Where an API has parts, each is a part: a result that is JSON stays JSON."""
+        return tuple(filter(None, [self.before, self.content, *self.notes])) or ("",)
 
 
 Message = UserMessage | AssistantMessage | ResultMessage

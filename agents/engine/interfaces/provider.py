@@ -35,13 +35,15 @@ class ToolDefinition:
 class Request:
     """One question to a model. `history` holds the output of `Provider.encode` for each finished round, oldest first.
 
-    It begins with a user's message: many servers reject one that begins with the model's, and all reject an empty one.
+    `line` is the site's own, about a turn in which nobody spoke, or that goes on. It is no part of the history: the
+    provider puts it where the model reads it with this request only. Without it, the history is not empty.
     """
 
     tier: str
     system: str
     tools: tuple[ToolDefinition, ...]
     history: Sequence[bytes]
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,14 @@ class Answer:
 
 class Provider(Protocol):
     """A model API."""
+
+    @property
+    def needs_user(self) -> bool:
+        """Whether its server insists on a user's message in every turn, and on roles that alternate.
+
+        Then the history has them, and requests have no `line`.
+        """
+        ...
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return `messages` as the API's own JSON items, joined by commas without brackets; b"" for none."""

@@ -37,6 +37,7 @@ class PastTurn:
     """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs.
 
     `program`: it was the run of a workflow. Of that a model is told what came of it, and not what it called.
+    `continues`: it went on with a turn before it, so that nobody said anything new.
     """
 
     prompt: int
@@ -44,6 +45,7 @@ class PastTurn:
     outputs: Sequence[Output]
     files: Sequence[Attachment] = ()
     program: bool = False
+    continues: bool = False
 
 
 class Services(Protocol):

@@ -19,12 +19,16 @@ SAID_NOTHING = "(nothing)"
 Item = dict[str, JSON]
 
 
-def encode(messages: Sequence[Message], *, reasoning: bool = False) -> bytes:
+def encode(
+    messages: Sequence[Message], *, alternate: bool = False, reasoning: bool = False, parts: bool = True
+) -> bytes:
     """Return the messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
 
-    `reasoning`: every message of the model gets a reasoning field, even an empty one.
+    `alternate`: the server insists on roles that alternate. `reasoning`: every message of the model gets a reasoning
+    field, even an empty one. `parts`: the server takes a result in several parts.
     """
-    return b",".join(dumps(item) for message in alternate_roles(messages) for item in _items(message, reasoning))
+    told = alternate_roles(messages) if alternate else messages
+    return b",".join(dumps(item) for message in told for item in _items(message, reasoning, parts))
 
 
 def said_by_user(message: UserMessage) -> Item:
@@ -32,13 +36,20 @@ def said_by_user(message: UserMessage) -> Item:
     return {"role": "user", "content": BETWEEN.join(filter(None, [message.text, *message.notes])) or SAID_NOTHING}
 
 
-def _items(message: Message, reasoning: bool) -> Iterator[Item]:
+def _items(message: Message, reasoning: bool, parts: bool) -> Iterator[Item]:
     if isinstance(message, UserMessage):
         yield said_by_user(message)
     elif isinstance(message, ResultMessage):
-        yield {"role": "tool", "tool_call_id": fit_call_id(message.call_id), "content": message.content}
-    else:
+        yield {"role": "tool", "tool_call_id": fit_call_id(message.call_id), "content": _content(message, parts)}
+    elif message.text or message.calls:  # one of neither is refused
         yield _answer(message, reasoning)
+
+
+def _content(message: ResultMessage, parts: bool) -> JSON:
+    """Return the content of a result: its text, or parts if there is more to say."""
+    if len(message.texts) == 1 or not parts:
+        return BETWEEN.join(message.texts)
+    return [{"type": "text", "text": text} for text in message.texts]
 
 
 def _answer(message: AssistantMessage, reasoning: bool) -> Item:

@@ -11,11 +11,15 @@ from agents.engine.ledger import JSON
 from agents.providers.chat import items
 from agents.providers.chat.stream import ChatReader
 from agents.providers.common.server import ModelServer
-from agents.providers.common.values import dumps, joined
+from agents.providers.common.values import BETWEEN, dumps, joined
 
 WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
 """Models that refuse a history in which one of their answers lacks its reasoning; an empty one is enough
 (github.com/continuedev/continue/issues/11285)."""
+
+TEXT_ONLY = re.compile(r"deepseek", re.IGNORECASE)
+"""Models whose server refuses parts in a result: "invalid type: sequence, expected a string"
+(github.com/Gitlawb/openclaude/issues/774)."""
 
 
 class Chat:
@@ -30,6 +34,12 @@ class Chat:
     def __init__(self, server: ModelServer) -> None:
         self._server = server
         self._reasoning = any(map(WANTS_REASONING.search, server.models.values()))
+        self._parts = not any(map(TEXT_ONLY.search, server.models.values()))
+
+    @property
+    def needs_user(self) -> bool:
+        """Whether the server insists on a user's message in every turn, and on roles that alternate."""
+        return self._server.needs_user
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
@@ -37,17 +47,21 @@ class Chat:
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
-        return items.encode(messages, reasoning=self._reasoning)
+        return items.encode(messages, alternate=self.needs_user, reasoning=self._reasoning, parts=self._parts)
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
-        """Ask the model. Yields the text as it arrives, and the answer last."""
+        """Ask the model. Yields the text as it arrives, and the answer last.
+
+        The site's line ends the system message: other places for it are refused by many templates of open models.
+        """
         model = self._server.models[request.tier]
         head: dict[str, JSON] = {"model": model}
         if request.tools:  # an empty list is refused
             head["tools"] = [_tool(tool) for tool in request.tools]
         head |= {"stream": True, "stream_options": {"include_usage": True}}
-        system = dumps({"role": "system", "content": request.system}) if request.system else b""
-        body = b"".join([dumps(head)[:-1], b',"messages":[', joined([system, *request.history]), b"]}"])
+        system = BETWEEN.join(filter(None, [request.system, request.line]))
+        first = dumps({"role": "system", "content": system}) if system else b""
+        body = b"".join([dumps(head)[:-1], b',"messages":[', joined([first, *request.history]), b"]}"])
         return self._server.ask("/chat/completions", model, body, self.reader())
 
 

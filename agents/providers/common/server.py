@@ -46,7 +46,8 @@ class ModelServer:
     """A model server: its address and key, the name of each tier's model, and its connections.
 
     Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
-    ProviderError `timeout`. All protocols of a site share one server; closing any of them closes it.
+    ProviderError `timeout`. `needs_user`: it insists on a user's message in every turn, and on roles that alternate.
+    All protocols of a site share one server; closing any of them closes it.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class ModelServer:
         *,
         models: Mapping[str, str],
         read_seconds: float = 120,
+        needs_user: bool = False,
     ) -> None:
-        self.models = models
+        self.models, self.needs_user = models, needs_user
         self._api_key = api_key
         self._base_url = base_url
         self._timeout = Timeout(read_seconds, connect=CONNECT_SECONDS)

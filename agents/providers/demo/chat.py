@@ -57,11 +57,12 @@ def chunks(whole: dict[str, JSON], body: dict[str, JSON]) -> Iterator[Chunk]:
 def _items(message: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
     """Yield one message as input items: its text, and each of its calls."""
     if message["role"] == "tool":
-        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": "".join(texts_of(message))}
+        output = "\n\n".join(texts_of(message["content"]))
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}
         return
     if message.get("content"):
         kind = "output_text" if message["role"] == "assistant" else "input_text"
-        parts = [{"type": kind, "text": text} for text in texts_of(message)]
+        parts = [{"type": kind, "text": text} for text in texts_of(message["content"])]
         yield {"type": "message", "role": message["role"], "content": parts}
     for call in message.get("tool_calls") or ():
         yield {"type": "function_call", "call_id": call["id"], **call["function"]}

@@ -29,6 +29,8 @@ PAUSE_SECONDS = 0.015
 ANSWER_SECONDS = 1.2
 """The longest time that all pauses of one answer may take together."""
 
+UNASKED = "Nobody asked for anything, so I did nothing."
+
 PARTS = (filling, refactoring, summarising, researching)
 """What answers the requests of workflows, each of those that it knows."""
 
@@ -52,7 +54,7 @@ def _reply(situation: Situation, calls: int | None) -> Reply:
             return found
     steps, final = understand(situation.said), situation.offered.get(FINAL_ANSWER)
     if not steps and not situation.done and not final:
-        return Reply(guide(situation))
+        return Reply(UNASKED if situation.unasked else guide(situation))
     try:
         plan = make_plan(steps, situation)
     except Unclear as unclear:

@@ -13,16 +13,16 @@ from agents.providers.common.values import as_text, parse_arguments
 Item = dict[str, JSON]
 
 UNSAID = (GO_ON, NOBODY_SPOKE)
-"""User messages that the engine writes when no person said anything."""
+"""The lines of the engine in turns in which no person said anything; some servers are sent them as user messages."""
 
 ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)\.\]$", re.MULTILINE)
 """The note below a message for each file attached to it (agents.engine.interfaces.attached)."""
 
-CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n")
+CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n\n")
 """The note above the result of a call whose input a person edited (agents.engine.agent.projection)."""
 
 FILES = re.compile(r"(\n\n\[file [^\n]+)+\Z")
-"""The notes below the last result of a batch about the files that its calls made (agents.engine.agent.projection)."""
+"""The notes below a result about the files that its call made (agents.engine.agent.projection)."""
 
 FAILED = re.compile(r"Error \((?P<code>\w+)\): (?P<why>.*)", re.DOTALL)
 
@@ -47,7 +47,8 @@ class Situation:
     """What was said last, the tools offered by wire name, and the results of the calls made since then.
 
     `files` are the paths that "it" may stand for: those of the attached files, else the file that was used last.
-    `first`: this is the first answer of the conversation.
+    `first`: this is the first answer of the conversation. `unasked`: nobody asked for anything in this turn; what was
+    said and done before it does not count.
     """
 
     said: str
@@ -55,19 +56,23 @@ class Situation:
     done: tuple[Result, ...]
     files: tuple[str, ...]
     first: bool
+    unasked: bool = False
 
     @classmethod
     def of(cls, body: dict[str, JSON]) -> Situation:
         """Return the situation of a request, given its body in the shape of the Responses API."""
-        given = items(body)
+        given, offered = items(body), {tool["name"]: tool for tool in body.get("tools") or ()}
+        first = not any(item.get("role") == "assistant" or item.get("type") == "function_call" for item in given)
+        if _nobody_spoke(given):
+            return cls("", offered, (), (), first, unasked=True)
         last = max((index for index, item in enumerate(given) if is_from_person(item)), default=len(given))
-        said = "\n".join(texts_of(given[last])) if last < len(given) else ""
+        said = "\n".join(texts_of(given[last]["content"])) if last < len(given) else ""
         return cls(
             said=ATTACHED.sub("", said).strip(),
-            offered={tool["name"]: tool for tool in body.get("tools") or ()},
+            offered=offered,
             done=tuple(_results(given[last:])),
             files=_files(given[: last + 1]),
-            first=not any(item.get("role") == "assistant" or item.get("type") == "function_call" for item in given),
+            first=first,
         )
 
     def result_of(self, name: str, arguments: JSON) -> Result | None:
@@ -90,13 +95,19 @@ def is_from_person(item: Item) -> bool:
 
 def text_of(message: Item) -> str:
     """Return a message's text, without the notes about attached files that may follow it."""
-    return next(iter(texts_of(message)), "")
+    return next(iter(texts_of(message["content"])), "")
 
 
-def texts_of(message: Item) -> list[str]:
-    """Return the texts of a message, in the shape of either API: its content is a text or a list of parts."""
-    content = message["content"]
+def texts_of(content: JSON) -> list[str]:
+    """Return the texts of a content, or of an output, in the shape of either API: a text or a list of parts."""
     return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
+
+
+def _nobody_spoke(given: Sequence[Item]) -> bool:
+    """Return whether the turn began without a message: by the site's own line, or by one in the place of a user's."""
+    if any(text_of(item).endswith(NOBODY_SPOKE) for item in given if item.get("role") in ("developer", "system")):
+        return True
+    return next((text_of(item) == NOBODY_SPOKE for item in reversed(given) if item.get("role") == "user"), False)
 
 
 def _results(given: Sequence[Item]) -> Iterator[Result]:
@@ -104,7 +115,7 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
     for item in given:
         call = calls.get(item.get("call_id")) if item.get("type") == "function_call_output" else None
         if call:
-            output = FILES.sub("", item["output"], count=1)
+            output = FILES.sub("", "\n\n".join(texts_of(item["output"])), count=1)
             text = CHANGED.sub("", output, count=1)
             failed = FAILED.fullmatch(text)
             code, shown = (failed["code"], failed["why"]) if failed else ("", text)
@@ -114,7 +125,7 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:
     for item in reversed(given):
-        if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(texts_of(item)))):
+        if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(texts_of(item["content"])))):
             return tuple(paths)
         if item.get("type") == "function_call":
             arguments, _ = parse_arguments(item["arguments"])

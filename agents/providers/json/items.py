@@ -40,13 +40,14 @@ def _tool(tool: ToolDefinition) -> str:
     return f"## {tool.name}\n{tool.description.strip()}\nParameters: {schema}"
 
 
-def encode(messages: Sequence[Message]) -> bytes:
+def encode(messages: Sequence[Message], *, alternate: bool = False) -> bytes:
     """Return the messages as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
 
     A call is written as the object that asks for it, its result as a message that begins with `[tool_result:NAME]`
     (R17). Each call is followed by its own result, because a model imitates the answers that it sees in the history.
+    `alternate`: the server insists on roles that alternate.
     """
-    return b",".join(dumps(item) for item in _items(alternate_roles(messages)))
+    return b",".join(dumps(item) for item in _items(alternate_roles(messages) if alternate else messages))
 
 
 def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
@@ -80,4 +81,4 @@ def call_as_text(text: str, name: str, arguments: dict[str, JSON]) -> str:
 
 
 def _result(result: ResultMessage) -> dict[str, JSON]:
-    return {"role": "user", "content": f"[tool_result:{fit_name(result.name)}] {result.content}"}
+    return {"role": "user", "content": f"[tool_result:{fit_name(result.name)}] {BETWEEN.join(result.texts)}"}

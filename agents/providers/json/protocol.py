@@ -58,7 +58,7 @@ class JsonProtocol(Chat):
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
-        return items.encode(messages)
+        return items.encode(messages, alternate=self.needs_user)
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model, with its tools described in the system message."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, UserMessage
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.ledger import JSON
 from agents.providers.common.values import arguments_text, dumps, fit_call_id, fit_name
 
@@ -20,11 +20,25 @@ def encode(messages: Sequence[Message]) -> bytes:
 def _items(message: Message) -> Iterator[dict[str, JSON]]:
     if isinstance(message, UserMessage):
         texts = [message.text] if message.text or not message.notes else []
-        yield {"role": "user", "content": [{"type": "input_text", "text": text} for text in [*texts, *message.notes]]}
+        yield {"role": "user", "content": _parts([*texts, *message.notes])}
     elif isinstance(message, AssistantMessage):
         yield from _assistant_items(message)
     else:
-        yield {"type": "function_call_output", "call_id": fit_call_id(message.call_id), "output": message.content}
+        yield {"type": "function_call_output", "call_id": fit_call_id(message.call_id), "output": _output(message)}
+
+
+def site_line(text: str) -> bytes:
+    """Return the site's own line as an item that follows the history."""
+    return dumps({"role": "developer", "content": _parts([text])})
+
+
+def _parts(texts: Iterable[str]) -> list[JSON]:
+    return [{"type": "input_text", "text": text} for text in texts]
+
+
+def _output(message: ResultMessage) -> JSON:
+    """Return the output of a call: its text, or parts if there is more to say."""
+    return message.texts[0] if len(message.texts) == 1 else _parts(message.texts)
 
 
 def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:

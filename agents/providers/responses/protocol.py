@@ -39,6 +39,11 @@ class Responses:
         self._server = server
         self._summaries = True
 
+    @property
+    def needs_user(self) -> bool:
+        """Whether the server insists on a user's message in every turn."""
+        return self._server.needs_user
+
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
         await self._server.aclose()
@@ -63,7 +68,10 @@ class Responses:
 
 
 def _body(model: str, request: Request, summaries: bool) -> bytes:
-    """Return the body, constant parts first: providers cache by prefix. The history is joined, never parsed."""
+    """Return the body, constant parts first: providers cache by prefix. The history is joined, never parsed.
+
+    The site's line comes last, because it is not in later requests: what stands before it is.
+    """
     head: dict[str, JSON] = {"model": model}
     if request.system:
         head["instructions"] = request.system
@@ -74,7 +82,8 @@ def _body(model: str, request: Request, summaries: bool) -> bytes:
         head["include"] = ["reasoning.encrypted_content"]
         if summaries:
             head["reasoning"] = {"summary": "auto"}
-    return b"".join([dumps(head)[:-1], b',"input":[', joined(request.history), b"]}"])
+    line = items.site_line(request.line) if request.line else b""
+    return b"".join([dumps(head)[:-1], b',"input":[', joined([*request.history, line]), b"]}"])
 
 
 def _tool(tool: ToolDefinition) -> dict[str, JSON]:

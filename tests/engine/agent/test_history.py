@@ -74,7 +74,7 @@ def test_what_a_called_policy_showed_is_told_with_its_result() -> None:
     outputs = Outputs(numbered(EMPTY, said))
     *_, result = round_messages(outputs, "1", CallIds(), prompt=1, limits=Limits())
     assert isinstance(result, ResultMessage)
-    assert result.content == "Done.\n\n[file a.txt] Mine."
+    assert result.texts == ("Done.", "[file a.txt] Mine.")
 
 
 async def test_over_the_budget_the_oldest_prompts_are_dropped_whole(world: World) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from agents.engine import Action, Context, PolicyRegistry, Step, run
-from agents.engine.agent.projection import NOBODY_SPOKE
 from agents.engine.errors import ProviderError
-from agents.engine.interfaces.messages import UserMessage
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import text
 from agents.engine.limits import Limits
@@ -188,13 +186,6 @@ async def test_arguments_that_do_not_parse_are_an_error_the_model_sees(world: Wo
     assert asked
     assert asked.payload == {"policy": "fx.read", "payload": {}, "call_id": "c1", "raw": "{a: 1"}
     assert results_in(provider.asked[1]) == ["Error (invalid_input): The arguments are not a JSON object: '{a: 1'"]
-
-
-async def test_in_a_turn_without_input_that_nobody_spoke_stands_there(world: World) -> None:
-    """The system began it; model servers want a message to answer (S4)."""
-    registry, provider = site([says("Done.")])
-    await carry_on(registry, payload={})
-    assert seen(provider.asked[0]) == [UserMessage(NOBODY_SPOKE)]
 
 
 async def test_an_agent_is_a_policy_that_a_workflow_may_call(world: World) -> None:

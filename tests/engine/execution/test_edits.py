@@ -3,6 +3,7 @@
 import pytest
 
 from agents.engine.agent.projection import CallIds, turn_messages
+from agents.engine.interfaces.messages import ResultMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.limits import Limits
@@ -16,7 +17,7 @@ from tests.engine.support import call, carry_on, decide, digest_of, open_gates, 
 LS = call("shell.run", command="ls")
 ONE = [says("I will.", LS), says("Done.")]
 EDITED: dict[str, JSON] = {"command": "ls -l"}
-NOTE = "[A person changed the input of this call before it ran.]\n"
+NOTE = "[A person changed the input of this call.]"
 
 
 def shell_of(tools: list[Tool]) -> Tool:
@@ -43,12 +44,12 @@ async def test_the_model_reads_that_a_person_changed_it_now_and_in_later_turns(w
     tools = world.tools()
     registry, provider = site(ONE, tools)
     ledger = await carry_on(registry, edit(await carry_on(registry), shell_of(tools)))
-    error = f"{NOTE}Error (exception): ZeroDivisionError: division by zero"
-    assert results_in(provider.asked[1]) == [error]
+    error = "Error (exception): ZeroDivisionError: division by zero"
+    assert results_in(provider.asked[1]) == [f"{NOTE}\n\n{error}"]
     later = turn_messages(PastTurn(1, "Go.", tuple(Outputs(ledger).in_order())), CallIds(), Limits())
     asked = next(message for message in later if getattr(message, "calls", None))
     assert asked.calls[0].arguments == EDITED  # type: ignore[union-attr]
-    assert [message.content for message in later if hasattr(message, "content")] == [error]
+    assert [message.texts for message in later if isinstance(message, ResultMessage)] == [(NOTE, error)]
 
 
 async def test_an_edited_call_that_was_interrupted_is_asked_about_as_it_was_edited(world: World) -> None:

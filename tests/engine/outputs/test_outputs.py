@@ -1,8 +1,10 @@
 """The fold: what people see of a ledger, from any part of it, whatever stands in it."""
 
+from typing import Any
+
 import pytest
 
-from agents.engine.agent.projection import NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
+from agents.engine.agent.projection import GO_ON, NOBODY_SPOKE, TURN_ENDED, CallIds, render, shorten, turn_messages
 from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import EMPTY, Step, action_call, action_error, action_result, text
@@ -115,14 +117,15 @@ def test_policies_open_no_entry_and_their_questions_do() -> None:
     assert (answered.result.type, answered.approval.state) == ("success", "answered")
 
 
-def past(*steps: Step, input: str | None = "Hi.") -> list[object]:
-    messages = turn_messages(PastTurn(3, input, folded(*steps).in_order()), CallIds(), Limits())
+def past(*steps: Step, input: str | None = "Hi.", continues: bool = False, needs_user: bool = False) -> list[object]:
+    turn = PastTurn(3, input, folded(*steps).in_order(), continues=continues)
+    messages = turn_messages(turn, CallIds(), Limits(), needs_user=needs_user)
     assert problems(messages) == []
     return list(messages)
 
 
 def test_an_earlier_prompt_is_told_round_by_round() -> None:
-    """Input, texts, calls paired with results; widgets dropped, files summarised after the last result (S13, R21)."""
+    """Input, texts, calls paired with results; widgets dropped, files summarised with their result (S13, R21)."""
     messages = past(
         at("1", text("model", "Look.")),
         CALL,
@@ -140,18 +143,34 @@ def test_an_earlier_prompt_is_told_round_by_round() -> None:
         AssistantMessage,
     ]
     assert [m.call_id for m in messages[2:4]] == ["c3_1_0", "x1"]  # type: ignore[attr-defined]
-    told = "Error (not_executed): The turn ended before this ran.\n\n[file a.txt] S"
-    assert messages[3].content == told  # type: ignore[attr-defined]
+    assert [m.texts for m in messages[2:4]] == [  # type: ignore[attr-defined]
+        ("ok", "[file a.txt] S"),
+        ("Error (not_executed): The turn ended before this ran.",),
+    ]
     assert messages[4] == AssistantMessage("There.")
 
 
-def test_an_earlier_prompt_begins_with_the_person_and_ends_with_the_model() -> None:
-    """Or with what stands for their words: what is said next is in turn, which many model servers insist on."""
-    nobody, ended = UserMessage(NOBODY_SPOKE), AssistantMessage(TURN_ENDED)
-    assert past(at("1", text("model", "Time.")), input=None) == [nobody, AssistantMessage("Time.")]
-    assert past() == [UserMessage("Hi."), ended]
+STOPPED = (CALL, at("1/0", action_error("runtime", "cancelled", "Stopped.")))
+
+
+def test_an_earlier_prompt_in_which_nobody_spoke_has_no_message_of_a_user() -> None:
+    """Nor one of the model where it said nothing: the history is what was said, and nothing else (S4)."""
+    assert past(at("1", text("model", "Time.")), input=None) == [AssistantMessage("Time.")]
+    assert past() == [UserMessage("Hi.")]
     assert past(input=None) == []
-    stopped = past(CALL, at("1/0", action_error("runtime", "cancelled", "Stopped.")), input=None)
+    assert past(input=None, continues=True) == []
+    assert [type(m) for m in past(*STOPPED, input=None)] == [AssistantMessage, ResultMessage]
+
+
+@pytest.mark.parametrize(("continues", "line"), [(False, NOBODY_SPOKE), (True, GO_ON)])
+def test_for_a_server_that_insists_it_begins_with_a_user_and_ends_with_the_model(continues: bool, line: str) -> None:
+    """Or with what stands for their words, so that what is said next is in turn."""
+    nobody, ended = UserMessage(line), AssistantMessage(TURN_ENDED)
+    strict: dict[str, Any] = {"input": None, "continues": continues, "needs_user": True}
+    assert past(at("1", text("model", "Time.")), **strict) == [nobody, AssistantMessage("Time.")]
+    assert past(needs_user=True) == [UserMessage("Hi."), ended]
+    assert past(**strict) == []
+    stopped = past(*STOPPED, **strict)
     assert [type(m) for m in stopped] == [UserMessage, AssistantMessage, ResultMessage, AssistantMessage]
     assert (stopped[0], stopped[-1]) == (nobody, ended)
 

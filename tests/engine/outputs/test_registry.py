@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agents.engine.agent.projection import TURN_ENDED, CallIds, turn_messages
+from agents.engine.agent.projection import CallIds, turn_messages
 from agents.engine.errors import RegistryError
 from agents.engine.interfaces.messages import AssistantMessage, ResultMessage, UserMessage
 from agents.engine.interfaces.services import PastTurn
@@ -95,7 +95,7 @@ def test_a_payload_that_no_longer_fits_its_kind_does_not_raise(register: Callabl
     output = Outputs(ledger).in_order()[1]
     assert type(output) is Output
     assert load_output({**output.model_dump(mode="json"), "points": "old"}) == output
-    assert told(ledger) == "ok"
+    assert told(ledger) == ["ok"]
 
 
 def test_what_was_recorded_stays_readable_when_the_kind_is_gone() -> None:
@@ -154,31 +154,30 @@ def test_a_rule_that_fails_does_not_make_the_fold_raise(
 # What a model is told
 
 
-def told(*ledgers: Ledger) -> str:
-    """What a later turn's model reads as the last result of this one."""
+def told(*ledgers: Ledger) -> list[str]:
+    """What a later turn's model reads as the last result of this one: its texts."""
     outputs = Outputs(step for ledger in ledgers for step in ledger).in_order()
     messages = turn_messages(PastTurn(3, "Hi.", outputs), CallIds(), Limits())
     assert problems(messages) == []
-    user, asked, *results, end = messages
+    user, asked, *results = messages
     assert isinstance(user, UserMessage)
     assert isinstance(asked, AssistantMessage)
-    assert end == AssistantMessage(TURN_ENDED)
     assert isinstance(results[-1], ResultMessage)
-    return results[-1].content
+    return list(results[-1].texts)
 
 
 def words(chart: Chart) -> str | None:
     return f"[chart {chart.points}]" if chart.points else None
 
 
-def test_a_later_turn_is_told_at_the_end_of_the_last_result(register: Callable[..., None]) -> None:
+def test_a_later_turn_is_told_with_the_result_of_the_call(register: Callable[..., None]) -> None:
     register(told=words)
-    assert told(charts([1], [], [2])) == "ok\n\n[chart [1]]\n\n[chart [2]]"
+    assert told(charts([1], [], [2])) == ["ok", "[chart [1]]", "[chart [2]]"]
 
 
 def test_without_words_a_model_is_told_nothing(register: Callable[..., None]) -> None:
     register()
-    assert told(charts([1])) == "ok"
+    assert told(charts([1])) == ["ok"]
 
 
 @pytest.mark.parametrize("fails", [lambda chart: chart.colour, lambda chart: chart.points])
@@ -186,7 +185,7 @@ def test_words_that_fail_are_left_out(
     register: Callable[..., None], fails: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     register(told=fails)
-    assert told(charts([1])) == "ok"
+    assert told(charts([1])) == ["ok"]
     assert "told nothing of the output 'chart' at 1/0" in caplog.text
 
 
@@ -200,18 +199,16 @@ def drawing(world: World) -> list[Tool]:
     return [*world.tools(), draw]
 
 
-async def test_the_next_round_is_told_after_all_results_of_the_batch(
-    world: World, register: Callable[..., None]
-) -> None:
-    """In the order of the calls and of what each emitted, files and others alike (R21)."""
+async def test_the_next_round_is_told_with_the_result_of_each_call(world: World, register: Callable[..., None]) -> None:
+    """What a call emitted stands with its own result, in the order in which it emitted it, files and others (R21)."""
     register(told=words)
     batch = [call("chart.draw", name="a"), call("report.write", name="q"), call("touch", name="t")]
     provider = ScriptedProvider([says("", *batch), says("Done.")])
     await carry_on(site(provider, drawing(world))[0])
     assert results_in(provider.asked[1]) == [
-        "drew a",
-        "wrote q",
-        "touched t\n\n[chart [1, 2]]\n\n[file a.txt] S",
+        "drew a\n\n[chart [1, 2]]",
+        "wrote q\n\n[file a.txt] S",
+        "touched t",
     ]
 
 

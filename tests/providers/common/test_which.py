@@ -38,6 +38,13 @@ def test_the_protocol(settings: Settings, api: str, default: type, native: type)
     assert registry.provider() in registry.protocols().values(), "one server, and one to close"
 
 
+@pytest.mark.parametrize("needs_user", [False, True])
+def test_a_server_that_insists_on_a_users_message(settings: Settings, needs_user: bool) -> None:
+    """Whichever protocol an agent names."""
+    settings.AGENTSITE_MODEL_NEEDS_USER = needs_user
+    assert {each.needs_user for each in registry.protocols().values()} == {needs_user}
+
+
 @pytest.mark.parametrize(("fallback", "tiers"), [("", ("normal", "high")), ("third", ("normal", "high", "fallback"))])
 async def test_the_tiers(settings: Settings, wire: WireServer, fallback: str, tiers: tuple[str, ...]) -> None:
     """Each names a model; the one that stands in is there where it is set."""

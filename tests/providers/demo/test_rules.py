@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from agents.engine.agent.projection import NOBODY_SPOKE, result_text
+from agents.engine.agent.projection import EDITED, result_text
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Success, ToolOutput
@@ -81,9 +81,8 @@ def success(output: JSON, *, edited: bool = False) -> str:
 
 def _result(result: Success | Failure, edited: bool) -> str:
     entry = ToolOutput(path="1/1", position=1, tool="shell.run", input={}, call_id="c", result=result)
-    return result_text(
-        entry.model_copy(update={"proposed": {"command": "ls"} if edited else None}), Limits().result_characters
-    )
+    text = result_text(entry, Limits().result_characters)
+    return f"{EDITED}\n\n{text}" if edited else text
 
 
 LIST: tuple[str, dict[str, JSON]] = ("files_list", {"path": "."})
@@ -256,7 +255,7 @@ def test_only_the_beginning_of_a_result_is_quoted() -> None:
             failure("rejected", "Not on a Friday."),
             "but this was refused: “Not on a Friday.” I will not ask again.",
         ),
-        (failure("expired", "Nobody answered in time."), "I asked to run `date`. Nobody answered in time."),
+        (failure("expired", "It expired."), "I asked to run `date`. It expired."),
         (failure("timeout", "Stopped after 5 seconds."), "I could not run `date`: Stopped after 5 seconds."),
         (
             success("tomorrow", edited=True),
@@ -400,11 +399,6 @@ def test_what_a_newcomer_is_told_to_say_is_understood() -> None:
     assert min(len(suggested), len(told)) >= 3
     for text in (*suggested, *told):
         assert ask(text).calls or text == "help", text
-
-
-def test_nobody_said_anything() -> None:
-    """A turn that the system started."""
-    assert ask(NOBODY_SPOKE).text.startswith(INTRODUCTION)
 
 
 @pytest.mark.parametrize("length", [10, 400, 40_000])
