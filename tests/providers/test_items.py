@@ -142,6 +142,19 @@ def told_as(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+@pytest.mark.parametrize(("encode", "role"), [(chat_items.encode, "tool"), (json_items.encode, "user")])
+def test_roles_alternate_only_for_a_server_that_insists(encode: Encode, role: str) -> None:
+    """Elsewhere everything stands as it was said, and nothing is put into anybody's mouth (S4)."""
+    said = [UserMessage("One."), UserMessage("Two.")]
+    asked = [AssistantMessage("", (CallRequest("c", "echo", {}),)), ResultMessage("c", "echo", "x")]
+    plain, strict = (
+        [item["role"] for item in json.loads(b"[" + encode([*said, *asked, *said], alternate=alternate) + b"]")]
+        for alternate in (False, True)
+    )
+    assert plain == ["user", "user", "assistant", role, "user", "user"]
+    assert strict == ["user", "assistant", role, "assistant", "user"]
+
+
 NOTED = ResultMessage("c", "report", '{"pages": 2}', "[Changed.]", ("[file a.txt] S", "[file b.txt] T"))
 
 
