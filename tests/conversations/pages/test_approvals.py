@@ -437,6 +437,7 @@ HIDDEN = {
     ("reason", "says_more"),
     [
         ("Run: ls -la", False),
+        ("ls -la", False),
         ("Proposed by planning model.", False),
         ("Not after six: ls -la -R", True),
         ("It leaves the site.", True),
