@@ -26,14 +26,25 @@ Numbered = tuple[int, Step]
 """The id of a prompt, and one of its steps."""
 
 
+class Answer(NamedTuple):
+    """A whole text of the model, and the path at which it was streamed."""
+
+    path: str
+    text: str
+
+
 class SentEvent(NamedTuple):
-    """An event as it is sent. `last`: the last event of its step; only that one carries the `id` to resume from."""
+    """An event as it is sent. `last`: the last event of its step; only that one carries the `id` to resume from.
+
+    `answer`: the text that it brings, if that is one of the model.
+    """
 
     seq: int
     last: bool
     prompt: int
     type: str
     text: str
+    answer: Answer | None = None
 
 
 class EventReader:
@@ -64,7 +75,8 @@ class EventReader:
     def _read_events(self, steps: Sequence[Numbered]) -> list[SentEvent]:
         by_step = [self._events(prompt, step) for prompt, step in steps]
         details = _Details(self.conversation, [event for events in by_step for event in events])
-        return [sent for events in by_step for sent in details.tell(events)]
+        answers = [_answer_in(step) for _, step in steps]
+        return [sent for events, answer in zip(by_step, answers, strict=True) for sent in details.tell(events, answer)]
 
     def _events(self, prompt: int, step: Step) -> list[Event]:
         if prompt not in self._folds:
@@ -117,11 +129,11 @@ class _Details:
         self._files = files_of(entries.values())
         self._spent = of_prompts([conversation], {event.prompt for event in events if event.type in TERMINAL})
 
-    def tell(self, events: Sequence[Event]) -> list[SentEvent]:
+    def tell(self, events: Sequence[Event], answer: Answer | None) -> list[SentEvent]:
         """Return the events of one step, ready to be sent."""
         shown = [(event, public) for event in events if (public := self._public(event)) is not None]
         return [
-            _sent_event(event, public, last=number == len(shown))
+            _sent_event(event, public, answer, last=number == len(shown))
             for number, (event, public) in enumerate(shown, start=1)
         ]
 
@@ -137,7 +149,12 @@ class _Details:
         return public
 
 
-def _sent_event(event: Event, public: dict[str, Any], *, last: bool) -> SentEvent:
+def _answer_in(step: Step) -> Answer | None:
+    text = step.payload.get("text") if step.type == "text" and step.actor == "model" else None
+    return Answer(step.path, text) if isinstance(text, str) else None
+
+
+def _sent_event(event: Event, public: dict[str, Any], answer: Answer | None, *, last: bool) -> SentEvent:
     if last:
         public["id"] = event.seq
-    return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")))
+    return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")), answer)

@@ -57,7 +57,7 @@ class Feed(Generic[Frame, Followed]):
 
 
 class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
-    """The events of a conversation after the step `after`, and streaming text."""
+    """The events of a conversation after the step `after`, and streaming text: all of each answer, piece by piece."""
 
     def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
         super().__init__(hub, listener, EventsTopic(conversation))
@@ -86,12 +86,17 @@ class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
         for new in filter(None, map(self._known.take, deltas)):
             yield new
 
-    def _unseen(self, events: list[SentEvent]) -> Iterator[SentEvent]:
-        """Return the events that the client does not have. All events of a step come together."""
+    def _unseen(self, events: list[SentEvent]) -> Iterator[SentEvent | Delta]:
+        """Return the events that the client does not have. All events of a step come together.
+
+        Before an event that brings a whole answer comes what the client lacks of its streaming text.
+        """
         had = self._at
         for one in events:
             if one.seq > had:
                 self._at = one.seq
+                if one.answer and (rest := self._known.complete(one.prompt, *one.answer, one.seq)):
+                    yield rest
                 if one.type in TERMINAL:
                     self._known.forget(one.prompt)
                 yield one

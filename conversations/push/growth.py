@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -54,29 +55,60 @@ class Missed(Exception):
     """Something does not continue what the client has: it has to read from the database."""
 
 
+class KnownText:
+    """What a client was sent of one draft: how much, and a digest of it instead of the text itself."""
+
+    def __init__(self, beginning: Beginning = (-1, -1)) -> None:
+        self.beginning = beginning
+        self.end = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, text: str) -> None:
+        """Record that this text was sent."""
+        self.end += len(text)
+        self._digest.update(text.encode())
+
+    def begins(self, text: str) -> bool:
+        """Whether what was sent is the beginning of this text."""
+        return hashlib.sha256(text[: self.end].encode()).digest() == self._digest.digest()
+
+
 class KnownDrafts:
-    """How much of each draft a client has."""
+    """What a client was sent of each draft."""
 
     def __init__(self) -> None:
-        self._ends: dict[Place, tuple[Beginning, int]] = {}
+        self._known: dict[Place, KnownText] = {}
 
     def take(self, delta: Delta) -> Delta | None:
         """Record a delta. Returns what is new in it, or None. Raises Missed if text before it is missing."""
-        beginning, end = self._ends.get(delta.place, ((-1, -1), 0))
-        if delta.beginning < beginning:
+        known = self._known.get(delta.place, KnownText())
+        if delta.beginning < known.beginning:
             return None
-        if delta.beginning > beginning:
-            end = 0
-        if delta.offset > end:
+        if began := delta.beginning > known.beginning:
+            known = KnownText(delta.beginning)
+        if delta.offset > known.end:
             raise Missed
-        if delta.end <= end and delta.beginning == beginning:
+        if delta.end <= known.end and not began:
             return None
-        self._ends[delta.place] = (delta.beginning, delta.end)
-        return delta._replace(offset=end, text=delta.text[end - delta.offset :])
+        new = delta._replace(offset=known.end, text=delta.text[known.end - delta.offset :])
+        known.add(new.text)
+        self._known[delta.place] = known
+        return new
+
+    def complete(self, prompt: int, path: str, text: str, seq: int) -> Delta | None:
+        """Forget the draft of a text that step `seq` brings. Returns what the client lacks of it; None for nothing.
+
+        All of it if the client was sent something else: the beginning of an attempt that failed, for example.
+        """
+        known = self._known.pop((prompt, path), KnownText())
+        offset = known.end if known.begins(text) else 0
+        if offset == known.end == len(text):
+            return None
+        return Delta(prompt, path, known.beginning, offset, text[offset:], seq)
 
     def forget(self, prompt: int) -> None:
         """Forget the drafts of a prompt that has ended."""
-        self._ends = {place: known for place, known in self._ends.items() if place[0] != prompt}
+        self._known = {place: known for place, known in self._known.items() if place[0] != prompt}
 
 
 class Growth:

@@ -51,7 +51,7 @@ class Transcript:
         self._of_step: list[tuple[int, str]] = []
 
     def take(self, event: dict[str, Any]) -> None:
-        """Apply one event. Fails for a duplicate event, and for text that leaves a gap."""
+        """Apply one event. Fails for a duplicate event, for text that leaves a gap, and for an answer not streamed."""
         if event["type"] == "text.delta":
             draft = self.drafts.get((event["prompt"], event["path"]), "")
             assert event["offset"] <= len(draft), "text is missing"
@@ -75,8 +75,11 @@ class Transcript:
         if event["type"] == "prompt.created":
             prompt["input"] = event["input"]
         if "output" in event:
-            prompt["outputs"][event["output"]["position"]] = event["output"]
-            self.drafts.pop((event["prompt"], event["output"]["path"]), None)
+            output = event["output"]
+            prompt["outputs"][output["position"]] = output
+            streamed = self.drafts.pop((event["prompt"], output["path"]), None)
+            if output["type"] == "text" and output["role_hint"] != "system":
+                assert streamed == output["text"], "the deltas are not the text"
         if "stop_reason" in event:
             prompt |= {"stop_reason": event["stop_reason"], "usage": event["usage"]}
             prompt["state"] = event["type"].removeprefix("prompt.")
