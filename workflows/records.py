@@ -17,6 +17,8 @@ from conversations.models import Output, Prompt, Step
 
 FIELD_MOST = 60
 """Characters of a field of an input, or of a result, in a row."""
+RESULT_MOST = 200
+"""Characters of a result in one line."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ def results_of(runs: Collection[Prompt]) -> dict[int, RunResult]:
         elif isinstance(entry, TextOutput) and entry.role_hint == "system":
             found[row.prompt_id] = RunResult(entry.text, entry.text)
     return found
+
+
+def lines_of(runs: Collection[Prompt]) -> dict[int, str]:
+    """Return what came of these runs by prompt, so far as they have ended, in one line each."""
+    return {prompt: first_line(result.text, RESULT_MOST) for prompt, result in results_of(runs).items()}
 
 
 def short(value: JSON) -> str:

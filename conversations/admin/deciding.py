@@ -22,7 +22,8 @@ from conversations.display.bulk_form import LEAVE, BulkRow, marked_rows, risks
 from conversations.display.decision_form import TEXT_MOST, RowsChanged, decide_posted, open_card
 from conversations.display.faithful import inert, plain
 from conversations.display.gate import Card, cards
-from conversations.models import Approval
+from conversations.models import Approval, Output
+from conversations.pages.approvals.card import nothing_to_decide
 from conversations.pages.approvals.sheet import BulkPost, reason
 
 
@@ -35,11 +36,13 @@ class DecidingPages(ReadOnly):
         """GET shows the call in full; POST decides it by the digest that was shown.
 
         `?as=edit` shows its input as a form. 404 if this person may not see it; 409 with its present state if it has
-        changed; 400 with what was typed if that is invalid; 403 if this person may not decide it.
+        changed, and if nobody was asked; 400 with what was typed if that is invalid; 403 if this person may not decide.
         """
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = _loaded(request, *row_ids([object_id]))
+        if not found and request.method == "POST" and _never_asked(request, *row_ids([object_id])):
+            return nothing_to_decide(request, reverse("admin:conversations_approval_changelist"))
         if not found:
             raise Http404
         shown = found[0]
@@ -125,6 +128,11 @@ def _loaded(request: HttpRequest, *keys: int) -> list[Card]:
     mine = shown_to(request.user, Approval.objects.filter(pk__in=keys))
     found = mine.select_related("conversation__owner", "prompt__asked_by")
     return cards(list(found.order_by("asked_at", "pk")), request.user)
+
+
+def _never_asked(request: HttpRequest, *keys: int) -> bool:
+    """Whether these are outputs that the person may see, and nobody was asked about."""
+    return shown_to(request.user, Output.objects.filter(pk__in=keys, gate="")).exists()
 
 
 def _summary(card: Card) -> str:

@@ -9,17 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.engine import decisions
-from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import Answer, Approve, Decision, Decisions, Reject, read
 from conversations.api.describe import APPROVALS, STATES, operation
 from conversations.api.errors import Invalid, RequestRefused, refusal
-from conversations.api.paging import paginate
+from conversations.api.paging import number, paginate
 from conversations.api.views import ApiView
 from conversations.approvals.decisions import decide
 from conversations.approvals.many import DecisionOutcome, WantedDecision, decide_many
 from conversations.approvals.permissions import shown_to
-from conversations.display.json import gate_json
+from conversations.display.shapes.outputs import Approval
 from conversations.models import GateState, Output, Scope
 
 
@@ -30,23 +29,26 @@ class Approvals(ApiView):
     def get(self, request: Request) -> Response:
         """List what people were asked about: in your own turns, or in all turns if you may decide for others.
 
-        `state` defaults to `pending`. Pending approvals are listed oldest first, all others newest first.
+        `state` defaults to `pending`; `prompt` leaves those of one turn. Pending approvals are listed oldest first, all
+        others newest first.
         """
         state = request.query_params.get("state", GateState.PENDING)
         if state not in STATES:
             raise Invalid({"state": [f"Choose one of: {', '.join(STATES)}."]})
         found = _gates(request) if state == "all" else _gates(request).filter(gate=state)
+        if "prompt" in request.query_params:
+            found = found.filter(prompt=number(request, "prompt", 0))
         order = ("asked_at", "pk") if state == GateState.PENDING else ("-asked_at", "-pk")
-        return paginate(request, found.order_by(*order), gate_json, "data")
+        return paginate(request, found.order_by(*order), Approval.of, "data")
 
 
 class OneApproval(ApiView):
     """One approval."""
 
-    @operation("Get an approval", shapes.Approval)
+    @operation("Get an approval", Approval)
     def get(self, request: Request, pk: int) -> Response:
         """Return one call that a person was asked about, in its current state."""
-        return Response(gate_json(_gates(request).get(pk=pk)))
+        return Response(Approval.of(_gates(request).get(pk=pk)))
 
 
 class ApproveOne(ApiView):
@@ -54,11 +56,11 @@ class ApproveOne(ApiView):
 
     scope = Scope.DECIDE
 
-    @operation("Approve a call", shapes.Approval, request=Approve)
+    @operation("Approve a call", Approval, request=Approve)
     def post(self, request: Request, pk: int) -> Response:
         """Approve a call, as it was shown or with your own input. 409 with its current state if it changed."""
         body = read(request, Approve)
-        return _decide(request, pk, decisions.Decision.APPROVE, digest=body.digest, reason=body.note, input=body.input)
+        return _decide(request, pk, decisions.Decision.APPROVE, body.digest, reason=body.note, input=body.input)
 
 
 class RejectOne(ApiView):
@@ -66,11 +68,11 @@ class RejectOne(ApiView):
 
     scope = Scope.DECIDE
 
-    @operation("Reject a call", shapes.Approval, request=Reject)
+    @operation("Reject a call", Approval, request=Reject)
     def post(self, request: Request, pk: int) -> Response:
         """Reject a call. It never runs; the agent is told the reason and goes on."""
         body = read(request, Reject)
-        return _decide(request, pk, decisions.Decision.REJECT, digest=body.digest, reason=body.reason)
+        return _decide(request, pk, decisions.Decision.REJECT, body.digest, reason=body.reason)
 
 
 class AnswerOne(ApiView):
@@ -78,13 +80,13 @@ class AnswerOne(ApiView):
 
     scope = Scope.DECIDE
 
-    @operation("Answer a question", shapes.Approval, request=Answer)
+    @operation("Answer a question", Approval, request=Answer)
     def post(self, request: Request, pk: int) -> Response:
         """Answer a policy's question (the tool `human`). 409 with its current state if somebody else did, 400 with
         the wrong `fields` if the answer does not fit.
         """
         body = read(request, Answer)
-        return _decide(request, pk, decisions.Decision.ANSWER, digest=body.digest, answer=body.answer)
+        return _decide(request, pk, decisions.Decision.ANSWER, body.digest, answer=body.answer)
 
 
 class DecideTogether(ApiView):
@@ -99,12 +101,20 @@ class DecideTogether(ApiView):
         All that are approved must have the same risk; otherwise nothing is decided (400 `mixed_risk`).
         """
         wanted = read(request, Decisions).root
-        shown = set(_gates(request).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
+        shown = set(_outputs(request).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
         asked = [
-            WantedDecision(d.id, d.decision, d.digest, d.reason, d.input, d.answer) for d in wanted if d.id in shown
+            WantedDecision(each.id, each.decision, each.digest or "", each.reason, each.input, each.answer)
+            for each in wanted
+            if each.id in shown
         ]
-        verdicts = iter(decide_many(asked, request.user, "api"))
-        return Response({"results": [_verdict_json(d, next(verdicts) if d.id in shown else None) for d in wanted]})
+        outcomes = iter(decide_many(asked, request.user, "api"))
+        verdicts = [_verdict(each, next(outcomes) if each.id in shown else None) for each in wanted]
+        return Response(shapes.Verdicts(results=verdicts))
+
+
+def _outputs(request: Request) -> QuerySet[Output]:
+    """Return the outputs whose gates this user may see, if they have one: deciding any other is a conflict."""
+    return shown_to(request.user, Output.objects.all())
 
 
 def _gates(request: Request) -> QuerySet[Output]:
@@ -112,16 +122,16 @@ def _gates(request: Request) -> QuerySet[Output]:
     return shown_to(request.user, Output.objects.gates()).select_related("conversation__owner")
 
 
-def _decide(request: Request, pk: int, decision: str, **how: Any) -> Response:
+def _decide(request: Request, pk: int, decision: str, digest: str | None, **more: Any) -> Response:
     """Decide, and return the approval. Raises what `decide` raises, and DoesNotExist if the user may not see it."""
-    _gates(request).get(pk=pk)
-    return Response(gate_json(decide(pk, request.user, decision, via="api", **how)))
+    _outputs(request).get(pk=pk)
+    return Response(Approval.of(decide(pk, request.user, decision, digest=digest or "", via="api", **more)))
 
 
-def _verdict_json(wanted: Decision, verdict: DecisionOutcome | None) -> dict[str, JSON]:
+def _verdict(wanted: Decision, outcome: DecisionOutcome | None) -> shapes.Verdict:
     """Return one verdict: the current `approval`, or an `error`. None means that the user may see no such approval."""
-    if verdict and verdict.output:
-        return {"id": wanted.id, "status": 200, "approval": gate_json(verdict.output)}
-    refused = refusal(verdict.refused) if verdict and verdict.refused else None
+    if outcome and outcome.output:
+        return shapes.Verdict(id=wanted.id, status=200, approval=Approval.of(outcome.output))
+    refused = refusal(outcome.refused) if outcome and outcome.refused else None
     refused = refused or RequestRefused(404, "not_found", "There is no such approval, or it is not yours to see.")
-    return {"id": wanted.id, "status": refused.status_code, **refused.body}
+    return shapes.Verdict(id=wanted.id, status=refused.status_code, **refused.body)

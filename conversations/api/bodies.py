@@ -146,7 +146,8 @@ Text = Annotated[str, AfterValidator(_no_nul)]
 Anything = Annotated[Any, AfterValidator(lambda value: _no_nul(value) if isinstance(value, str) else value)]
 Tier = Literal["normal", "high"]
 Digest = Annotated[
-    str, Field(pattern="^([0-9a-f]{64})?$", description="The digest of what was shown: `approval.digest`.")
+    Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] | None,
+    Field(description="The digest of what was shown: `approval.digest`."),
 ]
 
 

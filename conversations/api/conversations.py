@@ -14,11 +14,12 @@ from conversations.api.describe import CONVERSATIONS, FILE, operation
 from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import paginate_together
 from conversations.api.views import ApiView
-from conversations.display.json import conversation_json, conversations_json
 from conversations.display.search import search
+from conversations.display.shapes.record import Conversation
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files.download import Download, attachment
-from conversations.models import Conversation, File
+from conversations.models import Conversation as ConversationRow
+from conversations.models import File
 from conversations.prompts.listing import archive, rename, unarchive
 from conversations.prompts.start import start_conversation
 
@@ -34,27 +35,27 @@ class Conversations(ApiView):
     @operation("List conversations", shapes.ConversationPage, parameters=CONVERSATIONS)
     def get(self, request: Request) -> Response:
         """List the conversations you own, most recently updated first."""
-        return paginate_together(request, _requested(request).order_by("-updated_at", "-pk"), conversations_json)
+        return paginate_together(request, _requested(request).order_by("-updated_at", "-pk"), Conversation.of_all)
 
-    @operation("Start a conversation", {201: shapes.Conversation}, request=NewConversation)
+    @operation("Start a conversation", {201: Conversation}, request=NewConversation)
     def post(self, request: Request) -> Response:
         """Create a conversation without any messages."""
         if "Idempotency-Key" in request.headers:
             raise RequestRefused(400, "key_not_taken", NO_KEY)
         body = read(request, NewConversation)
         made = start_conversation(request.user, body.title.strip(), _system_prompt(body.system_prompt))
-        return Response(conversation_json(made), status=201)
+        return Response(Conversation.of(made), status=201)
 
 
 class OneConversation(ApiView):
     """One conversation."""
 
-    @operation("Get a conversation", shapes.Conversation)
+    @operation("Get a conversation", Conversation)
     def get(self, request: Request, pk: int) -> Response:
         """Return one of the conversations you own."""
-        return Response(conversation_json(_mine(request).get(pk=pk)))
+        return Response(Conversation.of(_mine(request).get(pk=pk)))
 
-    @operation("Change a conversation", shapes.Conversation, request=ChangedConversation)
+    @operation("Change a conversation", Conversation, request=ChangedConversation)
     def patch(self, request: Request, pk: int) -> Response:
         """Rename, archive or unarchive a conversation. A new message also unarchives it."""
         found, body = _mine(request).get(pk=pk), read(request, ChangedConversation)
@@ -63,7 +64,7 @@ class OneConversation(ApiView):
                 rename(found, body.title)
             if body.archived is not None:
                 (archive if body.archived else unarchive)(found)
-        return Response(conversation_json(found))
+        return Response(Conversation.of(found))
 
     @operation("Delete a conversation", {204: None}, request=Erase)
     def delete(self, request: Request, pk: int) -> Response:
@@ -88,7 +89,7 @@ class OneFile(ApiView):
         return attachment(File.objects.visible_to(request.user).get(pk=pk))
 
 
-def _requested(request: Request) -> QuerySet[Conversation]:
+def _requested(request: Request) -> QuerySet[ConversationRow]:
     """Return the conversations that the query asks for. Raises Invalid."""
     mine, text = _mine(request), request.query_params.get("search", "").strip()
     given = request.query_params.get("archived")
@@ -100,8 +101,8 @@ def _requested(request: Request) -> QuerySet[Conversation]:
     return mine.filter(pk__in=search(mine, text, FOUND_MOST)) if text else mine
 
 
-def _mine(request: Request) -> QuerySet[Conversation]:
-    return Conversation.objects.visible_to(request.user).select_related("system_prompt")
+def _mine(request: Request) -> QuerySet[ConversationRow]:
+    return ConversationRow.objects.visible_to(request.user).select_related("system_prompt")
 
 
 def _system_prompt(named: int | str | None) -> SystemPrompt | None:

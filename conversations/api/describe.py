@@ -9,6 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
 from conversations.api import shapes
+from conversations.display.shapes.events import Event
 from conversations.models import GateState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,7 +35,11 @@ CONVERSATIONS = (
 STEPS = (_query("after", int, "The seq of the last step you have; 0 if you have none."), SIZE)
 MOMENT = (_query("at", int, "The seq of a step; by default the last one."),)
 STATES = [*GateState.values, "all"]
-APPROVALS = (_query("state", str, "The state of the approvals.", enum=STATES, default="pending"), *LIST)
+APPROVALS = (
+    _query("state", str, "The state of the approvals.", enum=STATES, default="pending"),
+    _query("prompt", int, "The id of a prompt: only its approvals."),
+    *LIST,
+)
 IDEMPOTENCY = (
     _query(
         "Idempotency-Key",
@@ -55,9 +60,7 @@ RESUMING = (
         location=OpenApiParameter.HEADER,
     ),
 )
-EVENTS = {
-    (200, "text/event-stream"): OpenApiResponse(shapes.Event, "A stream of events: `id:` is the seq, `data:` an Event.")
-}
+EVENTS = {(200, "text/event-stream"): OpenApiResponse(Event, "A stream of events: `id:` is the seq, `data:` an Event.")}
 NO_MORE_EVENTS = {204: OpenApiResponse(description="You have the prompt's last event. Do not reconnect.")}
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 

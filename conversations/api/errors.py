@@ -24,7 +24,7 @@ from agents.engine.ledger import JSON
 from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.database.busy import busy_response, is_busy
-from conversations.display.json import gate_json
+from conversations.display.shapes.outputs import Approval, files_of, output_shape
 from conversations.files.uploads import BadFile
 from conversations.models import GateState
 from conversations.prompts.idempotency import KeyReused
@@ -89,11 +89,15 @@ def refusal(error: Exception) -> RequestRefused | None:
 
 def _decision(error: DecisionRefused) -> RequestRefused:
     """Return the error of a refused decision. Conflicts include the current state of the approval."""
+    if isinstance(error, Conflict) and error.code == "not_pending":
+        entry = error.output.entry()
+        output = output_shape(entry, error.output.pk, files_of([entry]))
+        return RequestRefused(409, error.code, str(error), output=output.json_value())
     if isinstance(error, Conflict):
         code = "already_decided" if error.code in GateState.values else error.code
         if error.code == "cancelled" and error.output.gate == GateState.PENDING:
             code = "turn_stopped"
-        return RequestRefused(409, code, str(error), **error.details, approval=gate_json(error.output))
+        return RequestRefused(409, code, str(error), **error.details, approval=Approval.of(error.output).json_value())
     if error.code in ("invalid_input", "invalid_answer"):
         name = error.code.removeprefix("invalid_")
         fields = {f"{name}.{place}".rstrip("."): list(why) for place, why in error.details.items()}

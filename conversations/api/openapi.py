@@ -61,7 +61,7 @@ class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 class Schema(ApiView, SpectacularAPIView):
     """The OpenAPI 3 document, for those who may use the API."""
 
-    renderer_classes = [OpenApiJsonRenderer2]
+    renderer_classes: list[Any] = [OpenApiJsonRenderer2]
 
 
 @method_decorator(login_required, name="dispatch")

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from agents.engine.ledger import JSON
 from conversations.api.errors import Invalid
+from conversations.display.shapes.base import Shape
 from conversations.models import Step
 
 M = TypeVar("M", bound=Model)
@@ -27,31 +27,32 @@ READ_AT_ONCE = 10
 """How many rows' text lengths are queried at once: SQLite must read a text to know its length."""
 
 
-def paginate(request: Request, rows: QuerySet[M], to_json: Callable[[M], dict[str, JSON]], text: str = "") -> Response:
-    """Return a page of these ordered rows, each converted by `to_json`. `text`: see paginate_together."""
-    return paginate_together(request, rows, lambda found: [to_json(row) for row in found], text)
+def paginate(request: Request, rows: QuerySet[M], shape: Callable[[M], Shape], text: str = "") -> Response:
+    """Return a page of these ordered rows, each as a `shape`. `text`: see paginate_together."""
+    return paginate_together(request, rows, lambda found: [shape(row) for row in found], text)
 
 
 def paginate_together(
-    request: Request, rows: QuerySet[M], to_json: Callable[[Sequence[M]], list[dict[str, JSON]]], text: str = ""
+    request: Request, rows: QuerySet[M], shape: Callable[[Sequence[M]], Sequence[Shape]], text: str = ""
 ) -> Response:
-    """Return a page by number, `?page=2`, with all rows converted by one call. Raises Http404 if there is no such page.
+    """Return a page by number, `?page=2`, with the shapes of all rows made by one call.
 
     `text` names a column that may be long. If a page would be too long, it has fewer rows, and so have its neighbours:
-    a divisor of the requested size, so that a page of the new size begins at the same row.
+    a divisor of the requested size, so that a page of the new size begins at the same row. Raises Http404 if there is
+    no such page.
     """
     page, size, count = _page(request), _size(request), rows.count()
     start = _start(page, size, count)
     if text and start + (fit := _fitting(rows[start : start + size], text)) < min(start + size, count):
         size = max(part for part in range(1, fit + 1) if size % part == 0)
-    return _response(request, start, size, count, to_json(list(rows[start : start + size])))
+    return _response(request, start, size, count, shape(list(rows[start : start + size])))
 
 
-def paginate_list(request: Request, items: Sequence[T], to_json: Callable[[T], dict[str, JSON]]) -> Response:
-    """Return a page by number of a list that is not in the database, each converted by `to_json`. Raises Http404."""
+def paginate_list(request: Request, items: Sequence[T], shape: Callable[[T], Shape]) -> Response:
+    """Return a page by number of a list that is not in the database, each as a `shape`. Raises Http404."""
     size, count = _size(request), len(items)
     start = _start(_page(request), size, count)
-    return _response(request, start, size, count, [to_json(item) for item in items[start : start + size]])
+    return _response(request, start, size, count, [shape(item) for item in items[start : start + size]])
 
 
 def _start(page: int, size: int, count: int) -> int:
@@ -62,7 +63,7 @@ def _start(page: int, size: int, count: int) -> int:
     return start
 
 
-def _response(request: Request, start: int, size: int, count: int, results: list[dict[str, JSON]]) -> Response:
+def _response(request: Request, start: int, size: int, count: int, results: Sequence[Shape]) -> Response:
     page = start // size + 1
     links: dict[str, Any] = {"next": None, "previous": None}
     if start + size < count:
@@ -72,7 +73,7 @@ def _response(request: Request, start: int, size: int, count: int, results: list
     return Response({"count": count, **links, "results": results})
 
 
-def paginate_steps(request: Request, steps: QuerySet[Step], to_json: Callable[[Step], dict[str, JSON]]) -> Response:
+def paginate_steps(request: Request, steps: QuerySet[Step], shape: Callable[[Step], Shape]) -> Response:
     """Return a page of steps by seq, beginning after `?after=`, so that a page stays the same while the ledger grows.
 
     A page that would be too long ends early.
@@ -88,7 +89,7 @@ def paginate_steps(request: Request, steps: QuerySet[Step], to_json: Callable[[S
         fit = _fitting(before[:size], "payload")
         first = before[fit : fit + 1].values_list("seq", flat=True)
         links["previous"] = _link(request, after=first.first() or 0)
-    return Response({"count": steps.count(), **links, "results": [to_json(step) for step in found]})
+    return Response({"count": steps.count(), **links, "results": [shape(step) for step in found]})
 
 
 def _fitting(rows: QuerySet[Any], text: str) -> int:

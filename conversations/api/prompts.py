@@ -28,8 +28,8 @@ from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, operati
 from conversations.api.errors import RequestRefused
 from conversations.api.paging import number, paginate, paginate_steps
 from conversations.api.views import ApiView, StartingView
-from conversations.display.json import prompt_head, prompt_json, step_json
-from conversations.display.moments import TurnMoment, moment_json
+from conversations.display.moments import TurnMoment
+from conversations.display.shapes import record
 from conversations.models import Conversation, Origin, Prompt, Step
 from conversations.prompts.start import (
     BadInput,
@@ -51,11 +51,11 @@ class Prompts(StartingView):
         """List the conversation's prompts in the order they were started, without their outputs."""
         conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
         prompts = conversation.prompts.order_by("number").prefetch_related("files")
-        return paginate(request, prompts, prompt_head, "input")
+        return paginate(request, prompts, record.PromptHead.of, "input")
 
     @operation(
         "Send a message",
-        {201: shapes.Prompt},
+        {201: shapes.StartedPrompt},
         request={StrictJSON.media_type: NewPrompt, MultipartBody.media_type: NewPromptWithFiles},
         parameters=IDEMPOTENCY,
     )
@@ -69,11 +69,20 @@ class Prompts(StartingView):
         429 `over_quota` if you have too many turns at a time or have used up your tokens for the day. 503 `stopped`
         while an administrator has stopped all work. In both cases, nothing was started.
 
+        Staff may leave out the input: the system then starts the turn, in a queue, as if nobody had spoken. They may do
+        so in anybody's conversation, whose owner it counts for; of somebody else's, the response tells the prompt's id,
+        conversation and state, and nothing else of it can be read.
+
         With an Idempotency-Key, the same request sent again, even at the same moment, returns the same prompt with the
         same status. The same key with a different request is 409 `idempotency_conflict`. Files are part of the request.
         """
-        conversation = Conversation.objects.visible_to(request.user).get(pk=pk)
-        body, files, key, by = _new_prompt(request), uploaded_files(request), idempotency_key(request), request.user
+        by = request.user
+        reached = Conversation.objects.listed() if by.is_staff else Conversation.objects.visible_to(by)
+        conversation = reached.get(pk=pk)
+        body, files, key = _new_prompt(request), uploaded_files(request), idempotency_key(request)
+        own, by_system = conversation.owner_id == by.pk, body.input is None and body.policy is None and not files
+        if not (own or by_system):
+            raise Conversation.DoesNotExist
         if not by.is_staff and not body.visible:
             raise RequestRefused(403, "forbidden", "Only staff may start a hidden turn.")
         more: dict[str, Any] = {"tier": body.model, "visible": body.visible, "key": key, "origin": Origin.API}
@@ -81,15 +90,16 @@ class Prompts(StartingView):
             find_for(by, body.policy)
             started = start_prompt(conversation, by, policy=body.policy, payload=body.payload, **more)
             return _created_response(started)
-        if body.input is None and not files and not by.is_staff:
+        if by_system and not by.is_staff:
             raise BadInput("The message is empty: only staff may have the system start a turn.")
-        return _created_response(start_prompt(conversation, by, body.input, files=files, **more))
+        started = start_prompt(conversation, by, body.input, files=files, **more)
+        return _created_response(started) if own else Response(record.QueuedPrompt.of(started), status=201)
 
 
 class OnePrompt(ApiView):
     """One prompt."""
 
-    @operation("Get a prompt", shapes.Prompt)
+    @operation("Get a prompt", record.Prompt)
     def get(self, request: Request, pk: int) -> Response:
         """Return a prompt with its outputs so far, in reading order."""
         return _prompt_response(_mine(request).get(pk=pk))
@@ -101,23 +111,23 @@ class PromptSteps(ApiView):
     @operation("List a prompt's steps", shapes.StepPage, parameters=STEPS)
     def get(self, request: Request, pk: int) -> Response:
         """List everything that happened in a turn, step by step, as recorded."""
-        return paginate_steps(request, Step.objects.of(_mine(request).get(pk=pk)), step_json)
+        return paginate_steps(request, Step.objects.of(_mine(request).get(pk=pk)), record.Step.of)
 
 
 class PromptOutputs(ApiView):
     """The outputs of a prompt at a moment."""
 
-    @operation("Get a prompt's outputs at a moment", shapes.Moment, parameters=MOMENT)
+    @operation("Get a prompt's outputs at a moment", record.Moment, parameters=MOMENT)
     def get(self, request: Request, pk: int) -> Response:
         """Return the outputs of a turn after its last step up to `at`, in reading order, and its state at that time."""
         at = number(request, "at", 0) if "at" in request.query_params else None
-        return Response(moment_json(TurnMoment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
+        return Response(record.Moment.of(TurnMoment.of(_mine(request).select_related("conversation").get(pk=pk), at)))
 
 
 class Cancel(ApiView):
     """Stopping a turn."""
 
-    @operation("Stop a turn", shapes.Prompt, request=Stop)
+    @operation("Stop a turn", record.Prompt, request=Stop)
     def post(self, request: Request, pk: int) -> Response:
         """Stop a turn. Whatever runs is ended within seconds. A turn that has already ended does not change."""
         prompt = _mine(request).get(pk=pk)
@@ -127,7 +137,7 @@ class Cancel(ApiView):
 class Continue(StartingView):
     """Continuing a turn."""
 
-    @operation("Continue a turn", {201: shapes.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
+    @operation("Continue a turn", {201: record.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
         """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
         body, key = read(request, GoOn), idempotency_key(request)
@@ -137,7 +147,7 @@ class Continue(StartingView):
 class Again(StartingView):
     """Repeating a turn."""
 
-    @operation("Ask a turn again", {201: shapes.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
+    @operation("Ask a turn again", {201: record.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
         """Repeat a turn that has ended: a new prompt with the same message, files and tier. `repeats` is the old id.
 
@@ -159,7 +169,7 @@ def _mine(request: Request) -> QuerySet[Prompt]:
 
 
 def _prompt_response(prompt: Prompt, status: int = 200) -> Response:
-    return Response(prompt_json(prompt), status=status)
+    return Response(record.Prompt.of(prompt), status=status)
 
 
 def _created_response(prompt: Prompt) -> Response:

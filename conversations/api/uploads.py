@@ -5,7 +5,6 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.engine.ledger import JSON
 from conversations.api import shapes
 from conversations.api.bodies import MultipartBody, NewUpload, StrictJSON
 from conversations.api.describe import LIST, operation
@@ -25,7 +24,7 @@ class Uploads(ApiView):
     @operation("List your uploads", shapes.UploadPage, parameters=LIST)
     def get(self, request: Request) -> Response:
         """List the files that you uploaded, and no run has taken yet, the newest first."""
-        return paginate(request, PendingFile.objects.visible_to(request.user).order_by("-pk"), _json)
+        return paginate(request, PendingFile.objects.visible_to(request.user).order_by("-pk"), shapes.Upload.of)
 
     @operation("Upload a file", {201: shapes.Upload}, request={MultipartBody.media_type: NewUpload})
     def post(self, request: Request) -> Response:
@@ -34,7 +33,7 @@ class Uploads(ApiView):
         The run that starts with it has the file in its workspace; then the upload is gone. So it is after a day.
         """
         try:
-            return Response(_json(pending.keep(request.user, _sent_file(request))), status=201)
+            return Response(shapes.Upload.of(pending.keep(request.user, _sent_file(request))), status=201)
         except BadFile as error:
             raise Invalid({"file": [str(error)]}) from error
 
@@ -58,14 +57,3 @@ def _sent_file(request: Request) -> Upload:
     if len(sent) != 1 or "file" in request.POST:
         raise Invalid({"file": ["Send one file here, in a form."]})
     return Upload.of(sent[0])
-
-
-def _json(row: PendingFile) -> dict[str, JSON]:
-    return {
-        "token": row.token,
-        "name": row.name,
-        "media_type": row.media_type,
-        "size": row.size,
-        "sha256": row.sha256,
-        "created_at": row.created_at.isoformat(),
-    }

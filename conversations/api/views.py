@@ -16,12 +16,14 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.throttling import UserRateThrottle
+from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
 from conversations.accounts.keys import SCHEME, allows, key_from_header
 from conversations.accounts.throttle import client_address
 from conversations.api.bodies import StrictJSON
 from conversations.api.errors import NOT_FOUND, RequestRefused
+from conversations.display.shapes.base import Shape
 from conversations.models import ApiKey, Scope
 
 BAD_KEY = "This key is unknown, revoked or expired: create a new one on your account page."
@@ -81,6 +83,20 @@ class Starts(Requests):
     setting = "AGENTSITE_API_STARTS"
 
 
+class ShapeEncoder(JSONEncoder):  # type: ignore[misc]
+    """The framework's encoder, for responses that are shapes or hold some."""
+
+    def default(self, obj: Any) -> Any:
+        """Return what is encoded instead of an object that is not JSON."""
+        return obj.json_value() if isinstance(obj, Shape) else super().default(obj)
+
+
+class ShapeRenderer(JSONRenderer):  # type: ignore[misc]
+    """Renders responses as JSON."""
+
+    encoder_class = ShapeEncoder
+
+
 class ApiView(APIView):  # type: ignore[misc]
     """A view of the API. `scope`: the scope that a key needs to change something here."""
 
@@ -88,7 +104,7 @@ class ApiView(APIView):  # type: ignore[misc]
     permission_classes = [HasScope]
     throttle_classes = [Requests]
     parser_classes = [StrictJSON]
-    renderer_classes = [JSONRenderer]
+    renderer_classes: list[Any] = [ShapeRenderer]
     metadata_class = None
     scope = Scope.CHAT
 

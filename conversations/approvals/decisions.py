@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CHANGED = "This is not what you were shown. Please review it again."
+NOT_PENDING = "Nothing was changed, because nobody was asked to decide this."
 NOT_BY_YOU = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
 NOT_ANSWERED_BY_YOU = "Someone else must answer this, because you asked for it. You can stop the turn."
 EDITED_BY_YOU = "Someone else must approve this, because you edited it. You can reject it."
@@ -56,8 +57,8 @@ class DecisionRefused(Exception):
 class Conflict(DecisionRefused):
     """The gate is no longer as it was shown: it was decided, closed or asked again. `output` is its current state.
 
-    The code `facts_changed` concerns an edited call. Its details are the `facts` of that call, its `change` if it has
-    one that is shown, and its `digest`.
+    With the code `not_pending`, the output has no gate: nobody was ever asked. The code `facts_changed` concerns an
+    edited call. Its details are the `facts` of that call, its `change` if it has one that is shown, and its `digest`.
     """
 
     def __init__(self, code: str, message: str, output: Output, details: Mapping[str, Any] | None = None) -> None:
@@ -85,11 +86,11 @@ def decide(
     again after that, for somebody else to approve it as edited. `answer` answers a policy's question: JSON that fits
     what was asked.
 
-    The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (nobody was
-    asked, or the conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
-    `invalid_input`, `not_editable`, `invalid_answer`).
+    The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (there is no
+    such output, or its conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`,
+    `unknown_decision`, `invalid_input`, `not_editable`, `invalid_answer`).
     """
-    prompt_id = Output.objects.gates().values_list("prompt_id", flat=True).get(pk=output_id)
+    prompt_id = Output.objects.values_list("prompt_id", flat=True).get(pk=output_id)
     with secrets_of(Prompt.objects.get(pk=prompt_id)).hidden():
         said = Said(_input_told(input), _without_secrets(answer, "invalid_answer", ""), hide(reason).strip())
         return _decide(prompt_id, output_id, by, decision, said, digest=digest, via=via)
@@ -111,6 +112,8 @@ def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said,
         by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
+        if not output.gate:
+            raise Conflict("not_pending", NOT_PENDING, output)
         wanted = {"decision": decision, "input": input, "answer": answer}
         if _edited_already(output, actors.user(by.pk), wanted):
             return output

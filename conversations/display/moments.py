@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.engine.closing import turn_usage
-from agents.engine.ledger import JSON, Step
+from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
-from conversations.display.json import files_of, output_json
 from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.models import Output as OutputRow
 from conversations.models import Prompt, State
-from conversations.usage.totals import SUMMED, Spent, spent_json
+from conversations.usage.totals import SUMMED, Spent
 
 
 @dataclass(frozen=True)
@@ -52,31 +51,14 @@ class TurnMoment:
         return self.standing.state or State.QUEUED.value
 
     @property
-    def usage(self) -> dict[str, JSON]:
+    def usage(self) -> Spent:
         """What it had used: tokens, their cost if it is known, and the models that had answered."""
         counts, models = self.standing.counts, turn_usage(self.steps)["models"]
         used = {name: counts.get(name, 0) for name in (*SUMMED, "unpriced")}
-        return spent_json(Spent(answers=counts.get("rounds", 0), models=tuple(models), **used))
+        return Spent(answers=counts.get("rounds", 0), models=tuple(models), **used)
 
     def rows(self) -> list[OutputRow]:
         """Return the outputs of that moment as unsaved rows, each with the id of its present row."""
         ids = dict(OutputRow.objects.of(self.prompt).values_list("position", "pk"))
         place = {"conversation": self.prompt.conversation, "prompt": self.prompt}
         return [OutputRow(pk=ids[output.position], **place, **output_columns(output)) for output in self.outputs]
-
-
-def moment_json(moment: TurnMoment) -> dict[str, JSON]:
-    """Return a moment as JSON. `next` and `previous` are the seqs of the steps around it."""
-    ids = dict(OutputRow.objects.of(moment.prompt).values_list("position", "pk"))
-    files = files_of(moment.outputs)
-    return {
-        "prompt": moment.prompt.pk,
-        "at": moment.at,
-        "previous": moment.before,
-        "next": moment.after,
-        "state": moment.state,
-        "stop_reason": moment.standing.stop_reason,
-        "rounds": moment.standing.counts.get("rounds", 0),
-        "usage": moment.usage,
-        "outputs": [output_json(output, ids[output.position], files) for output in moment.outputs],
-    }

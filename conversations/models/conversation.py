@@ -45,6 +45,10 @@ class ConversationQuerySet(OwnedQuerySet["Conversation"]):
 
     owner, kind = "owner", "kind"
 
+    def listed(self) -> Self:
+        """Return everybody's conversations, but for hidden ones."""
+        return self.exclude(kind=ConversationKind.HIDDEN)
+
 
 class Conversation(models.Model):
     """A conversation: its owner, the end of its ledger, and the prompt that holds its slot."""

@@ -7,6 +7,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 
+from agents.engine import actors
 from conversations.models.conversation import Conversation, OwnedQuerySet, Row
 
 
@@ -34,7 +35,7 @@ class Origin(models.TextChoices):
     """Who started the turn."""
 
     USER = "user", "A person"
-    TRIGGER = "trigger", "A trigger"  # nobody is present to answer a card
+    TRIGGER = "trigger", "A trigger"
     WORKFLOW = "workflow", "A workflow"
     API = "api", "The API"
     COMMAND = "command", "The command line"
@@ -125,6 +126,20 @@ class Prompt(models.Model):
 
     def __str__(self) -> str:
         return f"Prompt {self.number} of conversation {self.conversation_id}"
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person asked for the turn by a message or to go on, and so is there for it.
+
+        If not, the system started it (S4), by itself or as staff asked: it waits in a queue, and nobody answers a card
+        about an interrupted call.
+        """
+        return self.asked_by_id is not None and (self.input is not None or self.continues_id is not None)
+
+    @property
+    def asker(self) -> str:
+        """The actor of its root call: who asked for it, or the system."""
+        return actors.user(self.asked_by_id) if self.asked_by_id and self.attended else "system"
 
     @property
     def ended(self) -> bool:

@@ -225,7 +225,7 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
         if not prompt.conversation.pk:
             new = prompt.conversation
             prompt.conversation = start_conversation(new.owner, new.title, kind=ConversationKind(new.kind))
-        if attended := _attended(prompt):
+        if attended := prompt.attended:
             _serialize_starts(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
         if attended and conversation.active_prompt_id:
@@ -255,8 +255,7 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
                 changes["title"] = title_from(begun)
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
         with locked_turn(prompt.pk) as turn:
-            by = actors.user(prompt.asked_by_id) if prompt.asked_by_id and attended else "system"
-            turn.append([root_call(prompt, conversation, attached, by, call)])
+            turn.append([root_call(prompt, conversation, attached, prompt.asker, call)])
         crashpoint("before_start")
         transaction.on_commit(wakeup.wake)
     return prompt
@@ -270,11 +269,6 @@ def _serialize_starts(owner: int) -> None:
     """
     if not User.objects.select_for_update(no_key=True).get(pk=owner).is_active:
         raise Deactivated
-
-
-def _attended(prompt: Prompt) -> bool:
-    """Whether a person asked for it, and is there to be told if another turn is in progress."""
-    return prompt.asked_by_id is not None and (prompt.input is not None or prompt.continues_id is not None)
 
 
 def _check_continued(old: Prompt) -> None:

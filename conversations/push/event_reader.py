@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
-from agents.engine.ledger import JSON, Step
+from agents.engine.ledger import Step
 from agents.engine.outputs.events import Event, EventFold
 from agents.engine.outputs.registry import load_output
-from conversations.display.json import files_of, output_json
+from conversations.display.shapes.events import EVENTS
+from conversations.display.shapes.outputs import files_of, output_shape
+from conversations.display.shapes.record import Usage
 from conversations.models import Conversation
 from conversations.models import Output as OutputRow
 from conversations.models import Step as StepRow
-from conversations.usage.totals import NOTHING, of_prompts, spent_json
+from conversations.usage.totals import NOTHING, of_prompts
 
 AT_ONCE, CHARACTERS_AT_ONCE = 200, 500_000
 """How many steps, and about how many characters, are read in one go: other clients wait, and slow ones buffer."""
@@ -131,30 +133,23 @@ class _Details:
 
     def tell(self, events: Sequence[Event], answer: Answer | None) -> list[SentEvent]:
         """Return the events of one step, ready to be sent."""
-        shown = [(event, public) for event in events if (public := self._public(event)) is not None]
-        return [
-            _sent_event(event, public, answer, last=number == len(shown))
-            for number, (event, public) in enumerate(shown, start=1)
-        ]
+        shown = [event for event in events if not self._is_erased(event)]
+        return [self._sent(event, answer, last=event is shown[-1]) for event in shown]
 
-    def _public(self, event: Event) -> dict[str, JSON] | None:
-        public: dict[str, JSON] = event.model_dump(mode="json")
+    def _is_erased(self, event: Event) -> bool:
+        entry = self._entries.get(id(event))
+        return entry is not None and entry.position not in self._ids
+
+    def _sent(self, event: Event, answer: Answer | None, *, last: bool) -> SentEvent:
+        given: dict[str, Any] = {"id": event.seq if last else None}
         if entry := self._entries.get(id(event)):
-            row = self._ids.get(entry.position)
-            if row is None:
-                return None
-            public["output"] = output_json(entry, row, self._files)
+            given["output"] = output_shape(entry, self._ids[entry.position], self._files)
         elif event.type in TERMINAL:
-            public["usage"] = spent_json(self._spent.get(event.prompt, NOTHING))
-        return public
+            given["usage"] = Usage.read(self._spent.get(event.prompt, NOTHING))
+        shape = EVENTS[event.type].read(event, **given)
+        return SentEvent(event.seq, last, event.prompt, event.type, shape.text_value(), answer)
 
 
 def _answer_in(step: Step) -> Answer | None:
     text = step.payload.get("text") if step.type == "text" and step.actor == "model" else None
     return Answer(step.path, text) if isinstance(text, str) else None
-
-
-def _sent_event(event: Event, public: dict[str, Any], answer: Answer | None, *, last: bool) -> SentEvent:
-    if last:
-        public["id"] = event.seq
-    return SentEvent(event.seq, last, event.prompt, event.type, json.dumps(public, separators=(",", ":")), answer)

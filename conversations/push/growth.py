@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from django.db.models import Case, F, IntegerField, Value, When
 from django.db.models.functions import Substr
 
 from agents.engine.paths import progress
+from conversations.display.shapes.events import TextDelta
 from conversations.models import Draft
 
 Place = tuple[int, str]
@@ -47,8 +47,7 @@ class Delta(NamedTuple):
 
     def event(self) -> str:
         """Return its event as JSON."""
-        event = {"type": self.type, "prompt": self.prompt, "path": self.path}
-        return json.dumps(event | {"offset": self.offset, "text": self.text}, separators=(",", ":"))
+        return TextDelta.read(self).text_value()
 
 
 class Missed(Exception):

@@ -11,7 +11,6 @@ from django.db.models import Count, QuerySet, Sum
 from django.utils import timezone
 
 from agents.engine.closing import USAGE
-from agents.engine.ledger import JSON
 from conversations.models import Usage
 
 DAY, MONTH = timedelta(hours=24), timedelta(days=30)
@@ -90,12 +89,6 @@ def of_person(user_id: int, span: timedelta) -> Spent:
     """Return what this person's conversations used within the last `span`, including deleted ones."""
     recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - span)
     return _by("user_id", recent).get(user_id, NOTHING)
-
-
-def spent_json(spent: Spent) -> dict[str, JSON]:
-    """Return it as JSON, with the keys of a prompt's usage in the API."""
-    figures = {name: getattr(spent, name) for name in (*USAGE, "total_tokens", "cost_usd")}
-    return figures | {"models": list(spent.models)}
 
 
 def _by(column: str, rows: QuerySet[Usage]) -> dict[Any, Spent]:

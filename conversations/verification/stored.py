@@ -10,7 +10,6 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models.fields.files import FieldFile
 
-from agents.engine import actors
 from agents.engine.closing import answer_usage
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
@@ -197,8 +196,7 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
         "repeats_id": site.get("repeats"),
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
-    by = actors.user(prompt.asked_by_id) if prompt.asked_by_id else "system"
-    if call.actor != by and (words is not None or "continues" in site):  # else the system's call, whoever asked
+    if call.actor != prompt.asker:
         wrong.append("asked_by_id")
     if wrong:
         yield LedgerProblem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")

@@ -25,7 +25,7 @@ from conversations.database.threads import Write
 from conversations.files import storage
 from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
-from conversations.models import File, Origin, Output, Prompt
+from conversations.models import File, Output, Prompt
 from conversations.prompts import startable
 from conversations.prompts.startable import UnknownPolicy
 from conversations.usage import quotas
@@ -66,9 +66,8 @@ class PromptServices(PlainServices):
         secrets: Mapping[str, str] = MappingProxyType({}),
         patiently: Write | None = None,
     ) -> None:
-        unattended = prompt.origin == Origin.TRIGGER
         owner = prompt.conversation.owner_id
-        super().__init__(owner, prompt.pk, unattended=unattended, services=of_apps, secrets=secrets)
+        super().__init__(owner, prompt.pk, unattended=not prompt.attended, services=of_apps, secrets=secrets)
         self.conversation, self.drafts = prompt.conversation_id, drafts
         self._space, self.opened = space, False
         self._asked_by = prompt.asked_by_id or self.user

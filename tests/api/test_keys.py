@@ -214,7 +214,7 @@ def test_a_key_is_in_no_log_and_no_answer(
     api, wrong = with_key(ann), Api("agk_" + "e" * 64)
     answers = [api.get(LIST), wrong.get(LIST), api.get("/api/nothing/"), api.get("/api/prompts/9/"), wrong.post(LIST)]
     answers += [api.post(LIST, "{"), api.post(LIST, {"title": 1})]
-    monkeypatch.setattr("conversations.api.conversations.conversation_json", lambda row: 1 / 0)
+    monkeypatch.setattr("conversations.api.conversations.start_conversation", lambda *new: 1 / 0)
     answers.append(api.post(LIST))
     assert [answer.status_code for answer in answers] == [200, 401, 404, 404, 401, 400, 400, 500]
     read = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)

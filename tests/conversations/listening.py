@@ -97,7 +97,7 @@ class Transcript:
         return {**known, "outputs": list(_in_reading_order(known["outputs"]))}
 
 
-def _in_reading_order(outputs: dict[int, dict[str, Any]], parent: str = "") -> Iterator[dict[str, Any]]:
+def _in_reading_order(outputs: dict[int, dict[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:
     for position in sorted(outputs):
         output = outputs[position]
         if output["parent"] == parent:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import reverse
@@ -21,7 +18,6 @@ from conversations.api.views import ApiView, StartingView
 from conversations.models import Origin
 from workflows.api import batch_shapes
 from workflows.api.views import forbidden, workflow_named
-from workflows.batches.standing import counts_of, standing_of
 from workflows.batches.starting import BatchKeyReused, BatchRuns, delete_batch, start_batch, stop_batch, why_no_batch
 from workflows.batches.table import Table, read_inputs, read_table
 from workflows.definition import Workflow
@@ -36,7 +32,7 @@ class Batches(ApiView):
     @operation("List your batches", batch_shapes.BatchPage, parameters=LIST)
     def get(self, request: Request) -> Response:
         """List your batches, the newest first, without their lines."""
-        return paginate_together(request, _own(request), _heads)
+        return paginate_together(request, _own(request), batch_shapes.BatchHead.of_all)
 
 
 class OneBatch(ApiView):
@@ -45,7 +41,7 @@ class OneBatch(ApiView):
     @operation("Get a batch", batch_shapes.Batch)
     def get(self, request: Request, pk: int) -> Response:
         """Return a batch of yours with its lines, as they stand now."""
-        return Response(_batch_json(_one(request, pk)))
+        return Response(batch_shapes.Batch.now(_one(request, pk)))
 
     @operation("Delete a batch", {204: None, 409: Error})
     def delete(self, request: Request, pk: int) -> Response:
@@ -71,7 +67,7 @@ class StopBatch(ApiView):
         """
         found, body = _one(request, pk), read(request, batch_shapes.StopBatch)
         stop_batch(found, running=body.running)
-        return Response(_batch_json(_one(request, pk)))
+        return Response(batch_shapes.Batch.now(_one(request, pk)))
 
 
 class StartBatch(StartingView):
@@ -106,7 +102,7 @@ class StartBatch(StartingView):
             batch = start_batch(workflow, request.user, table.inputs, key, origin=Origin.API)
         except BatchKeyReused as error:
             raise RequestRefused(409, "idempotency_conflict", str(error), batch=error.batch.pk) from error
-        response = Response(_batch_json(batch), status=202)
+        response = Response(batch_shapes.Batch.now(batch), status=202)
         response["Location"] = reverse("api-batch", args=[batch.pk])
         return response
 
@@ -151,35 +147,3 @@ def _one(request: Request, pk: int) -> Batch:
     if found := _own(request).filter(pk=pk).first():
         return found
     raise Http404
-
-
-def _heads(batches: Sequence[Batch]) -> list[dict[str, JSON]]:
-    counts = counts_of(batches)
-    return [_head(each, counts[each.pk]) for each in batches]
-
-
-def _head(batch: Batch, counts: Counter[str]) -> dict[str, JSON]:
-    return {
-        "id": batch.pk,
-        "workflow": batch.workflow,
-        "created_at": batch.created_at.isoformat(),
-        "stopped_at": batch.stopped_at.isoformat() if batch.stopped_at else None,
-        "counts": dict(counts),
-        "page": batch.get_absolute_url(),
-    }
-
-
-def _batch_json(batch: Batch) -> dict[str, JSON]:
-    standing = standing_of(batch)
-    lines: list[JSON] = [
-        {
-            "line": line.number,
-            "input": None if line.input is None else dict(line.input),
-            "state": line.state,
-            "prompt": line.run.pk if line.run else None,
-            "result": line.result or None,
-            "reason": line.reason or None,
-        }
-        for line in standing.lines
-    ]
-    return {**_head(batch, standing.counts), "holds": standing.holds, "lines": lines}

@@ -17,7 +17,6 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from conversations.api import shapes as conversations_shapes
 from conversations.api.bodies import idempotency_key, read
 from conversations.api.describe import IDEMPOTENCY, LIST, WAIT, WAIT_MOST, operation
 from conversations.api.errors import Invalid, RequestRefused
@@ -25,7 +24,7 @@ from conversations.api.events import FULL, FULL_SECONDS, entry_of
 from conversations.api.paging import paginate_list, paginate_together
 from conversations.api.views import ApiView, StartingView
 from conversations.database.threads import read as in_reading_thread
-from conversations.display.json import prompt_json
+from conversations.display.shapes import record
 from conversations.models import Conversation, Origin, Prompt, Step
 from conversations.prompts.startable import InvalidInput
 from conversations.push.access import ListeningRefused, Pass
@@ -33,7 +32,6 @@ from conversations.push.share import TooMany, shares
 from workflows import discovery
 from workflows.api import shapes
 from workflows.api.filters import OF_ALL, OF_ONE, read_filter
-from workflows.api.json import categories_json, runs_json, workflow_json
 from workflows.api.waiting import AwaitedRun
 from workflows.definition import Workflow
 from workflows.history import RunFilter, runs_of
@@ -46,7 +44,7 @@ class Workflows(ApiView):
     @operation("List workflows", shapes.WorkflowPage, parameters=LIST)
     def get(self, request: Request) -> Response:
         """List the workflows that you may run, by category and title, and those that are listed to everybody."""
-        return paginate_list(request, seen_by(request.user), workflow_json)
+        return paginate_list(request, seen_by(request.user), shapes.Workflow.of)
 
 
 class Categories(ApiView):
@@ -55,7 +53,7 @@ class Categories(ApiView):
     @operation("List the categories of workflows", shapes.Categories)
     def get(self, request: Request) -> Response:
         """List the categories of the workflows that you see, with how many there are in each."""
-        return Response(categories_json(seen_by(request.user)))
+        return Response(shapes.Categories.of(seen_by(request.user)).root)
 
 
 @extend_schema(exclude=True)
@@ -71,7 +69,7 @@ class OneWorkflow(ApiView):
         """Return a workflow. 404 `unknown_workflow` if there is none of this name, 403 if it is not listed to you."""
         workflow = workflow_named(name)
         if found := seen(request.user, name):
-            return Response(workflow_json(found))
+            return Response(shapes.Workflow.of(found))
         raise forbidden(workflow, request)
 
 
@@ -115,7 +113,7 @@ class StartRun(StartingView):
 
     @operation(
         "Run a workflow",
-        {202: conversations_shapes.Prompt, 200: conversations_shapes.Prompt},
+        {202: record.Prompt, 200: record.Prompt},
         request=shapes.NewRun,
         parameters=(*WAIT, *IDEMPOTENCY),
     )
@@ -159,11 +157,11 @@ class StartRun(StartingView):
 
 def _runs(request: Request, chosen: RunFilter) -> Response:
     runs = runs_of(request.user, chosen).prefetch_related("files")
-    return paginate_together(request, runs, partial(runs_json, request.user), "input")
+    return paginate_together(request, runs, partial(shapes.Run.of_all, request.user), "input")
 
 
 def _answer(run: Prompt, status: int) -> Response:
-    response = Response(prompt_json(run), status=status)
+    response = Response(record.Prompt.of(run), status=status)
     response["Location"] = reverse("api-prompt", args=[run.pk])
     return response
 

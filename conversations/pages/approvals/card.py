@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from conversations.accounts.http import PersonRequest
-from conversations.approvals.decisions import Conflict, DecisionRefused
+from conversations.approvals.decisions import NOT_PENDING, Conflict, DecisionRefused
 from conversations.display.decision_form import RowsChanged, decide_posted, open_card
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
@@ -31,9 +31,11 @@ def card(request: PersonRequest, pk: int) -> HttpResponse:
 def decide(request: PersonRequest, pk: int) -> HttpResponse:
     """Decide the gate of an output, by the digest that was shown.
 
-    404 if the conversation is not the user's, 403 if they may not decide, 409 with the current card if it changed, 400
-    with what was typed if that is not valid.
+    404 if the conversation is not the user's, 403 if they may not decide, 409 with the current card if it changed, or
+    if nobody was asked, 400 with what was typed if that is not valid.
     """
+    if never := Output.objects.visible_to(request.user).filter(pk=pk, gate="").first():
+        return nothing_to_decide(request, never.conversation.get_absolute_url())
     _, shown = _block(request, pk)
     try:
         output = decide_posted(shown, request.user, request.POST, "page")
@@ -45,6 +47,11 @@ def decide(request: PersonRequest, pk: int) -> HttpResponse:
         html = fragment(request.user, output.conversation, page_seq(request))
         return HttpResponse(html, headers={"HX-Reswap": "none"})
     return redirect(f"{output.conversation.get_absolute_url()}#{_next(output)}")
+
+
+def nothing_to_decide(request: HttpRequest, back: str) -> HttpResponse:
+    """Return a page that says that nobody was asked, with a link to the page at `back`."""
+    return render(request, "409.html", {"why": NOT_PENDING, "back": back}, status=409)
 
 
 def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionRefused) -> HttpResponse:

@@ -24,6 +24,7 @@ from conversations.display.decision_form import TEXT_MOST, check_typed
 from conversations.display.gate import Card, cards
 from conversations.display.question import QuestionForm
 from conversations.models import Conversation, Output
+from conversations.pages.approvals.card import nothing_to_decide
 
 ROWS_CHANGED = "Nothing was decided yet: a row was added or removed."
 FOR_LATER = "Your answer is marked for later. Mark it as the answer, or remove what you typed."
@@ -127,6 +128,8 @@ def sheet(request: PersonRequest, pk: int) -> HttpResponse:
     keys = row_ids(request.POST.getlist("id"))
     if len(keys) > TOGETHER_MOST:  # no sheet sends so many
         raise BadRequest(f"At most {TOGETHER_MOST} approvals can be decided together.")
+    if mine.outputs.filter(pk__in=keys, gate="").exists():
+        return nothing_to_decide(request, mine.get_absolute_url())
     asked = mine.outputs.gates().filter(pk__in=keys)
     shown = _cards(request, asked)
     post = BulkPost.decide(request.POST, [card.row.pk for card in shown], shown, request.user, "page")

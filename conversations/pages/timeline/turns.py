@@ -23,7 +23,7 @@ from agents.engine.paths import is_progress, progress
 from agents.engine.root import AGENT
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.gate import Card, cards
-from conversations.display.json import files_of
+from conversations.display.shapes.outputs import files_of
 from conversations.display.when import day
 from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State, Step
 from conversations.models.erasure import message_redacted

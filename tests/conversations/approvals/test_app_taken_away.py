@@ -19,7 +19,7 @@ from conversations.approvals.decisions import DecisionRefused, decide
 from conversations.backup.after_restore import make_safe
 from conversations.display.decision_form import decide_posted, edit_form
 from conversations.display.gate import Card, cards
-from conversations.display.json import gate_json
+from conversations.display.shapes.outputs import Approval
 from conversations.ledger.offered import offered_tool
 from conversations.models import Output, Prompt, State
 from conversations.models import Step as Row
@@ -115,8 +115,8 @@ def test_its_card_is_whole(waiting: Prompt, ann: User, client: Client) -> None:
     page = client.get(waiting.conversation.get_absolute_url()).text
     assert "Deploy to a server" in page
     assert "Approve and run" in page
-    shown = gate_json(pending(waiting)[0])["approval"]
-    assert (shown["title"], shown["preview"], shown["risk"]) == ("Deploy to a server", "command", "high")
+    shown = Approval.of(pending(waiting)[0]).approval
+    assert (shown.title, shown.preview, shown.risk) == ("Deploy to a server", "command", "high")
 
 
 def test_its_edit_form_has_the_fields_that_the_model_saw(waiting: Prompt, ann: User) -> None:

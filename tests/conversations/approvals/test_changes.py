@@ -18,7 +18,7 @@ from agents.engine.outputs.kinds import ToolOutput
 from agents.plugins.files.tools import edit_file, write_file
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.display.gate import card
-from conversations.display.json import outputs_json
+from conversations.display.shapes.outputs import outputs_of
 from conversations.files.workspaces import folder_of
 from conversations.models import Output, Prompt, State
 from conversations.models import Step as Row
@@ -241,7 +241,7 @@ def test_the_diff_stands_wherever_it_is_decided_or_was(desk: Site, ann: User, pa
 
 def test_programs_are_told_what_they_approve(desk: Site, ann: User) -> None:
     prompt, _, _ = waits(desk, ann, WRITE)
-    told: Any = next(each for each in outputs_json(prompt) if each["type"] == "tool")
+    told: Any = next(each.json_value() for each in outputs_of(prompt) if each.type == "tool")
     assert told["approval"]["change"] == {"path": "new/plan", "before": None, "after": "all\nof it\n"}
 
 

@@ -11,8 +11,9 @@ from django.test import Client
 
 from agents.engine.outputs.timeline import Outputs
 from conversations.accounts.keys import make_key
-from conversations.display.json import outputs_json, usage_json
 from conversations.display.moments import TurnMoment
+from conversations.display.shapes.outputs import outputs_of
+from conversations.display.shapes.record import Usage
 from conversations.erasure.steps import redact
 from conversations.ledger.journal import read_steps
 from conversations.models import Prompt, Step
@@ -44,8 +45,8 @@ def test_every_moment_is_the_fold_of_its_steps(client: Client, prompt: Prompt) -
         assert (then["at"], then["previous"]) == (step.id, steps[count - 2].id if count > 1 else None)
         assert then["next"] == (steps[count].id if count < len(steps) else None)
     now = at(client, prompt)
-    assert now["outputs"] == outputs_json(prompt)
-    assert now["usage"] == usage_json(prompt)
+    assert now["outputs"] == [each.json_value() for each in outputs_of(prompt)]
+    assert now["usage"] == Usage.of(prompt).json_value()
     assert (now["state"], now["stop_reason"], now["rounds"]) == ("completed", "text", 2)
     assert at(client, prompt, 10**9) == now
 

@@ -15,7 +15,7 @@ from agents.engine.schema import schema_digest
 from agents.plugins.shell.tools import run
 from conversations.approvals.decisions import decide
 from conversations.approvals.many import TOGETHER_MOST
-from conversations.display.json import outputs_json
+from conversations.display.shapes.outputs import outputs_of
 from conversations.models import Conversation, GateState, Output, State, Step
 from conversations.pages.chat.live import catch_up
 from tests.conversations.support import Story, asking, interrupted, person
@@ -484,7 +484,7 @@ def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: 
         assert hidden[0] not in html or hidden[0] in " \n"
         assert " " * 1_000 not in html
         assert "\n" * 100 not in html
-    shown: Any = next(each for each in outputs_json(story.prompt) if each["id"] == output.pk)
+    shown: Any = next(each.json_value() for each in outputs_of(story.prompt) if each.id == output.pk)
     told = {
         "command": shown["input"].get("command"),
         "path": shown["input"].get("path"),

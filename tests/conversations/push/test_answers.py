@@ -66,7 +66,11 @@ def pieces(told: list[Event]) -> list[tuple[int, str]]:
 
 def grows(story: Story, text: str, *, attempt: int = 1, path: str = "") -> None:
     """A worker writes so much of a draft."""
-    place = {"conversation": story.conversation, "prompt": story.prompt, "path": path or str(story.round)}
+    place: dict[str, Any] = {
+        "conversation": story.conversation,
+        "prompt": story.prompt,
+        "path": path or str(story.round),
+    }
     written = {"attempt": attempt, "fence": 1, "text": text, "size": len(text)}
     Draft.objects.update_or_create(**place, defaults=written)
 
@@ -162,7 +166,9 @@ async def test_the_output_of_a_command_streams_at_the_path_of_its_call(ann: User
         await aside(grows, story, "a.txt\n", path=call.path)
         told = await until(next_event, is_delta)
         await aside(story.comes_to, call, {"stdout": "a.txt\nb.txt\n"})
-        told += await until(next_event, lambda event: event.get("output", {}).get("result", {}).get("type") == "success")
+        told += await until(
+            next_event, lambda event: event.get("output", {}).get("result", {}).get("type") == "success"
+        )
     assert [(event["path"], event["text"]) for event in told if is_delta(event)] == [(call.path, "a.txt\n")]
     assert told[-1]["output"]["result"]["output"]["stdout"] == "a.txt\nb.txt\n"
 

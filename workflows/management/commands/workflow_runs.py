@@ -11,8 +11,8 @@ from conversations.display.faithful import first_line, plain
 from conversations.management.arguments import user_named
 from conversations.management.printing import flushed
 from conversations.models import Prompt, State
-from workflows.api.json import results_of
 from workflows.history import STARTED_BY, RunFilter, runs_of, started_by
+from workflows.records import lines_of
 
 LINE_MOST = 120
 """Characters of the line with which a run was started."""
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             options["workflow"], options["state"], options["started_by"], options["starred"], options["search"]
         )
         runs = list(runs_of(user_named(options["user"]), chosen)[: max(options["most"], 0)])
-        results = results_of(runs)
+        results = lines_of(runs)
         with flushed(self.stdout):
             for run in runs:
                 for line in _lines(run, results.get(run.pk, "")):
