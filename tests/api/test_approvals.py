@@ -12,7 +12,7 @@ from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt
 from tests.api.client import Api, error_of, said, with_key
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, at_once, pending
-from tests.conversations.support import asking, interrupted
+from tests.conversations.support import Story, asking, interrupted
 
 pytestmark = pytest.mark.django_db
 LIST = "/api/approvals/"
@@ -104,6 +104,46 @@ def test_what_was_not_shown_is_not_decided(api: Api, ann: User) -> None:
     assert (error["code"], error["approval"]["id"]) == ("changed", gate.pk)
     assert error["approval"]["approval"]["digest"] == gate.digest
     assert decisions() == []
+
+
+def never_asked(owner: User) -> Output:
+    """A call that runs without a gate."""
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("files.list", path=".")
+    story.answers(call)
+    return Output.objects.get(path=call.path, prompt=story.prompt)
+
+
+def test_what_nobody_was_asked_about_is_not_decided(api: Api, other: Api, ann: User) -> None:
+    """R24: it never was pending; the answer has the output as it is."""
+    output, (_, gate) = never_asked(ann), asking(ann)
+    digest = "0" * 64
+    sent: dict[str, dict[str, Any]] = {"approve": {}, "reject": {}, "answer": {"answer": "Yes."}}
+    for word, more in sent.items():
+        error = error_of(api.post(address(output, word), {"digest": digest, **more}), 409)
+        assert error["code"] == "not_pending"
+        assert (error["output"]["id"], error["output"]["approval"]) == (output.pk, None)
+        assert said(other.post(address(output, word), {"digest": digest, **more}), 404) == "not_found"
+    several = [{"id": each.pk, "decision": "reject", "digest": gate.digest} for each in (output, gate)]
+    verdicts = api.post(f"{LIST}decide/", several).json()["results"]
+    assert [verdict["status"] for verdict in verdicts] == [409, 200]
+    assert verdicts[0]["error"]["code"] == "not_pending"
+    assert [each["decision"] for each in decisions()] == ["reject"]
+    assert said(api.get(address(output)), 404) == "not_found"
+
+
+def test_the_approvals_of_one_prompt(api: Api, other: Api, ann: User) -> None:
+    (story, gate), (_, second) = asking(ann), asking(ann)
+    of_one = f"{LIST}?prompt={story.prompt.pk}"
+    assert [each["id"] for each in api.get(of_one).json()["results"]] == [gate.pk]
+    api.post(address(gate, "reject"), {"digest": gate.digest})
+    assert api.get(of_one).json()["results"] == []
+    assert [each["id"] for each in api.get(f"{of_one}&state=all").json()["results"]] == [gate.pk]
+    assert [each["id"] for each in api.get(LIST).json()["results"]] == [second.pk]
+    assert other.get(of_one).json()["results"] == []
+    assert api.get(f"{LIST}?prompt=999999").json()["count"] == 0
+    assert list(error_of(api.get(f"{LIST}?prompt=mine"), 400)["fields"]) == ["prompt"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from io import StringIO
 from typing import Any
 
@@ -18,12 +19,15 @@ from django.urls import URLPattern, get_resolver
 
 from agents.discovery import installed
 from agents.engine.decisions import PEOPLE_MAY, STATES
+from agents.engine.ledger import Step
 from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
 from conversations.models import PendingFile, Prompt, State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
-from tests.api.client import JSON, Api, said
+from conversations.push.growth import Delta
+from tests.api.client import JSON, Api, said, with_key
+from tests.api.world import World
 from tests.conversations.questions import TRIP, Trip, asked
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
 from tests.conversations.support import asking, interrupted
@@ -75,12 +79,32 @@ class Checked(Api):
         assert bool(contents) == bool(response.content)
         for content in contents:
             check(self.schema, content["schema"], response.json())
+            even(response.json())
         self.seen.add((method, described, response.status_code))
         return response
 
 
 def check(schema: dict[str, Any], shape: dict[str, Any], value: Any) -> None:
     jsonschema.validate(value, {**shape, "components": schema["components"]}, jsonschema.Draft202012Validator)
+
+
+GIVEN = ("input", "payload", "data", "proposed", "schema", "output")
+"""Fields whose values are given by models, tools and people, and may hold anything."""
+
+
+def even(value: Any, name: str = "") -> None:
+    """What is absent is null, never an empty text; and times are date-times with a time zone, or null."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in GIVEN or (isinstance(inner, dict) and "position" in inner):
+                even(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            even(inner, name)
+    elif name.endswith("_at") or name in ("time", "until"):
+        assert value is None or datetime.fromisoformat(value).tzinfo, (name, value)
+    else:
+        assert value != "" or name == "path", f"{name} is empty"
 
 
 def strict(schema: dict[str, Any], outputs: list[dict[str, Any]]) -> None:
@@ -218,16 +242,74 @@ def test_every_answer_is_as_described(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("role", ["owner", "decider", "staff"])
+def test_all_that_a_world_holds_is_as_described(
+    schema: dict[str, Any], role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each page of data on a site that has one of everything, as those see it who may."""
+    with shop.registered(monkeypatch, shop.order):
+        world = World()
+        world.waiting.emits(world.waiting.call("fx.more"), "file", file=world.file.pk, name="a.txt")
+        checked = Checked(with_key(world.people[role]), schema)
+        for path, methods in schema["paths"].items():
+            if "get" not in methods or path.endswith(("/events/", "/files/{id}/")):
+                continue
+            route = path[1:].replace("{id}", "<int:pk>").replace("{name}", "<str:name>")
+            checked.get(world.address(route))
+        for state in checked.get("/api/approvals/?state=all").json()["results"]:
+            checked.get(f"/api/approvals/{state['id']}/")
+        if role == "owner":
+            for conversation in checked.get("/api/conversations/").json()["results"]:
+                for prompt in checked.get(f"/api/conversations/{conversation['id']}/prompts/").json()["results"]:
+                    for part in ("", "steps/", "outputs/"):
+                        checked.get(f"/api/prompts/{prompt['id']}/{part}")
+            refused = checked.post(f"/api/conversations/{world.idle.pk}/prompts/")
+        else:
+            refused = checked.post(f"/api/conversations/{world.idle.pk}/prompts/")
+    assert refused.status_code == (400 if role == "owner" else 201)
+
+
+@pytest.mark.django_db
 def test_every_event_is_as_described(schema: dict[str, Any], ann: User, site: Site) -> None:
+    """Of turns that waited, slept, failed, were stopped or went well, and all kinds of outputs; and streaming text."""
     prompt = site.runs(ann, *MIXED)
     while pending(prompt):
         site.approves(prompt, ann)
         site.works()
+    story, _ = asking(ann)
+    call = story.call("fx.more")
+    story.emits(call, "widget", widget="receipt")
+    story.emits(call, "file", file=0, name="x")
+    story.append(Step("runtime", "pause", {"pending_action_count": 0, "until": "2026-01-01T00:00:00+00:00"}))
+    story.ends("failed", "max_rounds", "Stopped after 10 rounds.")
+    stopped, _ = asking(ann)
+    cancel_prompt(stopped.prompt.pk, ann)
+    described = {kind: name for name, kind in kinds_of(schema)}
+    texts = [Delta(1, "1", (1, 1), 0, "Hi.", 1).event()]
+    for conversation in (prompt.conversation_id, story.conversation.pk, stopped.conversation.pk):
+        texts += [event.text for event in EventReader(conversation, 0).read()]
     seen = set()
-    for event in EventReader(prompt.conversation_id, 0).read():
-        check(schema, {"$ref": "#/components/schemas/Event"}, json.loads(event.text))
-        seen.add(event.type)
-    assert {"prompt.created", "output.updated", "approval.decided", "prompt.paused", "prompt.completed"} <= seen
+    for event in map(json.loads, texts):
+        check(schema, {"$ref": "#/components/schemas/Event"}, event)
+        check(schema, schema["components"]["schemas"][described[event["type"]]], event)
+        even(event)
+        seen.add(event["type"])
+    assert seen == set(described)
+
+
+def kinds_of(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the component of each event, and a type that it describes."""
+    mapping = schema["components"]["schemas"]["Event"]["discriminator"]["mapping"]
+    for kind, ref in mapping.items():
+        yield ref.rpartition("/")[2], kind
+
+
+def test_nothing_is_published_that_does_not_work(schema: dict[str, Any]) -> None:
+    """A decision is remembered once there are grants; rules decide once there are rules."""
+    components = schema["components"]["schemas"]
+    assert set(components["Approve"]["properties"]) == {"digest", "input", "note"}
+    assert "by_rule" not in components["Gate"]["properties"]
+    assert "remember" not in json.dumps(schema)
 
 
 # Where it is served

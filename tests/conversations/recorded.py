@@ -55,10 +55,14 @@ class Site:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world, self.monkeypatch = World(), monkeypatch
 
-    def starts(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
-        """Start a turn; nothing runs yet."""
+    def speaks(self, *script: Answer) -> None:
+        """Let the model say this, one answer after the other."""
         registry, _ = site(list(script), self.world.tools())
         self.monkeypatch.setattr("agents.registry.policies", lambda: registry)
+
+    def starts(self, owner: User, *script: Answer, conversation: Conversation | None = None) -> Prompt:
+        """Start a turn; nothing runs yet."""
+        self.speaks(*script)
         return start_prompt(conversation or start_conversation(owner), owner, "Go.")
 
     def works(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -91,22 +91,6 @@ class PromptEnded(Event):
     type: Literal["prompt.completed", "prompt.failed", "prompt.cancelled"]
     stop_reason: str
     usage: dict[str, Any] = Field(default_factory=dict)
-
-
-class TextDelta(Frozen):
-    """Streaming text, at `offset` in the text of the call at `path`. Not numbered: it may be lost (R9)."""
-
-    type: Literal["text.delta"] = "text.delta"
-    prompt: int
-    path: str
-    offset: int
-    text: str
-
-
-AnyEvent = Union[  # noqa: UP007 - pydantic reads it
-    PromptCreated, PromptStarted, OutputCreated, OutputUpdated, ApprovalRequested, ApprovalDecided, PromptPaused,
-    PromptResumed, PromptEnded, TextDelta,
-]  # fmt: skip
 
 
 class EventFold:

@@ -245,7 +245,17 @@ def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: Us
     output = Output.objects.get(path=call.path)
     for page in (address(output), *(f"{LIST}{none}/change/" for none in NONE)):
         assert client.get(page).status_code == 404
-        assert client.post(page, {"decision": "approve"}).status_code in (400, 404)
+    for none in NONE:
+        assert client.post(f"{LIST}{none}/change/", {"decision": "approve"}).status_code in (400, 404)
+    decided = client.post(address(output), {"decision": "approve", "digest": output.digest})
+    together = {"id": output.pk, f"decision_{output.pk}": "approve", f"digest_{output.pk}": output.digest}
+    several = client.post(f"{LIST}together/", together)
+    for refused in (decided, several):  # R24: not pending, and never was
+        assert refused.status_code == 409
+        assert "Nothing was changed, because nobody was asked to decide this." in refused.text
+    assert decisions() == 0
+    client.force_login(person("stan", is_staff=True))
+    assert client.post(address(output), {"decision": "approve"}).status_code == 404
 
 
 def test_approvals_are_not_added_or_deleted(client: Client, owner: User, chief: User) -> None:

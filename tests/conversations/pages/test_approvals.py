@@ -248,6 +248,24 @@ def test_what_was_not_shown_is_not_decided(client: Client, owner: User, htmx: bo
     assert fresh(output).gate == GateState.PENDING
 
 
+def test_what_nobody_was_asked_about_is_not_decided(client: Client, owner: User) -> None:
+    """R24: it never was pending; the page leads back."""
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("files.list", path=".")
+    story.answers(call)
+    output = Output.objects.get(path=call.path)
+    card = client.post(f"/approvals/{output.pk}/decide/", {"decision": "approve", "digest": output.digest})
+    rows = {"id": output.pk, f"decision_{output.pk}": "approve", f"digest_{output.pk}": output.digest}
+    sheet = client.post(f"/c/{story.conversation.pk}/decide/", rows)
+    for refused in (card, sheet):
+        assert refused.status_code == 409
+        assert "Nothing was changed, because nobody was asked to decide this." in refused.text
+        assert f'href="{story.conversation.get_absolute_url()}"' in refused.text
+    client.force_login(person("bob"))
+    assert client.post(f"/approvals/{output.pk}/decide/", {"decision": "approve"}).status_code == 404
+
+
 @pytest.mark.parametrize("htmx", [False, True])
 def test_what_somebody_decided_meanwhile_is_told(client: Client, owner: User, htmx: bool) -> None:
     """T-07: the loser of a race sees the decision, who made it, and that their own was not recorded."""
