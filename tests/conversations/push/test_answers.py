@@ -94,13 +94,15 @@ COMMITTED = pytest.mark.django_db(transaction=True)
 
 @COMMITTED
 @BOTH
-async def test_the_rest_of_an_answer_comes_before_its_output(ann: User, over: str) -> None:
-    """Offsets count Unicode code points."""
+@pytest.mark.parametrize("partial", [False, True])
+async def test_the_rest_of_an_answer_comes_before_its_output(ann: User, over: str, partial: bool) -> None:
+    """Also of one that a person stopped. Offsets count Unicode code points."""
     story = await aside(asked, ann)
     async with listening(over, ann, story) as next_event:
         await aside(grows, story, f"Hi {SMILE}")
         told = await until(next_event, is_delta)
-        await aside(answered, story, says(f"Hi {SMILE} there, {SMILE}."))
+        said = {"text": f"Hi {SMILE} there, {SMILE}.", "partial": partial}
+        await aside(answered, story, Step("model", "text", said))
         told += await until(next_event, brings_output)
     assert pieces(told) == [(0, f"Hi {SMILE}"), (4, f" there, {SMILE}.")]
     assert [event["type"] for event in told[-2:]] == ["text.delta", "output.created"]
