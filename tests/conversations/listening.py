@@ -70,7 +70,7 @@ class Transcript:
             self._of_step = []
 
     def _fold(self, event: dict[str, Any]) -> None:
-        new = {"stop_reason": None, "outputs": {}}
+        new: dict[str, Any] = {"stop_reason": None, "outputs": {}}
         prompt = self.prompts.setdefault(event["prompt"], new)
         if event["type"] == "prompt.created":
             prompt["input"] = event["input"]

@@ -162,11 +162,16 @@ def test_a_word_that_is_no_answer_decides_nothing(ann: User, site: Site) -> None
 
 
 def test_nothing_is_decided_where_nobody_was_asked(ann: User, site: Site) -> None:
+    """R24: what has no gate was never pending, whoever may decide it."""
     site.runs(ann, *ONE_GATE)
     text = Output.objects.get(type="text")
-    for pk in (text.pk, 10**6):
-        with pytest.raises(Output.DoesNotExist):
-            decide(pk, ann, "approve", digest="", via="api")
+    with pytest.raises(Conflict, match="nobody was asked") as refused:
+        decide(text.pk, ann, "approve", digest="", via="api")
+    assert (refused.value.code, refused.value.output) == ("not_pending", text)
+    with pytest.raises(DecisionRefused, match="You may not decide this"):
+        decide(text.pk, User.objects.create_user("sam"), "approve", digest="", via="api")
+    with pytest.raises(Output.DoesNotExist):
+        decide(10**6, ann, "approve", digest="", via="api")
 
 
 def interrupted(ann: User, site: Site) -> tuple[Prompt, Output]:
