@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from django.contrib.auth.models import User
 
-from agents.engine.agent.projection import GO_ON
+from agents.engine.agent.projection import GO_ON, TURN_ENDED
 from agents.engine.interfaces.messages import AssistantMessage, UserMessage
 from agents.engine.interfaces.provider import Answer
 from conversations.models import Conversation, Output, Prompt, State
@@ -341,11 +341,16 @@ def test_a_stopped_turn_is_gone_on_with(api: Api, ann: User, site: Site) -> None
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("needs_user", [False, True])
 def test_the_model_reads_what_was_and_is_told_to_go_on(
-    api: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
+    api: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch, needs_user: bool
 ) -> None:
-    """R5, S4: the site's line stands beside the history, in this turn only; the system message is the usual one."""
+    """R5, S4: the site's line stands beside the history, in this turn only; the system message is the usual one.
+
+    A server that insists is sent it as the user's, then and later.
+    """
     registry, model = scripted([*ONE_GATE], site.world.tools())
+    model.needs_user = needs_user
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
     first = start_prompt(start_conversation(ann), ann, "Go.")
     site.works()
@@ -356,8 +361,10 @@ def test_the_model_reads_what_was_and_is_told_to_go_on(
     assert (ended["state"], ended["outputs"][-1]["text"]) == ("completed", "Done.")
     before, after = model.asked
     assert after.system == before.system
-    assert (before.line, after.line) == ("", GO_ON)
-    assert [type(message).__name__ for message in seen(after)] == [
+    assert (before.line, after.line) == ("", "" if needs_user else GO_ON)
+    replaced = [AssistantMessage(TURN_ENDED), UserMessage(GO_ON)] if needs_user else []
+    assert seen(after)[3:] == replaced
+    assert [type(message).__name__ for message in seen(after)[:3]] == [
         *("UserMessage", "AssistantMessage", "ResultMessage")
     ]
     assert "Stopped before it was done." in results_in(after)[0]
