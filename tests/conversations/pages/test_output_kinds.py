@@ -120,21 +120,22 @@ def turns(site: Site, ann: User, monkeypatch: pytest.MonkeyPatch) -> Turns:
 
 
 ORDER = says("", call("stock.order", name="paper"), call("report.write", name="q"))
-ORDERED = "wrote q\n\n[receipt N-7] 3 pieces for Mrs Rossi\n\n[file a.txt] S"
+ORDERED = "ordered paper\n\n[receipt N-7] 3 pieces for Mrs Rossi"
+WROTE = "wrote q\n\n[file a.txt] S"
 
 
 def test_the_model_is_told_in_the_next_round_and_in_later_turns(turns: Turns, receipts: Callable[..., None]) -> None:
-    """At the end of the last result of its batch, so that no call is separated from its result (R21)."""
+    """With the result of the call that made it, so that no call is separated from its result (R21)."""
     receipts(told=words)
     _, next_round, next_turn = turns.run(ORDER, says("Done."), says("Again."))
-    assert next_round == ["ordered paper", ORDERED]
-    assert next_turn == ["ordered paper", ORDERED]
+    assert next_round == [ORDERED, WROTE]
+    assert next_turn == [ORDERED, WROTE]
 
 
 @pytest.mark.usefixtures("receipts")
 def test_without_words_for_it_the_model_is_told_nothing(turns: Turns) -> None:
     _, next_round, next_turn = turns.run(ORDER, says("Done."), says("Again."))
-    assert next_round == next_turn == ["ordered paper", "wrote q\n\n[file a.txt] S"]
+    assert next_round == next_turn == ["ordered paper", WROTE]
 
 
 def test_its_template_shows_it_on_the_page(turns: Turns, receipts: Callable[..., None]) -> None:

@@ -248,8 +248,9 @@ def test_a_program_cannot_be_continued_but_an_agent_can(ann: User, site: Site, m
     site.works()
     new.refresh_from_db()
     assert new.state == "completed"
-    (told,) = [m.text for m in seen(provider.asked[-1]) if isinstance(m, UserMessage)][-1:]
-    assert "continue where it stopped" in told
+    asked = provider.asked[-1]
+    assert [m.text for m in seen(asked) if isinstance(m, UserMessage)] == ["Look."]
+    assert "continue where it stopped" in asked.line
     assert problems(new) == []
     installed(site, monkeypatch)
     ran = started(ann)
