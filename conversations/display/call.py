@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.discovery import installed_policy, installed_tool
 from agents.engine.agent.projection import render, shorten
+from agents.engine.closing import HAD_BEGUN
 from agents.engine.ledger import JSON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Approval, ToolOutput
@@ -135,6 +136,11 @@ def phrase(entry: ToolOutput) -> str:
         return tool.says(tool.parse(entry.input))
     except Exception:  # noqa: BLE001 - the input is invalid, or the tool's own function raises
         return tool.title
+
+
+def was_cut_off(entry: ToolOutput) -> bool:
+    """Whether the call was stopped while it ran, by a person or a limit: some of it may have happened."""
+    return entry.result.type == "error" and HAD_BEGUN in str(entry.result.error.get("message", ""))
 
 
 def result_text(entry: ToolOutput) -> str:

@@ -21,7 +21,7 @@ from agents.engine.paths import HUMAN
 from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.answers import Question
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
-from conversations.display.call import CallField, DisplayedCall, call_of, display_call, result_text
+from conversations.display.call import CallField, DisplayedCall, call_of, display_call, result_text, was_cut_off
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
 from conversations.display.html_cache import cached_html
@@ -259,6 +259,11 @@ class Card:
         """Whether the call may not run."""
         rule = decided_as(self.row.ask, self.row.gate)
         return rule is not None and rule.outcome is Outcome.REFUSE
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the call was stopped while it ran."""
+        return was_cut_off(self.entry)
 
     @property
     def result(self) -> str:

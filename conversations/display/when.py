@@ -27,6 +27,16 @@ def ahead(time: datetime) -> str:
     return f"in {span(max(round(seconds / unit) * unit, MINUTE))}" if seconds <= DAY else f"on {on(time)}"
 
 
+def at(time: datetime) -> str:
+    """Return a time to come by the clock: "at 14:12", "tomorrow at 09:10", "on 12 Nov at 16:22"."""
+    local = timezone.localtime(time)
+    days = (local.date() - timezone.localdate()).days
+    clock = f"at {date_format(local, 'H:i')}"
+    if days == 0:
+        return clock
+    return f"tomorrow {clock}" if days == 1 else f"on {_date(local)} {clock}"
+
+
 def span(seconds: float) -> str:
     """Return a length of time: "4 s", "2 min", "3 h", "2 days"."""
     if seconds < MINUTE:
@@ -42,16 +52,19 @@ def day(time: datetime, more: str = "") -> str:
     """Return the day: "Today", "Yesterday", "12 Nov". `more`: a format for what follows, as in "Today, 16:22"."""
     local = timezone.localtime(time)
     past = (timezone.localdate() - local.date()).days
-    year = "" if local.year == timezone.localtime().year else " Y"
-    name = {0: "Today", 1: "Yesterday"}.get(past) or date_format(local, f"j M{year}")
+    name = {0: "Today", 1: "Yesterday"}.get(past) or _date(local)
     return f"{name}, {date_format(local, more)}" if more else name
 
 
 def on(time: datetime) -> str:
     """Return the date and the time of day."""
     local = timezone.localtime(time)
-    year = "" if local.year == timezone.localtime().year else " Y"
-    return date_format(local, f"j M{year}, H:i")
+    return f"{_date(local)}, {date_format(local, 'H:i')}"
+
+
+def _date(local: datetime) -> str:
+    """Return the day, with its year if that is another one."""
+    return date_format(local, "j M" if local.year == timezone.localtime().year else "j M Y")
 
 
 def took(started: str, ended: str) -> str:

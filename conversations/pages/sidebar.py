@@ -48,8 +48,9 @@ class SidebarRow:
     """A conversation in the list: how many actions wait, and whether it is working or has failed.
 
     `state` is the state of the turn that has not ended; "" if there is none, or if it is hidden and asks nothing.
-    `unread`: the last turn ended, or began to wait, since its owner last looked. `quote`: the text in which a search
-    found a match, if it is not in the title, or what a run was given.
+    `unread`: the last turn ended, or began to wait, since its owner last looked. `failed`: the last turn failed, and
+    nobody has gone on from there, asked again, said something else or archived the conversation since. `quote`: the
+    text in which a search found a match, if it is not in the title, or what a run was given.
     """
 
     conversation: Conversation
@@ -198,7 +199,7 @@ def _row(conversation: Any, waits: Waits, *, looks: bool, quote: str) -> Sidebar
     active = conversation.active_prompt
     shown = active and (active.visible or active.state == State.WAITING)
     state, unread = active.state if shown else "", looks and _has_news(conversation)
-    failed = unread and conversation.last_state == State.FAILED
+    failed = conversation.last_state == State.FAILED and conversation.archived_at is None
     given = first_line((conversation.line or "").partition(" ")[2])
     return SidebarRow(conversation, waits, state, unread, failed, quote or given)
 

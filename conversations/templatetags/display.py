@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 
 from django import template
+from django.contrib.staticfiles import finders
 from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
 from conversations.accounts import names
@@ -25,6 +29,8 @@ from conversations.pages.timeline.widgets import widget_html
 from conversations.prompts.killswitch import active_switch, actor_name
 
 register = template.Library()
+
+_SYMBOL = re.compile(r'<symbol id="i-([\w-]+)" viewBox="([^"]*)">(.*)</symbol>')
 
 
 register.filter("visible", stringfilter(faithful.visible))
@@ -68,9 +74,15 @@ def ahead(time: datetime) -> SafeString:
     return _time(time, when.ahead(time))
 
 
-def _time(time: datetime, words: str) -> SafeString:
+@register.filter
+def at(time: datetime) -> SafeString:
+    """Show a time to come by the clock, with the exact time as its title."""
+    return _time(time, when.at(time), "data-exact")
+
+
+def _time(time: datetime, words: str, more: str = "") -> SafeString:
     exact = time.isoformat(timespec="seconds")
-    return format_html('<time datetime="{}" title="{}">{}</time>', exact, exact.replace("T", " "), words)
+    return format_html('<time datetime="{}" title="{}" {}>{}</time>', exact, exact.replace("T", " "), more, words)
 
 
 @register.simple_tag
@@ -78,6 +90,20 @@ def icon(name: str, more: str = "") -> SafeString:
     """Show an icon from icons.svg. It is decoration, hidden from screen readers. `more`: further CSS classes."""
     file, classes = static("conversations/icons.svg"), f"icon {more}".rstrip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>', classes, file, name)
+
+
+@register.simple_tag
+def drawn_icon(name: str) -> SafeString:
+    """Show an icon that is drawn in the page itself: a browser that cannot reach the site shows no other new one."""
+    box, shape = _drawings()[name]
+    return format_html('<svg class="icon" aria-hidden="true" viewBox="{}">{}</svg>', box, mark_safe(shape))  # noqa: S308 - our own file
+
+
+@cache
+def _drawings() -> dict[str, tuple[str, str]]:
+    """Return the view box and the shapes of each icon, by name."""
+    drawn = Path(str(finders.find("conversations/icons.svg"))).read_text(encoding="utf-8")
+    return {name: (box, shape) for name, box, shape in _SYMBOL.findall(drawn)}
 
 
 @register.simple_tag

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from agents.engine.outputs.kinds import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
-from conversations.display.call import call_of, phrase, result_text
+from conversations.display.call import call_of, phrase, result_text, was_cut_off
 from conversations.display.html_cache import cached_html
 from conversations.display.when import took
 from conversations.pages.timeline.drafts import RunningCommand
@@ -140,6 +140,8 @@ class Activity:
     def _failures(self) -> str:
         if not self.failed:
             return ""
+        if any(map(was_cut_off, self._calls)):
+            return ", stopped while it ran: some of it may have happened"
         return ", which failed" if len(self._calls) == 1 else f"; {self.failed} failed"
 
     @property

@@ -206,10 +206,19 @@ def test_what_was_seen_never_moves_back_nor_ahead(owner: User) -> None:
         assert fresh(talk).seen_seq == seen
 
 
-def test_a_failure_is_marked_until_it_is_seen(owner: User) -> None:
+def test_a_failure_is_marked_until_it_is_dealt_with(client: Client, owner: User) -> None:
+    """Seeing it is not enough: going on, asking again, another message or archiving is."""
     talk = answered(owner, state="failed")
-    assert row(owner, talk).failed
     mark_seen(talk.pk, talk.seq)
+    assert row(owner, talk).failed
+    assert not row(owner, talk).unread
+    for shown in (client.get("/").text, client.get(talk.get_absolute_url()).text):
+        assert '<span class="vh">failed</span>' in shown
+    client.post(f"/c/{talk.pk}/archive/")
+    assert '<span class="vh">failed</span>' not in client.get("/?archived=1").text
+    client.post(f"/c/{talk.pk}/put-back/")
+    assert row(owner, talk).failed
+    Story(owner, conversation=talk).ends()
     assert not row(owner, talk).failed
 
 

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.engine.closing import HAD_BEGUN
 from agents.engine.ledger import Step
 from agents.providers.json.answer import read
 from conversations.approvals.decisions import decide
@@ -43,6 +44,34 @@ def test_calls_that_nobody_decided_are_folded_into_steps(client: Client, owner: 
     assert "content of a" in html
     assert "There is no b.txt." in html
     assert "1 round · 1,200 tokens" in html
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_command_that_was_stopped_says_that_some_of_it_may_have_happened(
+    client: Client, owner: User, *, begun: bool
+) -> None:
+    """Without opening anything, beside the decision. One that never began does not say so."""
+    story, output = asking(owner)
+    decide(output.pk, owner, "approve", digest=output.digest, via="page")
+    call = Step("model", "action_call", {"policy": "shell.run"}, path=output.path)
+    if begun:
+        story.begins(call)
+    story.fails(call, "cancelled", f"Stopped before it was done. {HAD_BEGUN if begun else ''}")
+    story.ends("cancelled", "cancelled")
+    shown = page(client, story)
+    assert ("This was stopped while it ran: some of it may have happened." in shown) == begun
+
+
+def test_a_step_that_was_stopped_says_that_some_of_it_may_have_happened(client: Client, owner: User) -> None:
+    """In the line that sums up the steps."""
+    story = Story(owner)
+    story.asks_model()
+    call = story.call("files.read", path="a.txt")
+    story.answers(call)
+    story.begins(call)
+    story.fails(call, "cancelled", f"Stopped before it was done. {HAD_BEGUN}")
+    story.ends("cancelled", "cancelled")
+    assert "1 step: read a.txt, stopped while it ran: some of it may have happened" in page(client, story)
 
 
 def test_what_a_call_emits_stands_after_it(client: Client, owner: User) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -213,16 +214,23 @@ def test_the_command_keeps_what_came_of_it(ann: User, site: Site) -> None:
     assert Verification.objects.count() == KEPT_MOST
 
 
+def mark_beside(words: str, page: str) -> str:
+    """The icon before these words."""
+    before, found, _ = page.partition(words)
+    assert found
+    return str(re.findall(r'#i-([a-z]+)"', before)[-1])
+
+
 def test_the_admins_first_page_alarms(ann: User, site: Site, client: Client) -> None:
     """Where problems were found, and where no check came for long: to whoever reads the record, and nobody else."""
     client.force_login(person("chief", is_superuser=True, is_staff=True))
     assert "Nothing to check yet." in client.get("/admin/").text
     prompt = site.ended(ann, says("Hello."))
-    assert "Not checked yet." in client.get("/admin/").text
+    assert mark_beside("Not checked yet.", client.get("/admin/").text) == "clock"  # nothing is known to be right
     Conversation.objects.update(created_at=timezone.now() - timedelta(hours=37))
     assert "Never checked." in client.get("/admin/").text
     call_command("verify_ledger", all=True, stdout=io.StringIO())
-    assert "Intact." in client.get("/admin/").text
+    assert mark_beside("Intact.", client.get("/admin/").text) == "check"
     aged(started_at=timedelta(hours=37))
     assert "Not checked recently." in client.get("/admin/").text
     broken()
