@@ -7,6 +7,7 @@ from conversations.files import download
 from conversations.pages import inspector, manage, theme
 from conversations.pages.account import views as accounts
 from conversations.pages.approvals import card, sheet
+from conversations.pages.chat import source
 from conversations.pages.chat import views as chat
 from conversations.worker.health import healthz
 
@@ -18,6 +19,8 @@ urlpatterns = [
     path("c/<int:pk>/", chat.conversation, name="conversation"),
     path("c/<int:pk>/prompts/", chat.send, name="say"),
     path("prompts/<int:pk>/", inspector.inspector, name="inspector"),
+    path("prompts/<int:pk>/message/", source.message, name="message"),
+    path("prompts/<int:pk>/texts/<int:position>/", source.answer, name="text"),
     path("prompts/<int:pk>/cancel/", chat.stop, name="stop"),
     path("prompts/<int:pk>/continue/", chat.continue_turn, name="continue"),
     path("prompts/<int:pk>/again/", chat.repeat_turn, name="again"),

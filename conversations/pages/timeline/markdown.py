@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
@@ -21,13 +22,16 @@ TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+BLOCKS = {"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "ul"}
+"""The blocks of text, each of which reads in the direction of its own script."""
+ATTRIBUTES = {"a": {"href", "title"}, "div": {"dir"}, **{tag: {"dir"} for tag in BLOCKS}, "ol": {"dir", "start"}}
 ALIGNED = {"right", "center"}
 CLASSES = {
-    "div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown"}, "table": {"grid"}, "td": ALIGNED,
+    "div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown", "w"}, "table": {"grid"}, "td": ALIGNED,
     "th": ALIGNED,
 }  # fmt: skip
 SCHEMES = {"http", "https", "mailto"}
+_HYPHENS = re.compile(r"[^\s-]*-\S*")
 
 
 class Renderer(RendererHTML):
@@ -39,9 +43,14 @@ class Renderer(RendererHTML):
         said = f"Image not shown: {words}" if words else "Image not shown"
         return f'<span class="not-shown">[{escapeHtml(said)}]</span>'
 
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Return code in a line. A word with hyphens stays in one piece: `--out` is not broken into `--` and `out`."""
+        code = _HYPHENS.sub(r'<span class="w">\g<0></span>', escapeHtml(tokens[idx].content))
+        return f"<code>{code}</code>"
+
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Open a table, in a box of its own in which a wide one scrolls."""
-        return '<div class="table-wrap"><table class="grid">'
+        return '<div class="table-wrap" dir="auto"><table class="grid">'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Close the table and its box."""
@@ -70,9 +79,19 @@ BRACKETS_MOST = 10_000
 RENDERER = tuple(f"{name} {version(name)}" for name in ("markdown-it-py", "nh3"))
 """What renders, besides this module: HTML of other versions may differ."""
 
+
+def _directed(state: StateCore) -> None:
+    """Let each block read in the direction of its own script, and what is inside it in the same."""
+    for token in state.tokens:
+        if token.level == 0 and token.nesting == 1 and token.tag in BLOCKS:
+            token.attrSet("dir", "auto")
+
+
 _plain = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("strikethrough")
 _plain.disable(["link", "image"])
 _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable(["table", "strikethrough"])
+for _each in (_plain, _parser):
+    _each.core.ruler.push("directed", _directed)
 
 
 def render(text: str) -> SafeString:

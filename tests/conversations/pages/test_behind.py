@@ -221,7 +221,7 @@ LENGTHS = [("x " * 1_900, False), ("x " * 2_100, True), ("y\n" * 39, False), ("y
 def test_a_long_message_shows_how_it_begins_and_opens(client: Client, owner: User, text: str, folds: bool) -> None:
     html = shown(client, Story(owner, text).conversation)
     assert ("Show all" in html) is folds
-    assert html.count('<p class="typed head">') == folds
+    assert html.count('<p class="typed head" dir="auto">') == folds
 
 
 def test_who_deleted_a_conversation_is_told_so_by_its_address(client: Client, owner: User) -> None:

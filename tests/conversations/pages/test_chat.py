@@ -214,7 +214,7 @@ def test_older_turns_come_when_asked_for(client: Client, owner: User, monkeypatc
     Story(owner, "The second one.", story.conversation).ends()
     monkeypatch.setattr("conversations.pages.chat.views.TURNS_MOST", 1)
     page = client.get(f"/c/{story.conversation.pk}/").text
-    assert '<p class="typed">The first one.</p>' not in page
+    assert '<p class="typed" dir="auto">The first one.</p>' not in page
     assert "?turns=2" in page
-    assert '<p class="typed">The first one.</p>' in client.get(f"/c/{story.conversation.pk}/?turns=2").text
+    assert '<p class="typed" dir="auto">The first one.</p>' in client.get(f"/c/{story.conversation.pk}/?turns=2").text
     assert client.get(f"/c/{story.conversation.pk}/?turns=all").status_code == 200

@@ -114,13 +114,13 @@ def test_long_code_is_cut_where_it_cannot_be_seen() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("some **bo", "<p>some <strong>bo</strong></p>"),
-        ("some **", "<p>some</p>"),
-        ("run `ls", "<p>run <code>ls</code></p>"),
-        ("see [the page](https://exa", "<p>see the page</p>"),
-        ("2 ** 3", "<p>2 ** 3</p>"),
-        ("A list:\n-", "<p>A list:</p>"),
-        ("A table:\n\n| a | b |", "<p>A table:</p>"),
+        ("some **bo", '<p dir="auto">some <strong>bo</strong></p>'),
+        ("some **", '<p dir="auto">some</p>'),
+        ("run `ls", '<p dir="auto">run <code>ls</code></p>'),
+        ("see [the page](https://exa", '<p dir="auto">see the page</p>'),
+        ("2 ** 3", '<p dir="auto">2 ** 3</p>'),
+        ("A list:\n-", '<p dir="auto">A list:</p>'),
+        ("A table:\n\n| a | b |", '<p dir="auto">A table:</p>'),
     ],
 )
 def test_what_is_half_written_does_not_flicker(text: str, shown: str) -> None:
