@@ -8,5 +8,9 @@ from conversations.pages.theme import chosen
 
 
 def site(request: HttpRequest) -> dict[str, object]:
-    """Return `demo` (the demo model answers), `disk_full` (nothing can be stored) and this browser's `theme`."""
-    return {"demo": settings.DEMO, "disk_full": is_short(), "theme": chosen(request)}
+    """Return `demo` (the demo model answers), `disk_full` (nothing can be stored) and this browser's `theme`.
+
+    `csrf_cookie` is the name of the cookie from which scripts take the CSRF token.
+    """
+    cookie = settings.CSRF_COOKIE_NAME
+    return {"demo": settings.DEMO, "disk_full": is_short(), "theme": chosen(request), "csrf_cookie": cookie}

@@ -122,7 +122,7 @@ def test_on_a_touch_screen_enter_is_a_new_line(
 
 
 def test_what_was_written_while_a_turn_waits_stays(page: Page, site: Site) -> None:
-    """Enter says that it cannot be sent now; Stop leaves text and files where they are, and then they can be sent."""
+    """Enter says that it is kept; Stop leaves text and files where they are, and then they can be sent."""
     say(page, site, "Ask and go on.")
     expect(page.locator(".ask")).to_have_count(1)
     field = page.get_by_label("Message")
@@ -130,10 +130,10 @@ def test_what_was_written_while_a_turn_waits_stays(page: Page, site: Site) -> No
     field.fill("And then?")
     page.get_by_label("Attach files").set_input_files(NOTES)
     field.press("Enter")
-    expect(page.get_by_text("your message is kept here")).to_be_visible()
+    expect(page.get_by_text("Your message is kept here")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
-    expect(page.get_by_text("your message is kept here")).to_have_count(0)
+    expect(page.get_by_text("was stopped, so your message was not sent")).to_be_visible()
     expect(field).to_have_value("And then?")
     expect(chosen(page)).to_have_text(["notes.txt"])
     field.press("Enter")

@@ -15,6 +15,25 @@ PARAGRAPHS = "".join(f"This is **paragraph** number {n}, with `code` in it.\n\n"
 LONG = f"{PARAGRAPHS}```py\nprint('here')\n```\n\n- one\n- two\n\nThe end of it."
 """Text that takes a while to come."""
 
+SCRIPTS = """# مرحبا
+
+Run `tool --out file` **now**.
+
+- عنصر أول
+- the second
+
+> שלום
+
+| اسم | number |
+|-|-|
+| واحد | 1 |
+
+```
+print("x")
+```
+"""
+"""Markdown in scripts that are read from the right, and from the left."""
+
 TURNS: dict[str, list[dict[str, Any]]] = {
     "Look around, then say the day.": [
         says("I will look.", "echo two files"),
@@ -37,6 +56,17 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "I read.", "calls": [{"name": "files_read", "arguments": {"path": "notes.txt"}}]},
         says("I read it."),
     ],
+    "A long command.": [
+        says("I ask.", "\n".join(f"echo {n} --out file-{n}.txt" for n in range(1, 80))),
+        says("A long one it was."),
+    ],
+    "Two long commands.": [
+        says("I ask.", *("\n".join(f"echo {n} {name}" for n in range(1, 80)) for name in ("first", "second"))),
+        says("Two long ones."),
+    ],
+    "Sleep long.": [says("I ask.", "echo begun && sleep 600"), says("Slept.")],
+    "Ask and fail.": [says("I ask.", "echo before it fails"), {"refusal": {"status": 400, "message": "No."}}],
+    "Speak in two scripts.": [{"text": SCRIPTS, "calls": []}],
     "Fail at once.": [{"refusal": {"status": 400, "message": "No."}}],
     "*": [says("Hello.")],
 }

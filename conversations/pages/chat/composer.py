@@ -42,7 +42,7 @@ class Composer:
 
     `brought`: how many files came with it; only a page that is still open has them. `status` is that of the answer.
     `fresh`: an open page needs another key, because its own belongs to a message that was accepted. `key` names the
-    next message: if it is sent twice, it is accepted once.
+    next message: if it is sent twice, it is accepted once. `later`: it can be sent once the turn has ended.
     """
 
     action: str
@@ -52,6 +52,7 @@ class Composer:
     brought: int = 0
     status: int = 200
     fresh: bool = True
+    later: bool = False
     tiers: ClassVar = TIERS
     files_most: ClassVar = FILES_MOST
     key: str = field(default_factory=lambda: token_urlsafe(16))

@@ -62,6 +62,11 @@ class Dock:
         return startable.again_at(self.last.policy, self.last.pk) if self.last else ""
 
     @property
+    def ended(self) -> str:
+        """How the last turn ended; "" while one is running or waiting."""
+        return self.last.state if self.last and not self.active else ""
+
+    @property
     def open(self) -> list[Card]:
         """The gates that still wait."""
         return [card for card in self.cards if card.pending]
@@ -101,6 +106,6 @@ class Dock:
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
             "state": version(self.state, len(self.yours)),
             "waits": version([(card.row.pk, card.row.gate) for card in self.cards], len(self.yours)),
-            "act": version(active, self.state, len(self.yours), self.again),
+            "act": version(active, self.state, len(self.yours), self.again, self.last and self.last.pk, self.ended),
         }
         return {name: Part(name, value) for name, value in shown.items()}

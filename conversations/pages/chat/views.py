@@ -242,7 +242,8 @@ def _answer_deleted(request: PersonRequest, pk: int, message: Message) -> HttpRe
 def _refused_composer(action: str, message: Message, problem: Exception | str, status: int) -> Composer:
     taken = isinstance(problem, KeyReused)
     why = ALREADY_SENT if taken else str(problem)
-    return Composer(action, message.text, message.tier, why, len(message.files), status, fresh=taken)
+    later = isinstance(problem, TurnInProgress)
+    return Composer(action, message.text, message.tier, why, len(message.files), status, fresh=taken, later=later)
 
 
 def _message_url(conversation: Conversation) -> str:

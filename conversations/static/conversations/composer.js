@@ -1,14 +1,15 @@
 "use strict";
 /* The composer: typed text and chosen files are never lost. Loaded after site.js, whose names it uses. */
 
-const form = byId("composer"), mine = `draft ${form?.dataset.person} `, kept = mine + form?.getAttribute("action");
+const form = byId("composer"), mine = `draft ${form?.dataset.person} `;
+const kept = mine + form?.getAttribute("action"), waits = `${kept} later`;
 
 /* ---------- status: why a message was refused, and whether one can be sent ---------- */
 
-function refuse(words, kind = "refused") {
+function refuse(words) {
   const slot = byId("problem");
-  if (!words && slot.dataset.v !== kind) return; // another message is shown there
-  slot.dataset.v = words && kind;
+  if (!words && slot.dataset.v !== "refused") return; // another message is shown there
+  slot.dataset.v = words && "refused";
   slot.replaceChildren(...(words ? [byId("refused").content.cloneNode(true)] : []));
   if (words) slot.querySelector("span").textContent = words;
 }
@@ -17,10 +18,66 @@ function sendable() {
   const send = form?.querySelector("[data-send]");
   if (!form) return;
   field.placeholder = send ? "Message the agent" : "Type your next message";
+  offerLater();
   if (!send) return;
-  refuse("", "runs");
   send.disabled = Boolean(turns && main() && !main().open);
   form.querySelector("[data-offline]").hidden = !send.disabled;
+  if (!send.disabled) sendLater(send);
+}
+
+/* ---------- a message that is kept until the turn ends: {text, files, key, turn}, also over a reload ---------- */
+
+const WAITS = "Your message is kept here, and will be sent when this turn has ended.";
+let later = null;
+
+/* Keep what is in the field, and send it when this turn has ended. Its key makes sure that it is taken once, also from a copy of this tab. */
+function keepLater() {
+  if (!field.value.trim() && !chosen.length) return refuse("Write something first.");
+  later = { text: field.value, files: chosen.length, key: later?.key ?? byId("key").value, turn: null };
+  refuse("");
+  tellLater(WAITS);
+  offerLater();
+}
+
+/* It stays in the field, and is not sent by itself any more. `words`: why, if that is not obvious. */
+function dropLater(words = "") {
+  if (!later && byId("later").hidden) return;
+  later = null;
+  tellLater(words);
+  offerLater();
+}
+
+function tellLater(words) {
+  const line = byId("later");
+  if (later) sessionStorage.setItem(waits, JSON.stringify(later));
+  else sessionStorage.removeItem(waits);
+  line.hidden = !words;
+  line.querySelector("span").textContent = words;
+  line.querySelector("button").hidden = !later;
+}
+
+/* While a turn runs, the button beside Stop does what Enter does. */
+function offerLater() {
+  const stop = form.querySelector("[data-stop]"), button = form.querySelector("[data-later]");
+  if (later && stop) later.turn = stop.dataset.stop;
+  if (button) button.hidden = Boolean(later) || !(field.value.trim() || chosen.length);
+}
+
+function sendLater(send) {
+  if (!later || sent) return;
+  const { last, ended } = byId("act").dataset;
+  if (last === later.turn && ["failed", "cancelled"].includes(ended))
+    return dropLater(`This turn ${ended === "failed" ? "failed" : "was stopped"}, so your message was not sent. It is still here: send it when you like.`);
+  byId("key").value = later.key;
+  form.requestSubmit(send);
+}
+
+function restoreLater() {
+  later = JSON.parse(sessionStorage.getItem(waits));
+  if (!later) return;
+  if (later.text !== field.value) return dropLater();
+  if (later.files !== chosen.length) return dropLater("Not sent: attach your files again. A page that is loaded again does not have them.");
+  tellLater(WAITS);
 }
 
 /* ---------- files: the input holds all chosen files, whether picked, pasted or dropped ---------- */
@@ -53,6 +110,8 @@ function showChosen() {
   chosen.forEach((file) => transfer.items.add(file));
   picker.files = transfer.files;
   list.hidden = !chosen.length;
+  dropLater();
+  offerLater();
   list.replaceChildren(...chosen.map(chip));
 }
 
@@ -120,7 +179,7 @@ function pressed(event) {
   if (event.isComposing || event.keyCode === 229) return; // the key ends an input method's word; Safari reports only 229
   event.preventDefault();
   const send = form.querySelector("[data-send]");
-  if (!send) refuse("This turn has not ended yet: your message is kept here. Wait for it to end, or stop it.", "runs");
+  if (!send) keepLater();
   else if (!send.disabled) form.requestSubmit(send);
 }
 
@@ -141,6 +200,12 @@ function over({ detail }) {
   byId("sending").hidden = true;
   byId("chosen").inert = false;
   const plain = detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain"); // one sentence, from before any page
+  if (status === 409 && "later" in byId("problem").dataset) {
+    byId("problem").replaceChildren();
+    return field.value === text ? keepLater() : dropLater("Not sent: a turn has not ended yet.");
+  }
+  const auto = Boolean(later);
+  dropLater();
   if (status > 399 && plain) refuse(`Not sent. ${detail.xhr.responseText}`);
   else if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
   if (status < 200 || status > 299) return;
@@ -150,7 +215,8 @@ function over({ detail }) {
   sessionStorage.setItem(kept, field.value);
   refuse("");
   grow(field);
-  toEnd();
+  if (auto) announce("Your message was sent.");
+  if (!auto || atEnd()) toEnd();
   if (!matchMedia("(pointer: coarse)").matches) lead(field, form);
 }
 
@@ -167,7 +233,15 @@ if (form) {
   field.value ||= sessionStorage.getItem(kept) || "";
   grow(field);
   attach(picker.files); // a browser may keep them across a reload
-  field.addEventListener("input", () => { sessionStorage.setItem(kept, field.value); refuse(""); });
+  restoreLater();
+  field.addEventListener("input", () => {
+    sessionStorage.setItem(kept, field.value);
+    refuse("");
+    dropLater();
+    offerLater();
+  });
+  byId("later").querySelector("button").addEventListener("click", () => { dropLater(); field.focus(); });
+  form.addEventListener("click", ({ target }) => { if (target.closest("[data-later]")) { keepLater(); field.focus(); } });
   field.addEventListener("keydown", pressed);
   picker.addEventListener("change", () => { attach(picker.files); field.focus(); });
   document.addEventListener("paste", paste);
@@ -183,5 +257,6 @@ if (form) {
   form.addEventListener("htmx:sendError", ({ detail }) => { if (detail.elt === form) unreadable(chosen); });
   byId("sending").querySelector("button").addEventListener("click", () => htmx.trigger(form, "htmx:abort"));
   addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // with a new key
+  if (!turns && !location.search && !matchMedia("(pointer: coarse)").matches && isLeft()) field.focus();
   sendable();
 }

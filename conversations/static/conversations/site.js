@@ -144,20 +144,31 @@ document.addEventListener("htmx:wsBeforeMessage", (event) => {
 
 /* ---------- scrolling: follow the end, or show that there is more below ---------- */
 
-let grew = false;
+let grew = false, asks = []; // the cards that were added
 const atEnd = () => !pane || pane.scrollHeight - pane.scrollTop - pane.clientHeight < 60;
 const toEnd = () => { if (pane) pane.scrollTop = pane.scrollHeight; };
+const isTall = (one) => Boolean(pane) && one.offsetHeight > pane.clientHeight - 48;
+
+/* Scroll to the end, but no further than the head of the first of these cards. */
+function toEndOf(cards) {
+  toEnd();
+  const above = cards.find((card) => pane && card.getBoundingClientRect().top < pane.getBoundingClientRect().top);
+  above?.scrollIntoView({ block: "start" });
+}
 
 function follow(end) {
-  if (end) toEnd();
+  if (end) toEndOf(asks);
   else if (grew && turns) byId("below").hidden = atEnd();
   grew = false;
+  asks = [];
 }
 
 if (turns) {
   pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; see(); }, { passive: true });
   byId("below").addEventListener("click", toEnd);
-  if (!location.hash || location.hash === "#now") toEnd();
+  const first = () => { if (!location.hash || location.hash === "#now") toEndOf(all(".ask")); };
+  first();
+  addEventListener("load", () => requestAnimationFrame(first), { once: true }); // the browser has gone to #now by itself
 }
 
 /* ---------- announcements: for screen readers, in the title, in the list ---------- */
@@ -174,7 +185,9 @@ function noticed(id, added) {
   if (id === "act") sendable();
   if (id === "waits") watch();
   grew ||= added.some((one) => turns && turns.contains(one));
-  for (const card of added.flatMap((one) => all(".ask", one)))
+  const cards = added.flatMap((one) => all(".ask", one));
+  asks.push(...cards);
+  for (const card of cards)
     announce(`The agent asks: ${all(".ask-head h2, .ask-head .badge, .question p", card).map((one) => one.textContent).join(", ")}`);
   added.forEach(dress);
 }
@@ -189,244 +202,4 @@ function current() {
   for (const link of all(".conv")) if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
 }
 
-/* ---------- parts of a block that need JavaScript ---------- */
-
-function dress(within) {
-  const template = byId("copy");
-  if (template && navigator.clipboard)
-    for (const head of all(".code-head, .cmd-head", within))
-      if (!head.querySelector("[data-copy]")) head.append(template.content.cloneNode(true));
-  tell();
-}
-
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (!button) return;
-  const box = button.closest(".code, .cmd"), lines = all(".ln", box);
-  await navigator.clipboard.writeText(lines.length ? lines.map((line) => line.textContent).join("\n") : box.querySelector("code").textContent);
-  announce("Copied");
-  button.lastElementChild.textContent = "Copied";
-  setTimeout(() => { button.lastElementChild.textContent = "Copy"; }, 2000);
-});
-
-const span = (s) => s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
-const nearest = (s, unit = s < 3600 ? 60 : 3600) => Math.round(s / unit) * unit;
-
-function tell() {
-  for (const time of all("time[datetime]:not([data-exact])")) {
-    const past = (Date.now() - new Date(time.dateTime)) / 1000;
-    if (Math.abs(past) > 86400) continue; // it is shown as a date
-    let words = past < 60 ? "just now" : `${span(past)} ago`;
-    if ("for" in time.dataset) words = span(Math.max(past, 0));
-    else if (past < 0) words = `in ${span(Math.max(nearest(-past), 60))}`;
-    if (time.textContent !== words) time.textContent = words;
-  }
-}
-setInterval(tell, 1000);
-
-/* ---------- the connection: when lost, show that, count down and reconnect ---------- */
-
-const sockets = new Map(); // element -> {wrapper, tries, code}, with `open` (since when), `at` (time of the next attempt) or `over` (the reason)
-const main = () => sockets.get(turns || document.querySelector("[ws-connect]"));
-const SIGN_IN = 4401, CLOSED = { [SIGN_IN]: "You are signed out.", 4403: "You no longer have access to this page.", 4404: "This conversation was deleted." };
-const STEADY = 5000, LONGEST = 30_000; // milliseconds: refused sockets open for a moment too; connecting is given up after LONGEST
-let asked = 0, again = 0;
-
-htmx.config.wsReconnectDelay = () => 2 ** 30; // htmx does not reconnect: it is done below, where the user can do it now
-htmx.createWebSocket = (url) => {
-  const socket = new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
-  setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, LONGEST);
-  return socket;
-};
-
-document.addEventListener("htmx:wsOpen", ({ target, detail }) => {
-  const before = sockets.get(target);
-  sockets.set(target, { ...before, wrapper: detail.socketWrapper, open: Date.now() });
-  if (before && target === (turns || target)) announce("Connected again");
-  online();
-  look();
-});
-document.addEventListener("htmx:wsClose", ({ target, detail }) => {
-  const last = sockets.get(target), before = Date.now() - last?.open > STEADY ? {} : last, { code } = detail.event;
-  const tries = (before?.tries ?? 0) + 1, wait = Math.min(2 ** (tries - 1), 30) * (0.75 + Math.random() / 4);
-  const doubted = code === SIGN_IN && before?.code !== SIGN_IN; // the browser may have a new session, after a change of password in another tab
-  const over = !doubted && CLOSED[code];
-  sockets.set(target, { wrapper: detail.socketWrapper, tries, code, ...(over ? { over } : { at: Date.now() + wait * 1000 }) });
-  if (over || tries === 1) announce(over || "Connection lost");
-  online();
-});
-
-function online() {
-  const strip = byId("offline"), state = main();
-  if (!strip || !state) return;
-  const end = atEnd();
-  strip.hidden = Boolean(state.open);
-  if (end) toEnd();
-  sendable();
-  if (state.open) return;
-  const left = Math.ceil((state.at - Date.now()) / 1000); // NaN during an attempt
-  strip.querySelector("strong").textContent = state.over || "Connection lost.";
-  strip.querySelector("[data-says]").textContent =
-    state.over ? "Your draft is kept." : `Reconnecting ${left > 0 ? `in ${left} s` : "now"}. The agent keeps working; your draft is kept.`;
-  strip.querySelector("button").textContent = state.over ? "Reload" : "Try now";
-}
-
-function reconnect(now) {
-  for (const state of sockets.values())
-    if (state.at && (now || Date.now() >= state.at)) {
-      delete state.at; // until it closes again, which sets the time of the next attempt: an element has one socket
-      state.wrapper.reconnect();
-    }
-  online();
-}
-setInterval(reconnect, 250, false);
-addEventListener("online", () => reconnect(true));
-byId("offline")?.querySelector("button").addEventListener("click", () => main()?.over ? location.reload() : reconnect(true));
-
-function say(message) {
-  if (main()?.open) main().wrapper.sendImmediately(JSON.stringify(message));
-}
-
-function refresh(seq) {
-  const early = asked + 1000 - Date.now();
-  clearTimeout(again);
-  if (early > 0) return void (again = setTimeout(refresh, early, turns ? Math.min(seq, Number(turns.dataset.seq)) : seq));
-  asked = Date.now();
-  say({ refresh: seq });
-}
-
-/* A visible page that is scrolled to its end has been read, unless a turn is working: other windows then mark it as read. */
-let saw = 0, seeing = 0;
-const works = () => document.querySelector("[data-stop]") && byId("state").dataset.is !== "waiting";
-
-function look() {
-  const looking = document.visibilityState === "visible", seq = Number(turns?.dataset.seq || 0);
-  if (!looking || !seq || !atEnd() || works()) return say({ looking });
-  saw = seq;
-  say({ looking, seen: seq });
-}
-
-function see() {
-  if (!turns || Number(turns.dataset.seq) <= saw || document.hidden || !atEnd() || works()) return;
-  clearTimeout(seeing);
-  seeing = setTimeout(look, 200); // one report for updates that arrive together
-}
-document.addEventListener("visibilitychange", () => { look(); if (!document.hidden) reconnect(true); });
-setInterval(() => { if (!document.hidden) look(); }, 10_000);
-
-/* ---------- forms: requests and responses ---------- */
-
-document.addEventListener("htmx:configRequest", ({ detail }) => {
-  detail.headers["X-CSRFToken"] = token();
-  if (turns) detail.headers["X-Seq"] = turns.dataset.seq;
-});
-document.addEventListener("htmx:beforeRequest", ({ detail }) => {
-  detail.elt.addEventListener("htmx:beforeOnLoad", answered); // on the element, because it may be replaced before the response arrives
-});
-
-function answered(event) {
-  const { responseText, responseURL } = event.detail.xhr, whole = /^\s*<!doctype/i.test(responseText);
-  if (!whole && !responseText.includes('hx-swap-oob="merge"')) return; // htmx swaps it in where it was requested
-  event.preventDefault();
-  if (!whole) take(responseText);
-  else if (responseURL.includes("/login/")) location.reload();
-  else unsent(); // an error page
-}
-document.addEventListener("htmx:sendError", unsent);
-document.addEventListener("htmx:responseError", unsent);
-document.addEventListener("htmx:afterRequest", ({ detail }) => {
-  setTimeout(() => asking.replaceChildren());
-  const taken = detail.xhr.status >= 200 && detail.xhr.status < 300;
-  if (taken && byId("problem")?.dataset.v === "unsent") byId("problem").replaceChildren();
-  if (taken && detail.elt.matches("[data-decides]")) next();
-  if (taken && detail.elt.matches(".go-on") && matchMedia("(pointer: fine)").matches) lead(field); // its button is gone
-});
-
-function unsent() {
-  const slot = byId("problem");
-  if (!slot) return;
-  slot.dataset.v = "unsent";
-  slot.replaceChildren(byId("unsent").content.cloneNode(true));
-}
-
-const token = () => all("[name=csrfmiddlewaretoken]").find((one) => one.value)?.value ?? "";
-document.addEventListener("submit", ({ target }) => {
-  const input = target.querySelector("[name=csrfmiddlewaretoken]");
-  if (input && !input.value) input.value = token();
-}, true);
-
-function grow(area) {
-  if (CSS.supports("field-sizing", "content")) return;
-  area.style.height = "auto";
-  area.style.height = `${area.scrollHeight}px`;
-}
-document.addEventListener("input", ({ target }) => { if (target.matches("#message, .grows")) grow(target); });
-
-/* ---------- approvals: move to the next waiting card; keys that focus but never decide; G, then W goes to the workflows ---------- */
-
-let led = 0; // when the focus was moved: keys typed right after that are not the shortcuts below
-const isLeft = (within) => document.activeElement === document.body || within?.contains(document.activeElement);
-
-/* Move the focus to the next element, from the form that was sent or that is gone. If the user has gone elsewhere meanwhile, leave it. */
-function lead(to, from) {
-  if (!to || !isLeft(from)) return;
-  led = Date.now();
-  to.scrollIntoView({ block: "nearest" });
-  to.focus({ preventScroll: true });
-}
-
-const next = () => lead(document.querySelector(".ask") || field);
-
-document.addEventListener("htmx:afterSwap", ({ target }) => {
-  if (!isLeft(target)) all("[autofocus]", target).forEach((one) => one.removeAttribute("autofocus")); // as in lead()
-});
-
-/* When a form opens on a card, scroll its buttons into view too, not only the focused field. */
-document.addEventListener("htmx:afterSettle", ({ target }) => {
-  target.closest(".ask")?.querySelector(".acts-form > .line")?.scrollIntoView({ block: "nearest" });
-});
-
-let going = 0; // when G was pressed: the next key says where to
-
-document.addEventListener("keydown", (event) => {
-  if (Date.now() - led < 1000 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
-  const key = event.key.toLowerCase();
-  if (key === "w" && Date.now() - going < 2000) return location.assign("/workflows/");
-  going = key === "g" ? Date.now() : 0;
-  const to = { a: ".ask .btn.primary", "/": "#q" }[key];
-  const found = to && document.querySelector(to);
-  if (!found) return;
-  event.preventDefault();
-  found.focus();
-});
-
-function sum(sheet) {
-  const button = sheet?.querySelector("[data-sum]");
-  if (!button) return;
-  const counts = new Map();
-  for (const { dataset } of all("input[data-says]:checked", sheet)) counts.set(dataset.says, (counts.get(dataset.says) || 0) + 1);
-  const words = [...counts].map(([says, n]) => `${says} ${n}`).join(", ");
-  button.textContent = words ? words[0].toUpperCase() + words.slice(1) : "Submit decisions";
-}
-document.addEventListener("change", ({ target }) => sum(target.closest(".sheet")));
-
-/* On the sheet, whoever types an answer means to give it. */
-document.addEventListener("input", ({ target }) => {
-  const asked = target.closest("[data-reply]")?.closest("li");
-  asked?.querySelector('[type=radio][value="answer"]')?.click();
-});
-sum(document.querySelector(".sheet"));
-
-const seen = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries)
-    document.querySelector(`.jump a[href="#${target.id}"]`)?.toggleAttribute("aria-current", isIntersecting);
-}, { root: pane, threshold: 0.5 });
-
-function watch() {
-  seen.disconnect();
-  all(".ask").forEach((card) => seen.observe(card));
-}
-
 mark();
-dress(document);
-watch();

@@ -37,7 +37,7 @@
       return;
     }
     const body = new FormData(), line = place.querySelector(".file-sending"), request = new XMLHttpRequest();
-    for (const name of ["csrfmiddlewaretoken", "key"]) body.append(name, form.elements[name].value);
+    body.append("key", form.elements.key.value);
     const before = place.querySelector("input[type=hidden]");
     if (before) body.append(before.name, before.value);
     body.append("upload", place.dataset.key);
@@ -56,6 +56,7 @@
       else replace(place, request.responseText);
     };
     request.open("POST", place.dataset.to);
+    request.setRequestHeader("X-CSRFToken", token());
     request.send(body);
   }
 
