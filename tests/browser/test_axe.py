@@ -133,6 +133,7 @@ def test_the_list(page: Page, site: Site) -> None:
         page.goto(f"{site.url}/")
         expect(page.get_by_role("main")).to_have_count(1)
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        page.evaluate("document.body.tabIndex = -1; document.body.focus()")  # where the field has not taken the focus
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name=link, exact=True)).to_be_focused()
         page.keyboard.press("Enter")

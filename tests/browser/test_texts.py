@@ -55,6 +55,8 @@ def test_each_block_reads_in_the_direction_of_its_script(page: Page, site: Site)
     assert found == {
         "h1": "rtl", "p": "ltr", "ul": "rtl", "blockquote": "rtl", "table": "rtl", "pre": "ltr", "code": "ltr",
     }  # fmt: skip
+    second = answer.locator("li", has_text="the second")
+    expect(second).to_have_css("text-align", re.compile("right$"))  # beside its mark
     field = page.get_by_label("Message")
     for text, reads in (("مرحبا", "rtl"), ("Hello", "ltr")):
         field.fill(text)

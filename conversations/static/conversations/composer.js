@@ -215,8 +215,8 @@ function over({ detail }) {
   sessionStorage.setItem(kept, field.value);
   refuse("");
   grow(field);
-  if (auto) announce("Your message was sent.");
-  if (!auto || atEnd()) toEnd();
+  if (auto) return announce("Your message was sent."); // whoever reads meanwhile is left where they are
+  toEnd();
   if (!matchMedia("(pointer: coarse)").matches) lead(field, form);
 }
 

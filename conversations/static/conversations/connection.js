@@ -87,6 +87,7 @@ function see() {
   clearTimeout(seeing);
   seeing = setTimeout(look, 200); // one report for updates that arrive together
 }
+if (turns) pane.addEventListener("scroll", see, { passive: true });
 document.addEventListener("visibilitychange", () => { look(); if (!document.hidden) reconnect(true); });
 
 /* Whoever comes back to this window may have signed in again in another one. */

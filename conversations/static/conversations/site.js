@@ -164,7 +164,7 @@ function follow(end) {
 }
 
 if (turns) {
-  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; see(); }, { passive: true });
+  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; }, { passive: true });
   byId("below").addEventListener("click", toEnd);
   const first = () => { if (!location.hash || location.hash === "#now") toEndOf(all(".ask")); };
   first();
