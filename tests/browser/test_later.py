@@ -108,6 +108,21 @@ def test_it_outlives_a_reload_and_a_lost_connection(page: Page, context: Browser
     is_sent(other, "Ask and go on.", "And then?")
 
 
+def test_what_failed_while_the_page_was_away_sends_nothing(page: Page, context: BrowserContext, site: Site) -> None:
+    """Who comes back reads that it failed, and finds the message in the field."""
+    address = say(page, site, "Ask and fail.")
+    keep(page, "And then?")
+    page.goto("about:blank")
+    other = context.new_page()
+    other.goto(address)
+    approve(other)
+    expect(other.get_by_text("This turn failed")).to_be_visible()
+    page.goto(address)
+    expect(page.locator("#later")).to_contain_text("This turn failed, so your message was not sent.")
+    expect(page.get_by_label("Message")).to_have_value("And then?")
+    is_sent(page, "Ask and fail.")
+
+
 def test_files_do_not_outlive_a_reload_and_the_page_says_so(page: Page, site: Site) -> None:
     """A message without its files is not the message."""
     say(page, site, "Ask and go on.")

@@ -33,7 +33,7 @@ let later = null;
 /* Keep what is in the field, and send it when this turn has ended. Its key makes sure that it is taken once, also from a copy of this tab. */
 function keepLater() {
   if (!field.value.trim() && !chosen.length) return refuse("Write something first.");
-  later = { text: field.value, files: chosen.length, key: later?.key ?? byId("key").value, turn: null };
+  later = { text: field.value, files: chosen.length, key: later?.key ?? byId("key").value };
   refuse("");
   tellLater(WAITS);
   offerLater();
@@ -43,23 +43,23 @@ function keepLater() {
 function dropLater(words = "") {
   if (!later && byId("later").hidden) return;
   later = null;
+  sessionStorage.removeItem(waits);
   tellLater(words);
   offerLater();
 }
 
 function tellLater(words) {
   const line = byId("later");
-  if (later) sessionStorage.setItem(waits, JSON.stringify(later));
-  else sessionStorage.removeItem(waits);
   line.hidden = !words;
   line.querySelector("span").textContent = words;
   line.querySelector("button").hidden = !later;
 }
 
-/* While a turn runs, the button beside Stop does what Enter does. */
+/* Store what is kept, with the turn that it waits for. While one runs, the button beside Stop does what Enter does. */
 function offerLater() {
   const stop = form.querySelector("[data-stop]"), button = form.querySelector("[data-later]");
   if (later && stop) later.turn = stop.dataset.stop;
+  if (later) sessionStorage.setItem(waits, JSON.stringify(later));
   if (button) button.hidden = Boolean(later) || !(field.value.trim() || chosen.length);
 }
 
