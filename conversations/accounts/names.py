@@ -42,3 +42,8 @@ def deciders(owner: User, but: Iterable[int] = ()) -> QuerySet[User]:
     own = User.objects.with_perm("conversations.decide_own_approval", backend=backend).filter(pk=owner.pk)
     may = Q(pk__in=others.values("pk")) | Q(pk__in=own.values("pk"))
     return User.objects.filter(may, is_staff=True, is_active=True).exclude(pk__in=but).order_by("pk")
+
+
+def administrators() -> QuerySet[User]:
+    """Return who administers the site: active superusers."""
+    return User.objects.filter(is_superuser=True, is_active=True).order_by("pk")

@@ -19,10 +19,10 @@ from agents.engine.outputs.kinds import TextOutput
 from conversations.accounts.names import names_of
 from conversations.admin.sidebar import waiting
 from conversations.approvals.permissions import shown_to
+from conversations.display.failure import UNEXPLAINED, failures_of
 from conversations.display.faithful import first_line
 from conversations.display.gate import Card, card
 from conversations.models import Conversation, Output, Prompt, State, Verification
-from conversations.pages.timeline.status import UNEXPLAINED
 from conversations.verification.all import LATE, nightly_broke_off
 from conversations.worker.health import Host, hosts, queue, waiting_since
 
@@ -141,10 +141,11 @@ def failed(user: User | AnonymousUser) -> list[Failed]:
     found = found.filter(state=State.FAILED, ended_at__gte=timezone.now() - FAILED_SINCE)
     prompts = list(found.select_related("conversation__owner").order_by("-ended_at", "-pk")[:ROWS_MOST])
     words = _last_words(prompts)
+    told = {pk: failure.in_one_line for pk, failure in failures_of(prompts, user).items()}
     return [
         Failed(
             prompt,
-            first_line(words.get(prompt.pk) or UNEXPLAINED, 160),
+            first_line(told.get(prompt.pk) or words.get(prompt.pk) or UNEXPLAINED, 400),
             reverse("admin:conversations_prompt_change", args=[prompt.pk])
             if reads
             else f"{prompt.conversation.get_absolute_url()}#t-{prompt.pk}",

@@ -22,6 +22,7 @@ from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import display_name
 from conversations.display.call import call_of, display_call, result_text
+from conversations.display.failure import Failure, failures_of, site_notice
 from conversations.display.faithful import inert, spelled_out
 from conversations.display.gate import Card, cards
 from conversations.display.value import without_references
@@ -62,8 +63,9 @@ def export_markdown(conversation: Conversation) -> str:
     asked = cards([row for of_turn in rows.values() for row in of_turn if row.gate], AnonymousUser())
     gates = {card.row.pk: card for card in asked}
     blocks = [f"# {_inline(str(conversation))}", _about(conversation)]
+    failures = failures_of(prompts, AnonymousUser())
     for prompt in prompts:
-        blocks += _turn(prompt, rows.get(prompt.pk, []), gates)
+        blocks += _turn(prompt, rows.get(prompt.pk, []), gates, failures.get(prompt.pk))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -74,7 +76,7 @@ def _about(conversation: Conversation) -> str:
     return f"Owner: {_inline(name)}. Started {began}, last changed {last}."
 
 
-def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card]) -> Iterator[str]:
+def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card], failure: Failure | None) -> Iterator[str]:
     """Yield a turn's message, its outputs, and its state unless it is complete."""
     who = display_name(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
@@ -87,8 +89,17 @@ def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card]) -> 
     if given := prompt.files.all():
         yield "\n".join(f"- Attached file: {_inline(file.name)}, {_size(file.size)}" for file in given)
     by_position = {row.position: gates.get(row.pk) for row in rows}
-    for entry in reading_order(gates[row.pk].entry if row.pk in gates else row.entry() for row in rows):
-        yield from _entry(entry, by_position[entry.position])
+    entries = reading_order(gates[row.pk].entry if row.pk in gates else row.entry() for row in rows)
+    notice = site_notice(entries) if failure else None
+    for entry in entries:
+        if entry is not notice:
+            yield from _entry(entry, by_position[entry.position])
+    if failure:
+        yield "**The site**:"
+        yield _quote(failure.happened)
+        if failure.said:
+            yield "The model server said:"
+            yield _quote(failure.said)
     if said := ENDS.get(State(prompt.state)):
         yield said
 

@@ -79,7 +79,7 @@ def _final_error(error: ProviderError, wait: float, limit: float | None) -> Step
     """Return the error of a question that is not retried; `limit` is the running time that would expire before."""
     if wait > WAIT_MOST:
         why = f"The model server asks to wait {wait:.0f} seconds, so it was not asked again: try again after that."
-        return action_error("model", error.code, f"{error.message} {why}")
+        return action_error("model", error.code, f"{error.message} {why}", wait_seconds=wait)
     if limit is None:
         return action_error("model", error.code, error.message)
     why = f"Stopped, because the limit of {limit:g} seconds of running ends before the model may be asked again."

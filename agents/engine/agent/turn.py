@@ -33,15 +33,11 @@ WRAP_UP = "Only {left} more answers are left in this turn, this one included: fi
 ONCE_MORE = "The person asks for another answer to the same message. Earlier answers to it are above."
 """Added to the system text of a turn that repeats another."""
 
+MODEL_ERROR = "model_error"
+"""The stop reason of a turn whose model did not answer. The result of its last round has the code and the message."""
+
 LIMITS = ("max_rounds", "timeout", "parse_failures", "quota")
 """The limits that may stop a turn; it can be continued."""
-
-NO_ANSWER = {
-    "context_overflow": "The conversation has become too long for the model",
-    "empty_answer": "The model gave an empty answer, even when asked again",
-    "incomplete": "The model's answer was cut off before it said anything",
-}
-"""Plain words for the errors of a model that a person can do something about."""
 
 
 def agent(
@@ -203,8 +199,7 @@ def failed(ctx: Context, why: Step) -> list[Step]:
     if ctx.path:
         return [action_error("runtime", code, message)]
     limit = why.actor == "runtime" and code in LIMITS
-    told = f"{NO_ANSWER[code]} ({code}): {message}" if code in NO_ANSWER else message
-    return [notice(told), turn_result(ctx.run.view, "failed", code if limit else "model_error")]
+    return [notice(message), turn_result(ctx.run.view, "failed", code if limit else MODEL_ERROR)]
 
 
 def _by_order(given: Iterable[Plugin[Any] | type[Plugin[Any]]]) -> list[Plugin[Any]]:

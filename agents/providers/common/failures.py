@@ -11,7 +11,13 @@ Temporary, so the same request may be sent again:
 Permanent:
 - `context_overflow`: more than the model can read
 - `incomplete`: the answer was cut before it contained anything
-- `refused`: every other 4xx
+- `key_refused`: 401 or 403, the key is wrong, expired or not allowed to do this
+- `insufficient_quota`: what was paid for is used up, or a budget; 402, and some 429
+- `unknown_model`: there is no model of this name
+- `unknown_address`: 404 or 405 for any other reason, the server has no such API
+- `refused`: every other 4xx, the request is not to its liking
+
+`conversations.display.failure` has the words for each, which people read.
 """
 
 from __future__ import annotations
@@ -40,6 +46,23 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 """How model servers and gateways word this error; OpenAI's code `context_length_exceeded` matches, too."""
+
+_QUOTA = re.compile(
+    r"insufficient_quota|billing_not_active|billing_hard_limit_reached|budget_?exceeded|exceeded_?budget"
+    r"|budget has been exceeded|insufficient (credits|balance|funds)|credit balance is too low",
+    re.IGNORECASE,
+)
+"""How providers and gateways say that what was paid for is used up.
+
+Not "exceeded your current quota": Gemini says that of limits per minute, too, which pass.
+"""
+
+_NO_MODEL = re.compile(
+    r"model_not_found|deployment_?not_?found|model_?access_denied|(unknown|no such) model|invalid model (name|id)\b"
+    r"|not a valid model|\bmodels?\b.{0,200}?\b(not found|(does|do)( not|n't) exist)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How model servers and gateways say that they have no model of this name, or none for this key."""
 
 _TEMPORARY = {
     "rate_limit_exceeded": "rate_limited",
@@ -90,10 +113,14 @@ def reported(body: JSON) -> ProviderError:
     """Return the error that the server reported, `{code, message}`, after it had begun to answer."""
     code, whole = _words(body)
     message = whole[:MESSAGE_CHARACTERS]
-    if _OVERFLOW.search(f"{code} {whole}"):
+    about = f"{code} {whole}"
+    if _OVERFLOW.search(about):
         return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
     known = "server_error" if re.fullmatch(r"5\d\d", code) else _TEMPORARY.get(code or "server_error")
-    return ProviderError(message or "The model failed.", code=known or "refused", retryable=known is not None)
+    if known is None or _QUOTA.search(about):
+        status = int(code) if re.fullmatch(r"4\d\d", code) else 401 if code == "invalid_api_key" else 400
+        return ProviderError(message or "The model failed.", code=_permanent(status, about))
+    return ProviderError(message or "The model failed.", code=known, retryable=True)
 
 
 def without_key(error: ProviderError, api_key: str) -> ProviderError:
@@ -113,26 +140,40 @@ def _from_status(error: APIStatusError) -> ProviderError:
     status = error.status_code
     code, whole = _words(error.body)
     message = f"HTTP {status}: {whole[:MESSAGE_CHARACTERS]}" if whole else f"HTTP {status}"
+    about = f"{code} {whole}"
+    if _QUOTA.search(about):  # whatever the status: waiting does not restore it
+        return ProviderError(message, code="insufficient_quota")
     wait = _wait_seconds(error)
-    known = _TEMPORARY.get(str(status))
-    if known and code != "insufficient_quota":  # waiting does not restore a used-up quota
+    if known := _TEMPORARY.get(str(status)):
         return ProviderError(message, code=known, retryable=True, wait_seconds=wait)
-    if _OVERFLOW.search(f"{code} {whole}"):  # even with status 500: it would be too long again
+    if _OVERFLOW.search(about):  # even with status 500: it would be too long again
         return ProviderError(message, code="context_overflow")
     if status >= 500:
         return ProviderError(message, code="server_error", retryable=True, wait_seconds=wait)
-    return ProviderError(message, code="refused")
+    return ProviderError(message, code=_permanent(status, about))
+
+
+def _permanent(status: int, about: str) -> str:
+    """Return the code of an error that asking again does not mend. `about`: the server's own code and words."""
+    if status == 402 or _QUOTA.search(about):
+        return "insufficient_quota"
+    if _NO_MODEL.search(about):
+        return "unknown_model"
+    return {401: "key_refused", 403: "key_refused", 404: "unknown_address", 405: "unknown_address"}.get(
+        status, "refused"
+    )
 
 
 def _words(body: JSON) -> tuple[str, str]:
     """Return the code and the message of an error body, or the text that is there instead; "" for what is missing.
 
-    FastAPI, which many model servers use, gives `detail` instead: a text, or a list of errors.
+    LiteLLM names a used-up budget only as the `type`; its code is the HTTP status. FastAPI, which many model servers
+    use, gives `detail` instead: a text, or a list of errors.
     """
     if not isinstance(body, dict):
         text = as_text(body)
         return "", "" if text.startswith("<") else text  # a web page is not readable as a message
-    code = body.get("code")
+    code = "budget_exceeded" if body.get("type") == "budget_exceeded" else body.get("code")
     message = as_text(body.get("message")) or as_text(body.get("error")) or _detail(body.get("detail"))
     return (str(code) if isinstance(code, str | int) else ""), message
 

@@ -128,7 +128,7 @@ def _check_is_stream(stream: AsyncStream[object]) -> None:
     """Raise ProviderError for a web page, or an answer that does not stream: the base URL is probably wrong."""
     kind = stream.response.headers.get("content-type", "")
     if kind.startswith(("text/html", "application/json")):
-        raise ProviderError(f"The model server sent {kind} instead of a stream of events.", code="refused")
+        raise ProviderError(f"The model server sent {kind} instead of a stream of events.", code="unknown_address")
 
 
 async def _next(stream: AsyncStream[object]) -> object:

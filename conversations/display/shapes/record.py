@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from pydantic import Field, WithJsonSchema
 
+from conversations.display.failure import UNEXPLAINED, failures_of, site_notice
 from conversations.display.moments import TurnMoment
 from conversations.display.shapes.base import Id, OptionalTime, Shape, Text, Time
 from conversations.display.shapes.outputs import AnyOutput, File, output_shapes, outputs_of
@@ -132,6 +134,25 @@ class PromptHead(Shape):
         )
 
 
+class TurnError(Shape):
+    """Why a turn failed. A model's failure has a code of its own; for all others, it is the `stop_reason`."""
+
+    code: str
+    message: Annotated[str, Field(description="What happened, for people.")]
+    details: Annotated[Text, Field(description="What the model server itself said.")]
+
+    @classmethod
+    def of(cls, prompt: PromptRow) -> Self | None:
+        """Return why this turn failed; None if it did not fail."""
+        if prompt.state != State.FAILED:
+            return None
+        if failure := failures_of([prompt], AnonymousUser()).get(prompt.pk):
+            return cls(code=failure.code, message=failure.happened, details=failure.said)
+        texts = OutputRow.objects.of(prompt).filter(type="text").order_by("position")
+        notice = site_notice(row.entry() for row in texts)
+        return cls(code=prompt.stop_reason, message=notice.text if notice else UNEXPLAINED, details=None)
+
+
 class Rounds(Shape):
     """Answers of the model: how many there were, and how many are allowed."""
 
@@ -144,6 +165,7 @@ class Prompt(PromptHead):
 
     started_at: Annotated[OptionalTime, Field(description="When a worker first started it.")]
     pauses: Annotated[int, Field(description="How often it has waited for people.")]
+    error: Annotated[TurnError | None, Field(description="Why it failed; null if it did not.")]
     rounds: Rounds
     outputs: list[AnyOutput]
     usage: Usage
@@ -162,6 +184,7 @@ class Prompt(PromptHead):
         return super().of(
             prompt,
             started_at=start.time if start else None,
+            error=TurnError.of(prompt),
             rounds=Rounds(used=prompt.rounds, granted=limits["rounds"]),
             outputs=outputs_of(prompt),
             usage=Usage.of(prompt),

@@ -17,6 +17,7 @@ from django.template.loader import render_to_string
 from agents.engine.paths import is_progress, parent
 from conversations.database.disk import is_short
 from conversations.database.ids import row_id
+from conversations.display.failure import Failure, failures_of
 from conversations.display.html_cache import annotate_removed, use_html_cache
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.composer import Composer
@@ -116,10 +117,11 @@ class LivePage:
             self._collapsed |= collapsed
             wanted = wanted | collapsed
             prompts = _prompts(conversation, shown | collapsed)
-        drafts, spent = drafts_of(prompts), spent_by(prompts)
+        drafts, spent, failures = drafts_of(prompts), spent_by(prompts), failures_of(prompts, conversation.owner)
         made = {
-            prompt.pk: self._turn(conversation, prompt, drafts.get(prompt.pk, {}), spent.get(prompt.pk))
+            pk: self._turn(conversation, prompt, drafts.get(pk, {}), spent=spent.get(pk), failure=failures.get(pk))
             for prompt in prompts
+            for pk in [prompt.pk]
         }
         sent = [made[prompt.pk] for prompt in prompts if prompt.pk in wanted]
         dock = Dock.of(conversation, made.get(active or 0), _last(conversation))
@@ -136,7 +138,13 @@ class LivePage:
         return html
 
     def _turn(
-        self, conversation: Conversation, prompt: Prompt, drafts: Mapping[str, Draft], spent: Spent | None
+        self,
+        conversation: Conversation,
+        prompt: Prompt,
+        drafts: Mapping[str, Draft],
+        *,
+        spent: Spent | None,
+        failure: Failure | None,
     ) -> TimelineTurn:
         kept = self._cache.get(prompt.pk)
         rows, seq = Output.objects.of(prompt).select_related("conversation__owner"), conversation.seq
@@ -149,7 +157,7 @@ class LivePage:
         kept = self._cache.setdefault(prompt.pk, CachedTurn(seq))
         kept.seq = seq  # only now: if reading failed, the next call reads it again
         kept.shown |= {one.entry.position: one for one in found}
-        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent)
+        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent=spent, failure=failure)
 
     def _remember(self, turn: TimelineTurn) -> None:
         """Remember what pages now have; forget it for a turn that has ended."""

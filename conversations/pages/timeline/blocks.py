@@ -9,6 +9,7 @@ from datetime import datetime
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import kind_of
 from conversations.display.call import DisplayedCall
+from conversations.display.failure import Failure
 from conversations.display.gate import Card
 from conversations.models import File, State
 from conversations.pages.timeline.activity import Activity
@@ -24,9 +25,10 @@ class Status:
     """The status of a turn. `kind` is queued, working, speaking, continuing, waiting, sleeping, or how it ended.
 
     `activity`: the number of the activity block that already says that the turn is working. `because` is why the turn
-    failed, `advice` what to do about it, `kept` how many calls succeeded, which a failure does not undo. `may`: the
-    reader may decide. For the last turn, `on`: it can be continued; `again`: its message can be repeated. `first` is
-    the better of these two. `spent` is known once the turn has ended. `until`: when it will wake.
+    failed, `failure` more of it if its model failed, `advice` what to do about it, `kept` how many calls succeeded,
+    which a failure does not undo. `may`: the reader may decide. For the last turn, `on`: it can be continued; `again`:
+    its message can be repeated. `first` is the better of these two. `spent` is known once the turn has ended. `until`:
+    when it will wake.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class Status:
     activity: int | None = None
     because: str = ""
     advice: str = ""
+    failure: Failure | None = None
     kept: int = 0
     rounds: int = 0
     tokens: int = 0

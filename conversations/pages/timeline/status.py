@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.kinds import ToolOutput
+from conversations.display.failure import UNEXPLAINED, Failure
 from conversations.models import Prompt, State
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.prompts.startable import goes_on
 from conversations.usage.totals import Spent
 
-UNEXPLAINED = "It ended before it was finished."
-"""What is said of a turn that failed if its own record does not say why."""
 ADVICE = {
     "max_rounds": "Continuing gives it as many rounds again.",
     "timeout": "Continuing gives it as much time again.",
@@ -25,11 +24,20 @@ GOES_ON = frozenset({"max_rounds", "timeout", "quota"})
 
 
 def status_of(
-    prompt: Prompt, entries: Sequence[Entry], blocks: Sequence[Block], because: str = "", spent: Spent | None = None
+    prompt: Prompt,
+    entries: Sequence[Entry],
+    blocks: Sequence[Block],
+    because: str = "",
+    *,
+    spent: Spent | None = None,
+    failure: Failure | None = None,
 ) -> Status:
-    """Return the status of this prompt. `because`: the reason of the failure that the turn itself recorded."""
+    """Return the status of this prompt. `because`: the reason of the failure that the turn itself recorded.
+
+    `failure`: that of its model.
+    """
     if prompt.ended:
-        return _ended(prompt, entries, because, spent)
+        return _ended(prompt, entries, because, spent, failure)
     waiting = [block.card for block in blocks if block.card and block.card.pending]
     if waiting:
         return Status("waiting", prompt.created_at, may=any(card.allow for card in waiting))
@@ -43,17 +51,22 @@ def status_of(
     return Status(kind, prompt.created_at, activity=_last_activity(blocks))
 
 
-def _ended(prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent | None) -> Status:
+def _ended(
+    prompt: Prompt, entries: Sequence[Entry], because: str, spent: Spent | None, failure: Failure | None
+) -> Status:
     failed, why = prompt.state == State.FAILED, prompt.stop_reason
     kept = sum(isinstance(entry, ToolOutput) and entry.result.type == "success" for entry in entries)
     on = prompt.state != State.COMPLETED and prompt.fence > 0 and goes_on(prompt.policy)
     again = prompt.input is not None and not getattr(prompt, "gone", False)
+    if failure and not failure.again:
+        on = again = False
     onwards = on and (not again or why in GOES_ON or (kept > 0 and why != "parse_failures"))
     return Status(
         prompt.state,
         prompt.ended_at or prompt.created_at,
-        because=(because or UNEXPLAINED) if failed else "",
-        advice=ADVICE.get(why, "") if failed else "",
+        because=(failure.happened if failure else because or UNEXPLAINED) if failed else "",
+        advice=(failure.advice if failure else ADVICE.get(why, "")) if failed else "",
+        failure=failure,
         kept=kept,
         rounds=prompt.rounds,
         tokens=prompt.input_tokens + prompt.output_tokens,

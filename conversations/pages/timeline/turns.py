@@ -16,12 +16,13 @@ from itertools import chain, groupby
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
 
-from agents.engine.outputs.kinds import FileOutput, ProgressOutput, TextOutput, ToolOutput, WidgetOutput
+from agents.engine.outputs.kinds import FileOutput, ProgressOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from agents.engine.paths import is_progress, progress
 from agents.engine.root import AGENT
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
+from conversations.display.failure import Failure, failures_of, site_notice
 from conversations.display.gate import Card, cards
 from conversations.display.shapes.outputs import files_of
 from conversations.display.when import day
@@ -171,10 +172,11 @@ def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
-    drafts, spent = drafts_of(prompts), spent_by(prompts)
+    drafts, spent, failures = drafts_of(prompts), spent_by(prompts), failures_of(prompts, reader)
     return [
-        build_turn(prompt, by_prompt[prompt.pk], drafts.get(prompt.pk, {}), {}, spent.get(prompt.pk))
+        build_turn(prompt, by_prompt[pk], drafts.get(pk, {}), {}, spent=spent.get(pk), failure=failures.get(pk))
         for prompt in prompts
+        for pk in [prompt.pk]
     ]
 
 
@@ -219,7 +221,9 @@ def build_turn(
     outputs: Iterable[ShownOutput],
     drafts: Mapping[str, Draft],
     kept: dict[str, Prose],
+    *,
     spent: Spent | None = None,
+    failure: Failure | None = None,
 ) -> TimelineTurn:
     """Build a turn from its outputs, in any order, and its drafts by path. `kept`: prose to extend, by id.
 
@@ -227,7 +231,7 @@ def build_turn(
     """
     at = {one.entry.position: one for one in outputs}
     entries = reading_order(one.entry for one in at.values())
-    last = _failure_message(entries) if prompt.state == State.FAILED else None
+    last = site_notice(entries) if prompt.state == State.FAILED else None
     shown = [_as_of_now(at[entry.position], drafts) for entry in entries if entry is not last]
     blocks = list(_blocks(prompt, shown, drafts))
     if not prompt.visible:
@@ -242,7 +246,7 @@ def build_turn(
         blocks += [_prose(grow_prose(draft, kept)) for draft in texts.values()]
         told = {progress(entry.path) for entry in entries if isinstance(entry, ProgressOutput)}
         blocks += [_progress(draft) for path, draft in drafts.items() if is_progress(path) and path not in told]
-    status = status_of(prompt, entries, blocks, last.text if last else "", spent)
+    status = status_of(prompt, entries, blocks, last.text if last else "", spent=spent, failure=failure)
     if status.activity is not None and (activity := blocks[status.activity].activity):
         blocks[status.activity] = _activity_block(Activity(activity.id, activity.rows, working=True))
     return TimelineTurn(prompt, blocks, status)
@@ -256,11 +260,6 @@ def _as_of_now(one: ShownOutput, drafts: Mapping[str, Draft]) -> ShownOutput:
     if draft.attempt <= entry.said:
         return one
     return replace(one, entry=entry.model_copy(update=json.loads(draft.text)), version=version(draft.text))
-
-
-def _failure_message(entries: Sequence[Entry]) -> TextOutput | None:
-    """Return the system's message about a failure. It is shown in the status only."""
-    return next((e for e in reversed(entries) if isinstance(e, TextOutput) and e.role_hint == "system"), None)
 
 
 def _final_result(prompt: Prompt, entries: Sequence[Entry]) -> Block | None:

@@ -114,20 +114,21 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_of_another_model(
 @pytest.mark.parametrize(
     ("error", "asked", "words"),
     [
-        (TOO_LONG, 1, "The conversation has become too long for the model (context_overflow): HTTP 400"),
-        (EMPTY, 2, "The model gave an empty answer, even when asked again (empty_answer): "),
-        (CUT, 1, "The model's answer was cut off before it said anything (incomplete): Too many"),
+        (TOO_LONG, 1, "HTTP 400"),
+        (EMPTY, 2, "The model answered nothing."),
+        (CUT, 1, "Too many"),
         (ProviderError("No answer.", code="timeout"), 1, "No answer."),
     ],
 )
 async def test_the_last_text_names_what_went_wrong(error: ProviderError, asked: int, words: str) -> None:
-    """In words, with the error's own code; the turn's end is a model_error, also where the model's time ran out."""
+    """The error's own words, with its code beside them; the turn's end is a model_error, also after a timeout."""
     provider = two(error, error)
     ledger = await carry_on(site(provider)[0])
     assert last_words(ledger).startswith(words)
     end = end_of(ledger)
     assert end
     assert end["stop_reason"] == "model_error"
+    assert next(step.payload["code"] for step in reversed(ledger) if step.actor == "model") == error.code
     assert len(provider.asked) == asked
 
 

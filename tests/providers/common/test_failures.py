@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -19,6 +22,26 @@ from tests.providers.support import ECHO, HELLO, KEY, MODELS, ask, refusal, requ
 from tests.wire.script import Call, Refusal, Reply
 from tests.wire.server import WireServer
 
+
+@asynccontextmanager
+async def listening(status: str, body: bytes) -> AsyncIterator[Responses]:
+    """A provider whose server answers with this status line and body, byte for byte."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+        await reader.readexactly(int(length[1]) if length else 0)
+        writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n".encode() + body)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        provider = Responses(
+            ModelServer(KEY, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", models=MODELS)
+        )
+        yield provider
+        await provider.aclose()
+
+
 LONG = "A text long enough for more than one piece of it."
 ARGUMENTS = {"text": "arguments long enough for more than one piece"}
 
@@ -27,15 +50,20 @@ ARGUMENTS = {"text": "arguments long enough for more than one piece"}
     ("status", "code", "expected", "retryable"),
     [
         (429, "rate_limit_exceeded", "rate_limited", True),
-        (429, "insufficient_quota", "refused", False),
+        (429, "insufficient_quota", "insufficient_quota", False),
         (408, "", "timeout", True),
         (500, "server_error", "server_error", True),
         (502, "", "server_error", True),
         (503, "", "server_error", True),
         (400, "invalid_value", "refused", False),
-        (401, "invalid_api_key", "refused", False),
-        (403, "", "refused", False),
-        (404, "model_not_found", "refused", False),
+        (402, "", "insufficient_quota", False),
+        (401, "invalid_api_key", "key_refused", False),
+        (403, "", "key_refused", False),
+        (404, "model_not_found", "unknown_model", False),
+        (403, "model_not_found", "unknown_model", False),
+        (404, "", "unknown_address", False),
+        (405, "", "unknown_address", False),
+        (529, "", "server_error", True),
         (400, "context_length_exceeded", "context_overflow", False),
     ],
 )
@@ -110,19 +138,59 @@ async def test_what_only_sounds_like_an_overflow_is_none(wire: WireServer, provi
 async def test_the_words_of_any_error_are_kept(body: JSON, message: str) -> None:
     """Servers put them in different places; a web page says nothing that one could read."""
     answered = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n" + answered)
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
-        provider = Responses(
-            ModelServer(KEY, f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1", models=MODELS)
-        )
+    async with listening("404 Not Found", answered) as provider:
         error = await refusal(provider)
-        await provider.aclose()
-    assert (error.code, error.message) == ("refused", f"HTTP 404: {message}" if message else "HTTP 404")
+    assert error.message == (f"HTTP 404: {message}" if message else "HTTP 404")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        # No such model, as Ollama says it, then vLLM (old and new), LiteLLM and OpenRouter.
+        (404, {"error": {"message": 'model "x" not found, try pulling it first', "code": None}}, "unknown_model"),
+        (404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}, "unknown_model"),
+        (404, {"error": {"message": "The model `x` does not exist.", "code": 404}}, "unknown_model"),
+        (400, {"error": {"message": "Invalid model name passed in model=x.", "code": "400"}}, "unknown_model"),
+        (401, {"error": {"message": "key not allowed", "code": "key_model_access_denied"}}, "unknown_model"),
+        (400, {"error": {"message": "x is not a valid model ID", "code": 400}}, "unknown_model"),
+        (404, {"error": {"message": "404 page not found", "code": 404}}, "unknown_address"),
+        (404, {"detail": "Not Found"}, "unknown_address"),
+        # Used up, as LiteLLM says it, then OpenRouter and DeepSeek.
+        (429, {"error": {"message": "User over budget", "type": "budget_exceeded"}}, "insufficient_quota"),
+        (400, {"error": {"message": "Budget has been exceeded! Max budget: 100"}}, "insufficient_quota"),
+        (402, {"error": {"message": "Insufficient credits.", "code": 402}}, "insufficient_quota"),
+        (402, {"error": {"message": "Insufficient Balance"}}, "insufficient_quota"),
+        # What only sounds like one of these.
+        (429, {"error": {"message": "You exceeded your current quota. Please retry in 12 s."}}, "rate_limited"),
+        (500, {"error": {"message": "The model runner was not found."}}, "server_error"),
+        (401, {"error": "Unauthorized"}, "key_refused"),
+        (422, {"detail": [{"loc": ["body", "tools"], "msg": "Field required"}]}, "refused"),
+    ],
+)
+async def test_each_kind_of_refusal_is_told_apart(status: int, body: JSON, code: str) -> None:
+    """The shapes and words of the servers that people run and rent."""
+    async with listening(f"{status} Refused", json.dumps(body).encode()) as provider:
+        assert (await refusal(provider)).code == code
+
+
+@pytest.mark.parametrize(
+    ("reported", "code"),
+    [
+        ({"code": "insufficient_quota", "message": "Pay."}, "insufficient_quota"),
+        ({"code": 402, "message": "Insufficient credits."}, "insufficient_quota"),
+        ({"code": "invalid_api_key", "message": "No."}, "key_refused"),
+        ({"code": 401, "message": "No."}, "key_refused"),
+        ({"code": "model_not_found", "message": "No such one."}, "unknown_model"),
+        ({"code": "invalid_prompt", "message": "No."}, "refused"),
+    ],
+)
+async def test_so_it_is_in_the_middle_of_an_answer(
+    wire: WireServer, provider: Responses, reported: JSON, code: str
+) -> None:
+    """Some servers begin a stream before they look at the request."""
+    wire.script = [Reply(events=({"error": reported},))]
+    error = await refusal(provider)
+    assert (error.code, error.retryable) == (code, False)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +337,7 @@ async def test_what_is_no_stream_is_refused(wire: WireServer, provider: Response
     """A base URL that leads to a web page, or a server that does not stream: to try again would not help."""
     wire.script = [Reply(refusal=Refusal(200, headers={"content-type": kind}))]
     error = await refusal(provider)
-    assert (error.code, error.retryable) == ("refused", False)
+    assert (error.code, error.retryable) == ("unknown_address", False)
     assert kind in error.message
 
 
@@ -277,7 +345,7 @@ async def test_a_wrong_address_is_refused(wire: WireServer) -> None:
     """A base URL that leads nowhere."""
     provider = Responses(ModelServer(KEY, wire.url.removesuffix("/v1"), models=MODELS))
     error = await refusal(provider)
-    assert (error.code, error.retryable) == ("refused", False)
+    assert (error.code, error.retryable) == ("unknown_address", False)
     assert "404" in error.message
     await provider.aclose()
 
