@@ -80,8 +80,8 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 # --- What the site is made of --------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "unfold",  # before the admin, whose templates it replaces
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "agentsite.admin_app.AdminAppConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -42,7 +42,9 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # only its stubs ta
 
 
 class ListPages(Pages):
-    """A list page that survives nonsense in its address and forms."""
+    """A list page, newest first, that survives nonsense in its address and forms."""
+
+    ordering: ClassVar[tuple[str, ...]] = ("-pk",)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Return the list. Raises IncorrectLookupParameters for values that fit into no column."""

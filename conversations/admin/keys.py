@@ -23,7 +23,6 @@ class ApiKeyAdmin(ReadOnly):
     list_display_links = None
     list_select_related = ("user",)
     search_fields = ("name", "user__username")
-    ordering = ("-created",)
 
     def get_urls(self) -> list[URLPattern]:
         """Keep the list, and the page that confirms a revocation."""

@@ -65,6 +65,7 @@ class UserAdmin(UserPages, ListPages):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+    ordering = ListPages.ordering
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "last_login")
 
     actions = ("erase_one",)
@@ -135,6 +136,8 @@ class UserAdmin(UserPages, ListPages):
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ListPages):
     """Groups of people, and their permissions. Only superusers change them: whoever else could may be in one."""
+
+    ordering = ListPages.ordering
 
     def _superusers(self, request: HttpRequest, *args: Any, **named: Any) -> bool:
         """Whether the person is a superuser."""

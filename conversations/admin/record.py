@@ -134,7 +134,6 @@ class OutputAdmin(RecordPages):
     list_filter = ("gate",)
     list_select_related = ("conversation", "prompt__conversation")
     search_fields = ("=conversation__id", "tool")
-    ordering = ("-id",)
     fields = ("of_conversation", "of_prompt", "position", "path", "parent", "type", "tool", "result", "gate", "content")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -323,7 +323,7 @@ def test_a_stranger_may_not_answer(client: Client, owner: User, site: Site, kind
     sent = said(gate, "answer", answer="a") | {"id": str(gate.pk), f"decision_{gate.pk}": "answer"}
     for other in (person("bela"), person("staff", is_staff=True)):
         client.force_login(other)
-        assert client.post(address, sent).status_code == (302 if kind == "admin" and not other.is_staff else 404)
+        assert client.post(address, sent).status_code == (403 if kind == "admin" and not other.is_staff else 404)
     client.logout()
     assert client.post(address, sent)["Location"].startswith(("/login/", "/admin/login/"))
     owner.groups.clear()
