@@ -20,6 +20,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from agents.engine import complaints
 from agents.engine.ledger import DEEPEST, JSON, canonical, copy_json, digest, valid_text
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -103,7 +104,7 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
     try:
         dropped = _read(model, payload)[1]
     except ValidationError as error:
-        return [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()[:PROBLEMS_MOST]]
+        return [(".".join(map(str, e["loc"])), complaints.of_pydantic(e)) for e in error.errors()[:PROBLEMS_MOST]]
     found = [(place, "not known") for place in sorted(dropped) if place not in payload]
     if unknown := sorted(place for place in dropped if place in payload):
         names = {str(input_names(name, field)[0]) for name, field in model.model_fields.items()}
@@ -147,10 +148,24 @@ def schema_problems(schema: dict[str, JSON], payload: dict[str, Any]) -> list[tu
     checked = _Checker(schema, registry=NOTHING_OUTSIDE)
     try:
         first = islice(checked.iter_errors(payload), PROBLEMS_MOST)
-        found = [(".".join(map(str, error.absolute_path)), error.message) for error in first]
+        found = [_complaint(error) for error in first]
     except (Unresolvable, RecursionError):
         return [("", "cannot be checked: its schema refers to itself without end, or to what it does not hold")]
     return [(place, textwrap.shorten(why, MESSAGE_MOST)) for place, why in found]
+
+
+def _complaint(error: Invalid) -> tuple[str, str]:
+    """Return the place and the words of an error of jsonschema. A missing field is a problem of that field."""
+    place = [*error.absolute_path]
+    if error.validator == "required":
+        missing = next((name for name in error.validator_value if error.message.startswith(f"{name!r} ")), "")
+        return ".".join(map(str, [*place, missing])), complaints.REQUIRED
+    if error.validator == "additionalProperties" and "patternProperties" not in error.schema:
+        known = error.schema.get("properties", {})
+        unknown = [name for name in error.instance if name not in known]
+        return ".".join(map(str, [*place, ", ".join(unknown)])), f"not known; there are: {', '.join(sorted(known))}"
+    words = complaints.of_json_schema(str(error.validator), error.validator_value, error.instance, error.message, place)
+    return ".".join(map(str, place)), words
 
 
 def check_schema(schema: dict[str, JSON]) -> None:

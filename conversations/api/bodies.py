@@ -17,6 +17,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 
+from agents.engine import complaints
 from agents.engine.decisions import PEOPLE_MAY
 from conversations.api.errors import Invalid, RequestRefused
 from conversations.approvals.many import TOGETHER_MOST
@@ -113,7 +114,8 @@ def _errors_by_field(error: ValidationError) -> dict[str, list[str]]:
     """Return the errors by location of the field, e.g. "digest" or "2.decision"; "" for the whole body."""
     fields: dict[str, list[str]] = {}
     for each in error.errors(include_url=False, include_input=False):
-        fields.setdefault(".".join(map(str, each["loc"])), []).append(_MESSAGES.get(each["type"]) or f"{each['msg']}.")
+        words = _MESSAGES.get(each["type"]) or f"{complaints.of_pydantic(each)}."
+        fields.setdefault(".".join(map(str, each["loc"])), []).append(words)
     return fields
 
 

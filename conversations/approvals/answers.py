@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.engine.complaints import REQUIRED
 from agents.engine.decisions import Ask
 from agents.engine.ledger import DEEPEST, JSON, copy_json
 from agents.engine.outputs.kinds import ToolOutput
@@ -69,23 +70,14 @@ def checked_answer(question: Question, answer: object) -> JSON:
         raise BadAnswer({WHOLE: [str(error)]}) from error
     if _length(given) > ANSWER_MOST:  # before it is judged, which takes long for a long one
         raise BadAnswer({WHOLE: [TOO_LONG]})
-    if wrong := _missing_named(question.form, given, answer_problems(question.payload, given)):
-        raise BadAnswer(wrong)
+    if wrong := answer_problems(question.payload, given):
+        raise BadAnswer({at: [NO_VALUE if each == REQUIRED else each for each in why] for at, why in wrong.items()})
     return given
 
 
 def _length(answer: JSON) -> int:
     """Return the length of an answer. Letters count as one, also those that canonical JSON writes in six."""
     return len(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
-
-
-def _missing_named(schema: dict[str, JSON] | None, answer: JSON, wrong: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return these problems. That a field is missing is said at that field, where a person can enter it."""
-    missing = [name for name in (schema or {}).get("required", ()) if isinstance(answer, dict) and name not in answer]
-    said = {f"{name!r} is a required property" for name in missing}
-    whole = [why for why in wrong.get(WHOLE, ()) if why not in said]
-    named = {at: why for at, why in wrong.items() if at != WHOLE} | {name: [NO_VALUE] for name in missing}
-    return named | ({WHOLE: whole} if whole else {})
 
 
 def _dict(value: JSON) -> dict[str, Any]:

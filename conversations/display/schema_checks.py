@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents.engine import complaints
 from agents.engine.ledger import JSON
 
 
@@ -23,25 +24,19 @@ def bounds_of(schema: Mapping[str, Any]) -> str:
     said = " and ".join(
         text
         for text in (
-            f"{figure(least)} or more" if least is not None and most is None else "",
-            f"{figure(most)} or less" if most is not None and least is None else "",
-            f"more than {figure(above)}" if above is not None else "",
-            f"less than {figure(below)}" if below is not None else "",
+            f"{complaints.figure(least)} or more" if least is not None and most is None else "",
+            f"{complaints.figure(most)} or less" if most is not None and least is None else "",
+            f"more than {complaints.figure(above)}" if above is not None else "",
+            f"less than {complaints.figure(below)}" if below is not None else "",
         )
         if text
     )
     if least is not None and most is not None:
-        said = f"from {figure(least)} to {figure(most)}"
+        said = f"from {complaints.figure(least)} to {complaints.figure(most)}"
     step = _number(schema, "multipleOf")
-    steps = f"in steps of {figure(step)}" if step not in (None, 1) else ""
+    steps = f"in steps of {complaints.figure(step)}" if step not in (None, 1) else ""
     words = ", ".join(text for text in (said, steps) if text)
     return f"{words[:1].upper()}{words[1:]}." if words else ""
-
-
-def figure(number: float) -> str:
-    """Return a number without needless digits: 5 for 5.0."""
-    whole = isinstance(number, int) or (number.is_integer() and abs(number) < 1e15)
-    return f"{int(number):,}" if whole else f"{number}"
 
 
 def _complaints(schema: Mapping[str, Any], value: JSON) -> Iterator[str]:
@@ -51,23 +46,24 @@ def _complaints(schema: Mapping[str, Any], value: JSON) -> Iterator[str]:
         yield from _of_list(schema, value)
     elif isinstance(value, int | float) and not isinstance(value, bool) and not _within(schema, value):
         bounds = bounds_of(schema)
-        yield f"Enter a number {bounds[:1].lower()}{bounds[1:]}"
+        that = "" if bounds.startswith(("From", "In")) else "that is "
+        yield f"Enter a number {that}{bounds[:1].lower()}{bounds[1:]}"
 
 
 def _of_text(schema: Mapping[str, Any], text: str) -> Iterator[str]:
     least, most = _number(schema, "minLength"), _number(schema, "maxLength")
     if least and len(text) < least:
-        yield "Enter a value." if least == 1 else f"Enter at least {figure(least)} characters."
+        yield f"{complaints.characters(False, int(least), len(text))}."
     if most is not None and len(text) > most:
-        yield f"Enter at most {figure(most)} characters; this has {len(text):,}."
+        yield f"{complaints.characters(True, int(most), len(text))}."
 
 
 def _of_list(schema: Mapping[str, Any], items: list[JSON]) -> Iterator[str]:
     least, most = _number(schema, "minItems"), _number(schema, "maxItems")
     if least and len(items) < least:
-        yield "Give at least one." if least == 1 else f"Give at least {figure(least)}; there are {len(items)}."
+        yield f"{complaints.items(False, int(least), len(items))}."
     if most is not None and len(items) > most:
-        yield f"Give at most {figure(most)}; there are {len(items)}."
+        yield f"{complaints.items(True, int(most), len(items))}."
 
 
 def _within(schema: Mapping[str, Any], value: float) -> bool:

@@ -68,7 +68,7 @@ async def test_it_is_given_by_a_call(wire: WireServer, speaker: Provider, protoc
     sent = [request.raw.decode() for request in wire.requests]
     assert len(sent) == 3
     assert "Give your answer by a call of the tool final_answer" in sent[1]
-    assert "Input should be greater than or equal to 2" in sent[2]
+    assert "Enter a number that is 2 or more" in sent[2]
 
 
 async def test_words_alone_end_it(wire: WireServer, speaker: Provider) -> None:

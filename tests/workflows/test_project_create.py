@@ -218,7 +218,7 @@ def test_an_attempt_that_was_cut_off_is_completed(trials: Trials) -> None:
         ({"name": "../etc"}, "name", "begin with a letter"),
         ({"name": "a\nb/c"}, "name", "begin with a letter"),
         ({"name": "7 days"}, "name", "begin with a letter"),
-        ({"name": ""}, "name", "at least 1 character"),
+        ({"name": ""}, "name", "Enter a value"),
         ({"name": "茶"}, "folder", "no folder can be made of this name"),
         ({"name": "Shop", "folder": "../shop"}, "folder", "lower-case letters a to z"),
         ({"name": "Shop", "folder": "a" * 41}, "folder", "at most 40 characters"),

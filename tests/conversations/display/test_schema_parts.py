@@ -76,7 +76,7 @@ def test_what_is_typed_is_passed_as_its_type_wants_it(annotation: Any, text: str
     [
         (Decimal, {"gt": 0}, "12,50", "Enter a number."),
         (Decimal, {"gt": 0}, "NaN", "Enter a number."),
-        (Decimal, {"gt": 0}, "0", "Enter a number more than 0."),
+        (Decimal, {"gt": 0}, "0", "Enter a number that is more than 0."),
         (date, {}, "2026-02-30", "such as 2026-11-30"),
         (date, {}, "tomorrow", "such as 2026-11-30"),
         (timedelta, {}, "soon", "such as 90 minutes"),
@@ -84,7 +84,7 @@ def test_what_is_typed_is_passed_as_its_type_wants_it(annotation: Any, text: str
         (timedelta, {}, "3 month", "such as 90 minutes"),
         (list[int], {}, "1\nmany", "Line 2: Enter a whole number."),
         (int, {"ge": 1, "le": 5}, "9", "Enter a number from 1 to 5."),
-        (float, {"gt": 0}, "0", "Enter a number more than 0."),
+        (float, {"gt": 0}, "0", "Enter a number that is more than 0."),
         (str, {"min_length": 3}, "ab", "Enter at least 3 characters."),
         (str, {"max_length": 3}, "abcd", "Enter at most 3 characters; this has 4."),
         (list[str], {"max_length": 1}, "a\nb", "Give at most 1; there are 2."),

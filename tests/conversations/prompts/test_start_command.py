@@ -62,7 +62,7 @@ def test_it_may_start_in_a_conversation_and_read_its_input(ann: User, monkeypatc
 @pytest.mark.parametrize(
     ("wrong", "code", "told"),
     [
-        ({"input": {"city": "Rome", "days": 0}}, 2, "days: Input should be greater than or equal to 1."),
+        ({"input": {"city": "Rome", "days": 0}}, 2, "days: Enter a number that is 1 or more."),
         ({"input": {"days": 3}}, 2, "city: Field required."),
         ({"name": "no.such"}, 2, "`manage.py agents` lists what there is"),
         ({"name": "fx.read"}, 2, "There is no policy 'fx.read'"),

@@ -114,8 +114,8 @@ async def test_a_form_is_filled_in() -> None:
     assert asked(ledger)["question"] == "Where do you want to go, and for how long?"
     assert asked(ledger)["schema"] == schema_of(Trip) | {"propertyOrder": ["place", "days"]}
     wrong_ones: list[tuple[JSON, str]] = [
-        (["x"], "answer: .* is not of type 'object'"),
-        ({"place": "Rome"}, "'days' is a required"),
+        (["x"], "answer: Give an object with fields"),
+        ({"place": "Rome"}, "days: Field required"),
         ({"place": "Rome", "days": 0}, "days: 0 is less"),
         ({"place": "Rome", "days": 1, "by": 2}, "by"),
     ]
