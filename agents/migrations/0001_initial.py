@@ -34,6 +34,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Suggestion",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.CharField(help_text="What is sent when somebody clicks it.", max_length=200)),
+                (
+                    "order",
+                    models.PositiveSmallIntegerField(
+                        default=1, help_text="The lowest comes first. The first 3 are shown."
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["order", "id"],
+            },
+        ),
+        migrations.CreateModel(
             name="SystemPrompt",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),

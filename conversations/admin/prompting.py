@@ -1,4 +1,4 @@
-"""What agents are told: editing system prompts and skills."""
+"""What agents are told: editing system prompts and skills, and what people are suggested to ask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
 from agents import discovery
-from agents.models import Skill, SystemPrompt
+from agents.models import Skill, Suggestion, SystemPrompt
 from agents.plugins.skills.plugin import OWN_TOOLS
 from agents.skills import FILE_MOST, missing_tools
 from conversations.admin.base import ListPages
@@ -112,3 +112,12 @@ class SkillAdmin(ListPages):
     def with_tools(self, obj: Skill) -> str:
         """Show the tools that come with it."""
         return ", ".join(obj.tools) or "-"
+
+
+@admin.register(Suggestion)
+class SuggestionAdmin(ListPages):
+    """What the page of a new conversation suggests, in its order. The demo model has suggestions of its own."""
+
+    list_display = ("text", "order")
+    ordering = ("order", "pk")
+    search_fields = ("text",)

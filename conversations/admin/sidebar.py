@@ -29,6 +29,7 @@ RECORD = (
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
     ("Skills", "school", "agents", "skill"),
+    ("Suggestions", "lightbulb", "agents", "suggestion"),
     ("Workflows", "account_tree", "workflows", "workflowsetting"),
     ("API keys", "key", "conversations", "apikey"),
 )

@@ -100,6 +100,12 @@ admin/agents/skill/<path:object_id>/history/                       LFFFFoL   LFF
 admin/agents/skill/<path:object_id>/delete/                        LFFFFoL   LFFFFoL
 admin/agents/skill/<path:object_id>/change/                        LFFFFoL   LFFFFoL
 admin/agents/skill/<path:object_id>/                               LFF>>>L   LFF>>>L
+admin/agents/suggestion/                                           LFFFFoL   LFFFFoL
+admin/agents/suggestion/add/                                       LFFFFoL   LFFFFoL
+admin/agents/suggestion/<path:object_id>/history/                  LFFFFoL   LFFFFoL
+admin/agents/suggestion/<path:object_id>/delete/                   LFFFFoL   LFFFFoL
+admin/agents/suggestion/<path:object_id>/change/                   LFFFFoL   LFFFFoL
+admin/agents/suggestion/<path:object_id>/                          LFF>>>L   LFF>>>L
 admin/agents/systemprompt/                                         LFFFFoL   LFFFFoL
 admin/agents/systemprompt/add/                                     LFFFFoL   LFFFFoL
 admin/agents/systemprompt/<path:object_id>/history/                LFFFFoL   LFFFFoL

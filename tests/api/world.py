@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from agents.models import Skill, SystemPrompt
+from agents.models import Skill, Suggestion, SystemPrompt
 from conversations.accounts.keys import make_key
 from conversations.files.pending import keep
 from conversations.files.uploads import Upload
@@ -85,6 +85,7 @@ class World:
         self.upload = keep(self.owner, Upload.of(SimpleUploadedFile("b.txt", b"b")))
         self.own_key = make_key(self.owner, "mine", ["read"])[0]
         self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
+        self.suggestion = Suggestion.objects.create(text="What is new?")
         self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
         Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
@@ -134,6 +135,7 @@ class World:
             "redaction": Redaction.objects.get().pk,
             "verification": Verification.objects.get().pk,
             "skill": self.skill.pk,
+            "suggestion": self.suggestion.pk,
             "systemprompt": self.system_prompt.pk,
             "workflowsetting": self.workflow_setting.pk,
         }

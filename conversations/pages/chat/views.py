@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,6 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
+from agents.models import Suggestion
 from conversations.accounts.http import PersonRequest
 from conversations.database.busy import DatabaseBusy, reporting_busy
 from conversations.database.disk import DiskFull
@@ -263,6 +265,7 @@ def _answer(request: PersonRequest, conversation: Conversation, composer: Compos
 
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str) -> HttpResponse:
     context: dict[str, Any] = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
+    context["suggestions"] = [] if settings.DEMO else Suggestion.shown()
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"

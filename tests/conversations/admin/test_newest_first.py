@@ -10,12 +10,13 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.test import Client, RequestFactory
 
+from agents.models import Suggestion
 from conversations.models import Approval, KillSwitch
 from tests.conversations.support import Story, person
 
 pytestmark = pytest.mark.django_db
-BY_HAND = (Approval, KillSwitch)
-"""Approvals have an order of their own. The kill switch has one page, which is no list of Django's."""
+BY_HAND = (Approval, KillSwitch, Suggestion)
+"""Approvals and suggestions have an order of their own. The kill switch has one page, which is no list of Django's."""
 LISTS = [model for model in admin.site._registry if model not in BY_HAND]
 
 
