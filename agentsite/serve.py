@@ -18,12 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connections
+from django.db import Error, connections
 
 from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
 from agentsite.reloading import Reloader
+from conversations.worker import hosts
 from conversations.worker.children import Child, Family
 
 START_SECONDS = 60.0  # for a child to be ready; a cold start takes 4 to 5 s (measured on two cores)
@@ -64,8 +65,16 @@ def _start_children(family: Family, say: Say) -> list[Child]:
     host = settings.HOST_HERE
     _wait_until(family, web, lambda: _answers(host, settings.PORT))
     worker = family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
+    late = ""
+    try:
+        _wait_until(family, worker, lambda: _runs_turns(worker), settings.AGENTSITE_START_SECONDS)
+    except TooSlow as slow:  # the pages work, and it may still come
+        late = f" {slow} Messages wait until it is ready."
+    finally:
+        connections.close_all()
     if not family.stopping:
-        say(f"Agentsite is running at http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/ (Ctrl-C to stop)")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/"
+        say(f"Agentsite is running at {address} (Ctrl-C to stop){late}")
     return [web, worker]
 
 
@@ -81,15 +90,31 @@ def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:
     return {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "demo", "AGENTSITE_DEMO": "1"}
 
 
-def _wait_until(family: Family, child: Child, ready: Callable[[], bool]) -> None:
-    """Wait until a child is ready, or the site is told to stop. Raises CannotStart if it dies or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
+class TooSlow(CannotStart):
+    """A child that is running, but was not ready in time."""
+
+
+def _wait_until(
+    family: Family, child: Child, ready: Callable[[], bool], patience_seconds: float = START_SECONDS
+) -> None:
+    """Wait until a child is ready, or the site is told to stop. Raises CannotStart if it dies.
+
+    Raises TooSlow if it runs, and is not ready after this patience.
+    """
+    deadline = time.monotonic() + patience_seconds
     while not family.stopping and not ready():
         if not child.running:
             raise CannotStart(f"The {child.name} stopped while it was starting: see its output above.")
         if time.monotonic() > deadline:
-            raise CannotStart(f"The {child.name} was not ready within {START_SECONDS:g} s: see its output above.")
+            raise TooSlow(f"The {child.name} was not ready within {patience_seconds:g} s: see its output above.")
         family.wait(0.05)
+
+
+def _runs_turns(worker: Child) -> bool:
+    try:
+        return hosts.is_ready(hosts.this_host(), worker.pid)
+    except Error:  # the database is busy: the worker has it as hard
+        return False
 
 
 def _answers(host: str, port: int) -> bool:

@@ -53,6 +53,11 @@ class Child:
         self._started, self._due = time.monotonic(), None
 
     @property
+    def pid(self) -> int:
+        """The id of its process; 0 before its first start."""
+        return self._process.pid if self._process else 0
+
+    @property
     def running(self) -> bool:
         """Whether its process is alive."""
         return self._process is not None and self._process.poll() is None

@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from django.db.models import F
+
 from agents.engine import actors
 from conversations.database.sql import Clock, database_time
 from conversations.ledger.claims import Claim, holders, lapse
@@ -123,6 +125,11 @@ def go_on(host: str, pid: int) -> None:
 def beat(host: str) -> None:
     """Record that a background task of this host ran."""
     Worker.objects.filter(host=host).update(beat_at=database_time())
+
+
+def is_ready(host: str, pid: int) -> bool:
+    """Whether the cluster of this parent has run a background task, so that turns are taken up."""
+    return Worker.objects.filter(host=host, pid=pid, beat_at__gt=F("started_at")).exists()
 
 
 def last_beat(host: str) -> float:

@@ -14,6 +14,8 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 from django.conf import settings
 from django.db import Error, connection
@@ -42,9 +44,13 @@ LAPSED_SECONDS = 0.1
 
 
 class Parent:
-    """The supervisor of a host's background cluster. Runs until it is told to stop."""
+    """The supervisor of a host's background cluster. Runs until it is told to stop.
 
-    def __init__(self) -> None:
+    It calls `say` with what the person at the terminal needs to know: that turns are taken up from now on.
+    """
+
+    def __init__(self, say: Callable[[str], None] = logger.info) -> None:
+        self.say, self._ready = say, False
         self.host, self.family = hosts.this_host(), Family()
         self.notifier = Notifier()
         environment = {**os.environ, hosts.PARENT: str(os.getpid())}
@@ -65,7 +71,7 @@ class Parent:
             try:
                 while not self.family.stopping:
                     self.tend()
-                    self.family.wait(self._pause)
+                    self._wait()
             finally:
                 self._mark_stop()
                 self.family.stop(settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS)
@@ -92,6 +98,18 @@ class Parent:
             self._heard_at = time.monotonic()  # without the database there can be no beat
             connection.close()
         self.notifier.look()  # in a thread of its own: a failure there says nothing about the database or the cluster
+
+    def _wait(self) -> None:
+        """Wait for the next round. Until the cluster is ready, look often: somebody waits to be told."""
+        ends = time.monotonic() + self._pause
+        while not (self._ready or self.family.stopping) and self.cluster.running and time.monotonic() < ends:
+            self.family.wait(LOOK_SECONDS)
+            with suppress(Error):  # the next round reports it
+                self._ready = hosts.is_ready(self.host, os.getpid())
+            if self._ready:
+                self.say(f"The worker {self.host} is ready: it runs turns.")
+        if self._ready:
+            self.family.wait(max(0.0, ends - time.monotonic()))
 
     @staticmethod
     def _until_next_look() -> float:

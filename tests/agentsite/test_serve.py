@@ -2,10 +2,11 @@
 
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -67,11 +68,49 @@ def folder(tmp_path: Path) -> Path:
 def test_one_signal_ends_all_of_it_with_0(number: signal.Signals, folder: Path) -> None:
     with site(folder) as running:
         running.wait_until_up()
-        assert running.get("/admin/login/") == 200
+        assert running.get("/login/") == 200
         running.process.send_signal(number)
         assert running.process.wait(timeout=60) == 0, running.said()
         assert not processes_of(folder)
         assert "Traceback" not in running.said()
+
+
+def test_it_says_that_it_is_running_once_its_worker_is_ready(folder: Path) -> None:
+    """Whoever reads it may send a message: there is a worker that takes it up."""
+    with site(folder) as running:
+        running.wait_until_up()
+        with closing(sqlite3.connect(folder / "data" / "agentsite.sqlite3")) as database:
+            assert database.execute("SELECT beat_at > started_at FROM conversations_worker").fetchall() == [(1,)]
+        assert "Messages wait" not in running.said()
+        assert running.get("/healthz") == 200
+        wait_for(lambda: re.search(r"The worker \S+ is ready: it runs turns\.", running.said()))
+
+
+def test_a_worker_that_is_late_is_named_and_the_pages_are_there(folder: Path) -> None:
+    with site(folder, AGENTSITE_START_SECONDS="0.5") as running:
+        running.wait_until_up()
+        assert "The worker was not ready within 0.5 s: see its output above. Messages wait" in running.said()
+        assert running.get("/login/") == 200
+        wait_for(lambda: "is ready: it runs turns." in running.said())
+
+
+def test_a_worker_that_cannot_start_ends_the_site_with_words(folder: Path, tmp_path: Path) -> None:
+    app = tmp_path / "apps" / "broken"
+    app.mkdir(parents=True)
+    (app / "__init__.py").write_text("import sys\nif sys.argv[-1] == 'worker':\n    sys.exit('no worker today')\n")
+    with site(folder, AGENTSITE_APPS="broken", PYTHONPATH=str(app.parent)) as running:
+        assert running.process.wait(timeout=60) == 2, running.said()
+        assert "no worker today" in running.said()
+        assert "The worker stopped while it was starting: see its output above." in running.said()
+        assert "Agentsite is running" not in running.said()
+
+
+def test_a_worker_alone_says_when_it_is_ready(folder: Path) -> None:
+    log = folder.with_name("worker.log")
+    with started("manage.py", "worker", environment=variables(folder, AGENTSITE_HOST="ox"), log=log) as process:
+        wait_for(lambda: "The worker ox is ready: it runs turns." in log.read_text())
+        process.terminate()
+        assert process.wait(timeout=60) == 0
 
 
 def test_a_killed_serve_leaves_no_process(folder: Path) -> None:

@@ -9,4 +9,8 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **_options: object) -> None:
         refuse_unsafe_database()
-        Parent()()
+        Parent(self._say)()
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()  # stdout may be a pipe or a file
