@@ -20,7 +20,7 @@ from agents.engine.outputs.kinds import TextOutput
 from agents.engine.root import AGENT
 from conversations.accounts.names import administrators, display_name
 from conversations.display.when import span
-from conversations.models import Output, Prompt, State, Step
+from conversations.models import Prompt, State, Step
 
 UNEXPLAINED = "It ended before it was finished."
 """What is said of a turn that failed if its own record does not say why."""

@@ -67,6 +67,6 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     "Sleep long.": [says("I ask.", "echo begun && sleep 600"), says("Slept.")],
     "Ask and fail.": [says("I ask.", "echo before it fails"), {"refusal": {"status": 400, "message": "No."}}],
     "Speak in two scripts.": [{"text": SCRIPTS, "calls": []}],
-    "Fail at once.": [{"refusal": {"status": 400, "message": "No."}}],
+    "Fail at once.": [{"refusal": {"status": 429, "message": "No.", "headers": {"Retry-After": "600"}}}],
     "*": [says("Hello.")],
 }
