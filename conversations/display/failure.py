@@ -229,7 +229,7 @@ def _failure(prompt: Prompt, code: str, payload: Mapping[str, Any], asked: str, 
     elif kind.again:
         advice = f"{advice} If it keeps happening, tell {repairers}.".strip()
     elif code != "context_overflow":
-        advice = f"{advice} Ask {repairers} to repair this, and then send your message again.".strip()
+        advice = f"{advice} Ask {repairers} to fix this, then send your message again.".strip()
     return Failure(
         code,
         happened,

@@ -127,7 +127,7 @@ def test_a_code_that_nobody_knows_has_words_too(client: Client, owner: User) -> 
 
 def test_nobody_is_named_where_there_is_no_administrator(client: Client, owner: User) -> None:
     client.force_login(owner)
-    assert "Ask an administrator to repair this, and then send" in words(client, fails(owner, "key_refused"))
+    assert "Ask an administrator to fix this, then send" in words(client, fails(owner, "key_refused"))
 
 
 def test_the_api_has_a_code_for_each_kind(owner: User) -> None:
