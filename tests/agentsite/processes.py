@@ -65,15 +65,17 @@ def _template() -> Path:
     return _database(folder)
 
 
-def run(*command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a Python command to its end."""
+def run(
+    *command: str, environment: dict[str, str], seconds: float = PATIENCE_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python command to its end, which must come in time."""
     return subprocess.run(
         [sys.executable, *command],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=seconds,
         check=False,
     )
 

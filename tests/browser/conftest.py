@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from tests.agentsite.processes import free_port, started, variables, wait_for
+from tests.agentsite.processes import free_port, processes_of, started, variables, wait_for
 from tests.browser.turns import TURNS
 
 PASSWORD = "correct horse battery staple"
@@ -52,9 +54,19 @@ def serving(folder: Path, turns: dict[str, Any] | None = None, username: str = "
             DJANGO_SUPERUSER_PASSWORD=PASSWORD,
             **{**model, **more},
         )
+        stack.callback(wait_for, lambda: _ended(folder / "data"))
         stack.enter_context(started("manage.py", "serve", environment=environment, log=folder / "serve.log"))
         wait_for(lambda: is_healthy(url))
         yield Site(url, environment, username)
+
+
+def _ended(data: Path) -> bool:
+    """Kill what a killed `serve` left, which would write to its folder until it ends by itself. Whether all is gone."""
+    left = processes_of(data)
+    for process in left:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    return not left
 
 
 @contextmanager

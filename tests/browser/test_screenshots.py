@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.agentsite.processes import ROOT
+from tests.agentsite.processes import ROOT, processes_of
+from tests.browser.conftest import serving
 from tests.browser.screenshots.png import reduced
 
 pytestmark = pytest.mark.browser
@@ -26,6 +27,13 @@ def test_a_page_is_taken_by_its_name(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["chat-batch-phone-dark.png"]
     picture = (tmp_path / "chat-batch-phone-dark.png").read_bytes()
     assert struct.unpack(">II", picture[16:24]) == (390, 844)
+
+
+def test_nothing_writes_to_the_folder_of_a_site_that_is_over(tmp_path: Path) -> None:
+    """So that it can be deleted at once."""
+    with serving(tmp_path):
+        assert len(processes_of(tmp_path / "data")) > 2
+    assert processes_of(tmp_path / "data") == []
 
 
 def test_a_reduced_picture_keeps_its_colours(browser: Browser) -> None:

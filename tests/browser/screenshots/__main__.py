@@ -38,6 +38,7 @@ SITE = {
     "AGENTSITE_RENEW_SECONDS": "0.5",
     "AGENTSITE_SWEEP_SECONDS": "0.5",
 }
+FILL_SECONDS = 300.0
 FILL = "from tests.browser.screenshots.company import fill; import json; print(json.dumps(fill()))"
 
 
@@ -73,7 +74,8 @@ def demo(site: Site, folder: Path) -> Iterator[str]:
 
 def filled(site: Site) -> dict[str, int]:
     """The site with the company's work in it; where each conversation is, by name."""
-    made = run("manage.py", "shell", "--verbosity", "0", "--command", FILL, environment=site.environment)
+    command = ("manage.py", "shell", "--verbosity", "0", "--command", FILL)
+    made = run(*command, environment=site.environment, seconds=FILL_SECONDS)
     if made.returncode:
         sys.exit(f"The site could not be filled.\n{made.stderr}")
     conversations: dict[str, int] = json.loads(made.stdout)

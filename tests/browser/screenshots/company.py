@@ -21,7 +21,7 @@ from conversations.prompts.start import cancel_prompt, start_conversation, start
 from tests.agentsite.processes import wait_for
 from tests.browser.conftest import PASSWORD
 from tests.browser.screenshots import turns
-from tests.browser.screenshots.runs import runs
+from tests.browser.screenshots.runs import batch, runs
 
 FILES = {
     turns.INVOICES: {
@@ -59,7 +59,7 @@ DONE = (
 
 
 def fill() -> dict[str, int]:
-    """Let the company work; where each conversation is, by name."""
+    """Let the company work; where each conversation is, by name, and the batch."""
     mara = User.objects.get(username="mara")
     User.objects.filter(pk=mara.pk).update(first_name="Mara", last_name="Lindqvist", email="mara@harbour-books.example")
     jonas = User.objects.create_user("jonas", password=PASSWORD, first_name="Jonas", last_name="Weber", is_staff=True)
@@ -95,7 +95,7 @@ def fill() -> dict[str, int]:
     read(found.values(), but=[found["retry"], found[turns.LICENCES]])
     away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]
     Conversation.objects.filter(pk__in=away).update(archived_at=timezone.now())
-    return {"backup": found.pop(turns.BACKUP), "chart": found.pop(turns.SHELVES), **found}
+    return {"backup": found.pop(turns.BACKUP), "chart": found.pop(turns.SHELVES), "batch": batch(mara), **found}
 
 
 def edited(conversation: int) -> None:

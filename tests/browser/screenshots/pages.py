@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.agentsite.processes import ROOT, run
 from tests.browser.screenshots import turns
 from tests.browser.screenshots.camera import Camera
+from tests.browser.test_forms import fills
 
 View = Callable[[Camera], Page]
 
@@ -214,6 +215,17 @@ def wrong_form(camera: Camera) -> Page:
     return page
 
 
+def filled_form(camera: Camera) -> Page:
+    """A form of every kind of field, filled in."""
+    page = camera.goes("/workflows/journey.plan/")
+    fills(page)
+    page.get_by_label("What it is for").fill("Two weeks with the whole family, before the season begins.")
+    page.get_by_label("People").fill("4")
+    page.get_by_label("Title").focus()
+    page.locator("h1").evaluate("heading => heading.closest('main').querySelector('.scroll')?.scrollTo(0, 0)")
+    return page
+
+
 def wrong_table(camera: Camera) -> Page:
     """A table of which two lines cannot run."""
     page = camera.goes("/workflows/parcel.send/batch/")
@@ -278,9 +290,12 @@ PAGES: dict[str, View] = {
     "workflows-nothing": at("/workflows/?q=zebra"),
     "workflow-form": at("/workflows/parcel.send/"),
     "workflow-wrong": wrong_form,
+    "workflow-filled": filled_form,
     "workflow-long": at("/workflows/journey.plan/"),
     "workflow-table": at("/workflows/parcel.send/batch/"),
     "workflow-table-wrong": wrong_table,
+    "batch": lambda camera: camera.goes(f"/workflows/batches/{camera.conversations['batch']}/"),
+    "batches": at("/workflows/batches/"),
     "workflow-link": at(PREFILLED),
     "workflow-workspace": at("/workflows/prices.compare/"),
     "workflow-in-chat": lambda camera: camera.goes(f"/workflows/prices.compare/in/{camera.conversations['backup']}/"),

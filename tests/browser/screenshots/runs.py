@@ -11,6 +11,7 @@ from agents.engine.ledger import JSON
 from conversations.models import Conversation, Prompt
 from tests.agentsite.processes import wait_for
 from workflows import discovery
+from workflows.batches.starting import start_batch
 from workflows.models import WorkflowSetting
 from workflows.running import start_run
 
@@ -46,3 +47,14 @@ def runs(owner: User, chat: int) -> dict[str, int]:
     found["run-waits"] = ran(owner, "parcel.send", {"article": "atlas", "pieces": 3}, "waiting_for_approval")
     found["run-sent"] = ran(owner, "parcel.send", {"article": "harbour-guide", "gift": True}, "waiting_for_approval")
     return found
+
+
+def batch(owner: User) -> int:
+    """A batch in which lines are done, failed and asleep until the night; its number."""
+    articles = {"atlas": 12, "harbour-guide": 4, "calendar-2026": 900, "tide-tables": 30, "globe": 2, "postcards": 400}
+    later = {f"stamps, series {number}": 60 + number for number in range(1, 4)}
+    inputs: list[dict[str, JSON]] = [{"article": name, "pieces": count} for name, count in (articles | later).items()]
+    started = start_batch(discovery.installed()["labels.print"], owner, inputs)
+    begun = Prompt.objects.filter(pk__in=started.lines.filter(number__lte=len(articles)).values("prompt"))
+    wait_for(lambda: begun.filter(state__in=["completed", "failed", "sleeping"]).count() == len(articles))
+    return started.pk

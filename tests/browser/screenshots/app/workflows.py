@@ -23,6 +23,11 @@ class Parcel(BaseModel):
     labels: list[str] = Field(default=[], title="Labels on the box")
 
 
+class Labels(BaseModel):
+    article: str
+    pieces: int = 1
+
+
 class Month(BaseModel):
     month: str = Field(pattern=r"^\d{4}-\d{2}$", description="Such as 2025-10.")
     remind: bool = Field(default=True, title="Remind those who have not paid")
@@ -57,6 +62,17 @@ async def archive(flow: Flow[Folder]) -> str:
     """Packs the files of a project into one archive, and says how many there are."""
     await flow.tool("files.list", path=".")
     return f"Archived {flow.input.name}."
+
+
+@workflow("labels.print", title="Print labels", category=SERVER)
+async def print_labels(flow: Flow[Labels]) -> dict[str, Any]:
+    """Prints a label for each piece. Many labels are printed at night."""
+    given = flow.input
+    if given.pieces > 500:
+        raise ToolError("The printer takes 500 labels at most. Print them in parts.", "too_many")
+    if given.pieces > 50:
+        await flow.sleep(seconds=40_000)
+    return {"printed": given.pieces, "printer": "Harbour"}
 
 
 @workflow("month.close", title="Close the month", category=REPORTS, confirm=True)
