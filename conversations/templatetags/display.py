@@ -19,6 +19,7 @@ from agents.engine.ledger import JSON
 from conversations.accounts import names
 from conversations.display import faithful, gate, long, when
 from conversations.display.call import displayed_result
+from conversations.display.cells import cell_class
 from conversations.display.html_cache import cached_html
 from conversations.pages.timeline.activity import ActivityRow
 from conversations.pages.timeline.blocks import Block
@@ -36,6 +37,7 @@ _SYMBOL = re.compile(r'<symbol id="i-([\w-]+)" viewBox="([^"]*)">(.*)</symbol>')
 register.filter("visible", stringfilter(faithful.visible))
 register.filter("inert", stringfilter(faithful.inert))
 register.filter("command_lines", faithful.command_lines)
+register.filter("cell_class", stringfilter(cell_class))
 register.filter("collapsed", long.collapsed)
 register.filter("called", names.display_name)
 register.filter("span", when.span)

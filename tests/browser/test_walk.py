@@ -102,7 +102,7 @@ def test_a_chart_and_a_report(page: Page) -> None:
     expect(turn.get_by_role("cell", name="5", exact=True)).to_be_visible()
     turn = ended(say(page, "line chart of sales: Jan 3, Feb 5, Mar 4"))
     expect(turn.get_by_role("img", name=re.compile("Sales"))).to_be_visible()
-    turn.get_by_text("Data", exact=True).click()
+    turn.get_by_text("All labels and figures", exact=True).click()
     expect(turn.get_by_role("cell", name="5", exact=True)).to_be_visible()
     turn = ended(say(page, "write a report about milk: We need more of it."))
     with page.expect_download() as started:

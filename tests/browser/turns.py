@@ -33,6 +33,13 @@ print("x")
 ```
 """
 """Markdown in scripts that are read from the right, and from the left."""
+ADDRESS = f"https://example.com/{'a/very/long/path/' * 4}{'w' * 600}"
+SHEET = f"""| Engine | Requests / failed | Total | Why | Source | {" | ".join(f"Week {n}" for n in range(1, 9))} |
+|---|---|---:|---|---|{"---:|" * 8}
+| INV-2025-0801-A | 1918.4 / 0 | -12,345.67 EUR | A reason that needs several lines | {ADDRESS} |{"2,480.00 |" * 8}
+| demo | 2.1 / 13 | 7 | short | x |{"1 |" * 8}
+"""
+"""A table wider than any page, with figures of two parts, dates and an address."""
 
 TURNS: dict[str, list[dict[str, Any]]] = {
     "Look around, then say the day.": [
@@ -67,6 +74,28 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     "Sleep long.": [says("I ask.", "echo begun && sleep 600"), says("Slept.")],
     "Ask and fail.": [says("I ask.", "echo before it fails"), {"refusal": {"status": 400, "message": "No."}}],
     "Speak in two scripts.": [{"text": SCRIPTS, "calls": []}],
+    "Show a wide table.": [
+        {
+            "calls": [
+                {
+                    "name": "table_show",
+                    "arguments": {
+                        "title": "The same as a widget",
+                        "columns": ["Engine", "Requests / failed", "Why", "Source"],
+                        "rows": [
+                            [
+                                "INV-2025-0801-A",
+                                "1918.4 / 0",
+                                "A reason that is long enough to need several lines",
+                                ADDRESS[:500],
+                            ]
+                        ],
+                    },
+                }
+            ]
+        },
+        {"text": f"Here it is:\n\n{SHEET}\nThat was the table.", "pause_seconds": 0.03},
+    ],
     "Fail at once.": [{"refusal": {"status": 429, "message": "No.", "headers": {"Retry-After": "600"}}}],
     "*": [says("Hello.")],
 }

@@ -12,8 +12,8 @@ from conversations.pages.drawing.labels import Label, labels
 from conversations.pages.drawing.numerals import figures, tick_labels
 from conversations.pages.drawing.scale import Scale, axis_of, ticks
 
-ROWS_MOST = 12
-"""The maximum number of horizontal bars, which have their figures next to them; more become vertical bars."""
+LABELS_MOST, ROWS_MOST = 30, 60
+"""The maximum numbers of labels and of horizontal bars, each next to its figure; more become vertical bars."""
 BAND = 72.0
 """Percent of a label's width that its bars fill; the rest separates them from the next label."""
 DOTS_MOST = 36
@@ -71,7 +71,7 @@ class DrawnChart:
         self.chart = Chart.model_validate(data)
         self.values = [value for one in self.chart.series for value in one.values]
         self.count = len(self.chart.labels)
-        self.lying = self.chart.kind == "bar" and len(self.values) <= ROWS_MOST
+        self.lying = self.chart.kind == "bar" and self.count <= LABELS_MOST and len(self.values) <= ROWS_MOST
         axis = axis_of(self.values, from_zero=self.chart.kind == "bar")
         self._ticks = ticks(axis)
         self.scale = axis if self.lying else Scale(self._ticks[0], self._ticks[-1])

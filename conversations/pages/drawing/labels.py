@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from conversations.display.cells import letters
 from conversations.display.faithful import plain
 
 WIDE, NARROW = 600.0, 220.0
@@ -33,7 +33,10 @@ class Label:
 
 def labels(texts: Sequence[str]) -> list[Label]:
     """Return the labels that fit, centred below their bands. Those for a narrow page are a subset."""
-    shown = [_cut(plain(text)) for text in texts]
+    lines = [" ".join(plain(text).split()) for text in texts]
+    shown = [_cut(line) for line in lines]
+    if len(set(shown)) < len(set(lines)):  # what tells them apart was cut
+        shown = [_cut_inside(line) for line in lines]
     wide = _fitting(shown, range(len(shown)), WIDE)
     narrow = _fitting(shown, wide, NARROW)
     return [_label(shown[at], at, len(shown), alt=at not in narrow) for at in wide]
@@ -69,10 +72,15 @@ def _fitting(shown: Sequence[str], among: Sequence[int], room: float) -> list[in
 
 
 def _width(text: str) -> float:
-    """Return the width in pixels. Characters of East Asian scripts are twice as wide."""
-    return sum(CHARACTER * (2 if unicodedata.east_asian_width(each) in "WF" else 1) for each in text)
+    """Return the width in pixels."""
+    return CHARACTER * letters(text)
 
 
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
+def _cut(line: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _cut_inside(line: str) -> str:
+    """Cut the middle of a line instead of its end."""
+    half = LONGEST // 2
+    return line if len(line) <= LONGEST else f"{line[:half].rstrip()}\N{HORIZONTAL ELLIPSIS}{line[1 - half :].lstrip()}"

@@ -13,8 +13,6 @@ GROUPED_FROM = 10_000
 """From here on the whole numbers of a column are grouped by thousands; a year is not."""
 LONG = 12
 """Rows that are visible without scrolling; the table's box has room for these."""
-WORD_MOST = 24
-"""Maximum characters of a word that is not wrapped."""
 
 _NUMBER = re.compile(r"[-+\N{MINUS SIGN}]?[$€£]?\d[\d.,]*( ?[%€$£])?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -29,9 +27,9 @@ class TableColumn:
     cells: list[str | None]
 
     @property
-    def whole(self) -> bool:
-        """Whether each cell is one short word that should not be wrapped, such as a date or an invoice number."""
-        return all(len(cell) <= WORD_MOST and " " not in cell for cell in self.cells if cell)
+    def align(self) -> str:
+        """The class of its cells that aligns them."""
+        return "r" if self.numbers else ""
 
 
 class DrawnTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import takewhile
 from typing import Any
 
 import nh3
@@ -16,7 +17,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from conversations.display.faithful import inert
+from conversations.display.cells import cell_class
+from conversations.display.faithful import first_line, inert
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
@@ -24,11 +26,17 @@ TAGS = {
 }  # fmt: skip
 BLOCKS = {"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "ul"}
 """The blocks of text, each of which reads in the direction of its own script."""
-ATTRIBUTES = {"a": {"href", "title"}, "div": {"dir"}, **{tag: {"dir"} for tag in BLOCKS}, "ol": {"dir", "start"}}
+ATTRIBUTES = {
+    "a": {"href", "title"},
+    "div": {"aria-label", "dir", "role", "tabindex"},
+    **{tag: {"dir"} for tag in BLOCKS},
+    "ol": {"dir", "start"},
+}
 ALIGNED = {"right", "center"}
+CELL = {*ALIGNED, "whole", "long"}
 CLASSES = {
-    "div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown", "w"}, "table": {"grid"}, "td": ALIGNED,
-    "th": ALIGNED,
+    "div": {"code", "code-head", "table-wrap"}, "span": {"grow", "not-shown", "w"}, "table": {"grid"}, "td": CELL,
+    "th": CELL,
 }  # fmt: skip
 SCHEMES = {"http", "https", "mailto"}
 _HYPHENS = re.compile(r"[^\s-]*-\S*")
@@ -49,19 +57,28 @@ class Renderer(RendererHTML):
         return f"<code>{code}</code>"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Open a table, in a box of its own in which a wide one scrolls."""
-        return '<div class="table-wrap" dir="auto"><table class="grid">'
+        """Open a table, in a box of its own in which a wide one scrolls. Its headings name the box."""
+        head = takewhile(lambda token: token.type != "thead_close", tokens[idx:])
+        names = ", ".join(filter(None, (self._text(token, options, env) for token in head if token.type == "inline")))
+        name = escapeHtml(first_line(f"Table: {names}" if names else "Table"))
+        return f'<div class="table-wrap" dir="auto" role="group" aria-label="{name}" tabindex="0"><table class="grid">'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Close the table and its box."""
         return "</table></div>"
 
     def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Open a cell. A class sets its alignment, because inline styles are not allowed."""
+        """Open a cell. Classes set its alignment, because inline styles are not allowed, and where it breaks."""
         tag, aligned = tokens[idx].tag, str(tokens[idx].attrGet("style") or "").removeprefix("text-align:")
-        return f'<{tag} class="{aligned}">' if aligned in ALIGNED else f"<{tag}>"
+        shape = cell_class(self._text(tokens[idx + 1], options, env))
+        classes = " ".join(filter(None, [aligned if aligned in ALIGNED else "", shape]))
+        return f'<{tag} class="{classes}">' if classes else f"<{tag}>"
 
     th_open = td_open
+
+    def _text(self, token: Token, options: OptionsDict, env: EnvType) -> str:
+        """Return what a person reads of an inline token."""
+        return self.renderInlineAsText(token.children or [], options, env).strip()
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render a fenced code block."""

@@ -42,7 +42,7 @@ def assert_inert(html: str) -> None:
     """Only our own tags, with harmless attributes, all closed."""
     open_tags: list[str] = []
     for tag in tags(html):
-        found = re.fullmatch(r"<(/?)([a-z0-9]+)((?: [a-z]+=\"[^\"]*\")*)>", tag)
+        found = re.fullmatch(r"<(/?)([a-z0-9]+)((?: [a-z-]+=\"[^\"]*\")*)>", tag)
         assert found, tag
         closing, name, attributes = found.groups()
         assert name in ALLOWED

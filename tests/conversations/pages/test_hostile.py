@@ -60,10 +60,18 @@ def test_markdown_is_still_markdown() -> None:
         assert part in html
     assert "Image not shown: words" in render("![words](https://a.example/b.png)")
     aligned = render("| x | y | z |\n|--:|:-:|---|\n| 1 | 2 | 3 |")
-    assert '<th class="right">x</th>' in aligned
-    assert '<td class="right">1</td>' in aligned
-    assert '<td class="center">2</td>' in aligned
-    assert "<td>3</td>" in aligned
+    assert '<th class="right whole">x</th>' in aligned
+    assert '<td class="right whole">1</td>' in aligned
+    assert '<td class="center whole">2</td>' in aligned
+    assert '<td class="whole">3</td>' in aligned
+
+
+def test_a_table_scrolls_in_a_box_that_its_headings_name() -> None:
+    """The box is reached by keyboard. A name is text, whatever the headings are."""
+    table = render("| Engine | **Requests** | |\n|-|-|-|\n| a | 1918.4 / 0 | New York |")
+    assert '<div class="table-wrap" role="group" aria-label="Table: Engine, Requests" tabindex="0">' in table
+    assert '<td class="whole">1918.4 / 0</td><td>New York</td>' in table.replace("\n", "")
+    assert 'aria-label="Table: &quot; onfocus=&quot;x' in render('| " onfocus="x |\n|-|\n| a |')
 
 
 @pytest.mark.parametrize(

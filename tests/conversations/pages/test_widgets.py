@@ -76,13 +76,13 @@ def test_a_few_bars_are_a_table_of_bars_and_figures(client: Client, owner: User)
 
 def test_more_bars_and_lines_have_an_axis_words_and_every_figure(client: Client, owner: User) -> None:
     for kind, shape in (("bar", "rect"), ("line", "polyline")):
-        html = shown(client, owner, "chart", chart(kind, 20, 2), "Sums, in EUR. Up.")
+        html = shown(client, owner, "chart", chart(kind, 40, 2), "Sums, in EUR. Up.")
         (plot,) = classed(html, "div", "plot")
         assert (plot.attributes["role"], plot.attributes["aria-label"]) == ("img", "Sums, in EUR. Up.")
-        assert len(classed(html, shape, "bar" if kind == "bar" else "line")) == (42 if kind == "bar" else 2)
+        assert len(classed(html, shape, "bar" if kind == "bar" else "line")) == (82 if kind == "bar" else 2)
         assert [each.text() for each in every(classed(html, "ul", "legend")[0], "li")] == ["Run 0", "Run 1"]
         rows = every(classed(html, "details", "figures")[0], "tr")
-        assert [row.text() for row in rows] == ["Run 0 Run 1", *(f"L{n} {n} {n + 1}" for n in range(20))]
+        assert [row.text() for row in rows] == ["Run 0 Run 1", *(f"L{n} {n} {n + 1}" for n in range(40))]
         assert "<title>L3: Run 0 3, Run 1 4 EUR</title>" in html
 
 
@@ -136,7 +136,7 @@ def test_what_was_taken_out_is_not_drawn(
     ("widget", "data"),
     [
         ("chart", chart(count=2, labels=[HOSTILE] * 2, title=HOSTILE, unit="<i>\u202e")),
-        ("chart", chart("bar", 20, 2, labels=[HOSTILE] * 20, title=HOSTILE, unit="<i>\u202e")),
+        ("chart", chart("bar", 40, 2, labels=[HOSTILE] * 40, title=HOSTILE, unit="<i>\u202e")),
         ("chart", chart("line", 2, labels=[HOSTILE] * 2, series=[{"name": HOSTILE, "values": [1, 2]}] * 2)),
         ("table", {"title": HOSTILE, "columns": [HOSTILE], "rows": [[HOSTILE]]}),
     ],
