@@ -77,7 +77,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "Answered",
         told="It was interrupted before its output was recorded. The owner says it ran.",
         label="It ran",
-        follows="The agent is told that it ran, and continues. Nothing runs now.",
+        follows="The turn continues as if it had been recorded. Nothing runs now.",
     ),
     Decision.IT_DID_NOT: DecisionRule(
         (Ask.INTERRUPTED,),
@@ -86,7 +86,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "Answered",
         told="It was interrupted. The owner says it did not run.",
         label="It did not run",
-        follows="The agent is told that it did not run, and decides what to do.",
+        follows="The turn continues without it. Nothing runs now.",
     ),
     Decision.RUN_AGAIN: DecisionRule(
         (Ask.INTERRUPTED,),

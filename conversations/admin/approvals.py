@@ -23,7 +23,8 @@ from conversations.admin.deciding import DecidingPages, address_of
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
 from conversations.display.faithful import first_line, inert, visible
-from conversations.display.gate import RISKS, Card, card
+from conversations.display.gate import Card, cards
+from conversations.display.risk import RISKS_TO_FILTER
 from conversations.display.when import span
 from conversations.models import Approval, GateState
 
@@ -59,7 +60,7 @@ class RiskFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the risks that a tool can declare."""
-        return [("read", "Reads"), *RISKS.items()]
+        return list(RISKS_TO_FILTER.items())
 
     def value(self) -> str | None:
         """Return the chosen risk; None, for all, if it is not a risk."""
@@ -110,6 +111,14 @@ class ApprovalAdmin(DecidingPages):
         pending_first = Case(When(gate=GateState.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
         return (pending_first, "-asked_at", "-pk") if state == "all" else ("-asked_at", "-pk")
 
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Make the cards of the rows, once for all columns and rows."""
+        found = super().get_changelist_instance(request)
+        found.result_list = rows = list(found.result_list)
+        for row, shown in zip(rows, cards(rows, request.user, decided=True), strict=True):
+            row._shown = shown
+        return found
+
     @admin.action(description="Review and decide selected approvals")
     def decide_together(self, request: HttpRequest, queryset: QuerySet[Approval]) -> HttpResponseRedirect:
         """Redirect to the page that shows the selected approvals."""
@@ -126,12 +135,13 @@ class ApprovalAdmin(DecidingPages):
         badge = format_html(' <span class="badge {}">{}</span>', shown.risk_class, shown.risk) if shown.risk else ""
         return one_piece(format_html("{}{}", visible(shown.title), badge))
 
-    @admin.display(description="Reason")
+    @admin.display(description="Why")
     def why(self, obj: Approval) -> SafeString:
-        """Show the reason, shortened; nothing if it only repeats the other columns."""
+        """Show what the agent says, or the reason for asking, shortened; or which program asks."""
         shown = _card(obj)
-        about = "For the agent's version: " if shown.reason and shown.proposed else ""
-        return one_piece(visible(about + first_line(shown.reason, 80)))
+        said = shown.asker.words or shown.reason or (f"Asked by {asker}" if (asker := shown.asker.program) else "")
+        about = "Before the edit: " if said and shown.proposed else ""
+        return one_piece(visible(about + first_line(said, 80)))
 
     @admin.display(description="Input")
     def asks(self, obj: Approval) -> SafeString:
@@ -160,8 +170,6 @@ class ApprovalAdmin(DecidingPages):
 
 
 def _card(obj: Approval) -> Card:
-    """Return the card of a row of the list, made once for all its columns."""
-    known: Card | None = getattr(obj, "_shown", None)
-    if known is None:
-        known = obj._shown = card(obj)  # type: ignore[attr-defined]
-    return known
+    """Return the card of a row of the list, which the list has made."""
+    shown: Card = obj._shown  # type: ignore[attr-defined]
+    return shown

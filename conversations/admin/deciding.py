@@ -127,7 +127,7 @@ def _loaded(request: HttpRequest, *keys: int) -> list[Card]:
     """Return the cards of these approvals that the person may see, in the order in which they were asked."""
     mine = shown_to(request.user, Approval.objects.filter(pk__in=keys))
     found = mine.select_related("conversation__owner", "prompt__asked_by")
-    return cards(list(found.order_by("asked_at", "pk")), request.user)
+    return cards(list(found.order_by("asked_at", "pk")), request.user, decided=True)
 
 
 def _never_asked(request: HttpRequest, *keys: int) -> bool:

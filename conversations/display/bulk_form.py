@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agents.engine.decisions import Ask, Decision
 from conversations.approvals.many import MixedRisk
-from conversations.display.gate import Card, risk_label
+from conversations.display.gate import Card
 from conversations.display.question import QuestionForm, asked_again
+from conversations.display.risk import risk_words
 
 LEAVE = "leave"
 """What a form sends for an approval that is left for later. It is not a decision."""
@@ -42,7 +43,7 @@ class BulkRow:
 
 @dataclass(frozen=True)
 class BulkRisk:
-    """The rows of one risk, which can be approved together. `words` is the risk's display name."""
+    """The rows of one risk, which can be approved together. `words` are those of their badges."""
 
     name: str
     words: str
@@ -51,17 +52,21 @@ class BulkRisk:
 
 def risks(cards: Iterable[Card]) -> list[BulkRisk]:
     """Return the risks that the reader can approve, in order: only calls of one risk are approved together (C14)."""
-    found = Counter(card.row.risk for card in cards if _approvable(card))
-    return [BulkRisk(name, risk_label(name), count) for name, count in found.items()]
+    found = defaultdict[str, list[str]](list)
+    for card in cards:
+        if _approvable(card):
+            found[card.row.risk].append(risk_words(card.row.risk, card.facts))
+    return [BulkRisk(name, ", ".join(dict.fromkeys(words)), len(words)) for name, words in found.items()]
 
 
 def _approvable(card: Card) -> bool:
     return card.pending and card.allow and card.row.ask == Ask.APPROVE
 
 
-def mixed_risk_message(refused: MixedRisk) -> str:
-    """Return the error for calls of several risks that were marked to be approved together."""
-    words = [risk_label(name).lower() for name in refused.details["risks"]]
+def mixed_risk_message(refused: MixedRisk, cards: Iterable[Card]) -> str:
+    """Return the error for calls of several risks, among these cards, that were marked to be approved together."""
+    marked = {pk for pks in refused.details["risks"].values() for pk in pks}
+    words = dict.fromkeys(risk_words(card.row.risk, card.facts).lower() for card in cards if card.row.pk in marked)
     return (
         f"Nothing was decided: the actions you marked to approve have different risks ({', '.join(words)})."
         " Approve the actions of one risk first, then the others."

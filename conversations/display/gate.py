@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,9 +18,11 @@ from agents.engine.execution.gates import ANOTHER, NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Success, ToolOutput
 from agents.engine.paths import HUMAN
+from agents.engine.tools.tool import Risk
 from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.answers import Question
 from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
+from conversations.display.asker import Asker, askers_of
 from conversations.display.call import CallField, DisplayedCall, call_of, display_call, result_text, was_cut_off
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
@@ -28,16 +30,9 @@ from conversations.display.html_cache import cached_html
 from conversations.display.lookalikes import lookalikes
 from conversations.display.mixed import mixed_words
 from conversations.display.question import QuestionForm, answer_fields, asked_again
+from conversations.display.risk import is_red, risk_words
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
-
-RISKS = {
-    "write": "Writes",
-    "exfiltration": "Leaves the site",
-    "destructive": "Destructive",
-    "high": "High risk",
-}
-"""Display names of risks; calls that only read have no badge."""
 
 PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
 """Where people decide."""
@@ -82,6 +77,7 @@ class Card:
     """A gate. `row` is the stored output, `entry` the engine's view of it, `by` the name of who decided.
 
     `editor`: the name of who edited the call, where four eyes are needed and somebody else is asked about the edit.
+    `asker`: who asks for it.
 
     `may`: whether the reader may decide it; `allow`: whether they may let it run, which with four eyes is up to
     somebody else; `deciders`: the names of people who may. `opened` is set by a view.
@@ -92,6 +88,7 @@ class Card:
     call: DisplayedCall
     by: str = ""
     editor: str = ""
+    asker: Asker = field(default_factory=Asker)
     may: bool = False
     allow: bool = False
     deciders: Sequence[str] = ()
@@ -226,12 +223,12 @@ class Card:
     @property
     def risk(self) -> str:
         """The call's risk, in a word or two; "" if it only reads."""
-        return "" if self.row.risk in ("", "read") else risk_label(self.row.risk)
+        return "" if self.row.risk in ("", Risk.READ) else risk_words(self.row.risk, self.facts)
 
     @property
     def risk_class(self) -> str:
         """The CSS class of the badge."""
-        return "risk-write" if self.row.risk == "write" else "risk-high"
+        return "risk-high" if is_red(self.risk) else "risk-write"
 
     @property
     def facts(self) -> list[str]:
@@ -284,10 +281,16 @@ class Card:
         return datetime.fromisoformat(self.entry.started_at) if self.entry.started_at else None
 
 
-def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
-    """Return the cards of these outputs, in order. The names of people are looked up once for all of them."""
+def cards(rows: Sequence[Output], reader: User | AnonymousUser, *, decided: bool = False) -> list[Card]:
+    """Return the cards of these outputs, in order. Names and askers are looked up once for all of them.
+
+    Decided ones have their askers only if `decided` says so: most pages do not tell who asked.
+    """
     names = names_of({actor for row in rows for actor in (row.decided_by, row.edited_by) if actor}, reader)
     found = [card(row, names) for row in rows]
+    askers = askers_of([each.row for each in found if decided or each.pending])
+    for each in found:
+        each.asker = askers.get(each.row.pk, each.asker)
     others: dict[tuple[int, frozenset[int]], list[str]] = {}
     for each in (each for each in found if each.pending):
         each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)
@@ -297,11 +300,6 @@ def cards(rows: Sequence[Output], reader: User | AnonymousUser) -> list[Card]:
                 others[owner.pk, but] = [display_name(user) for user in deciders(owner, but)[:NAMED_MOST]]
             each.deciders = others[owner.pk, but]
     return found
-
-
-def risk_label(risk: str) -> str:
-    """Return the display name of a risk, also for calls that only read."""
-    return RISKS.get(risk) or ("Reads" if risk in ("", "read") else risk)
 
 
 def warnings_first(facts: Iterable[str]) -> list[tuple[str, bool]]:

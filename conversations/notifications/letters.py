@@ -24,7 +24,7 @@ from conversations.display.when import on
 from conversations.models import Output
 from conversations.notifications.waits import Wait
 
-UNANSWERED = "without an answer, the agent continues without one"
+UNANSWERED = "without an answer, the work continues without one"
 UNDECIDED = "without a decision, it does not run"
 """What happens at the end of the time."""
 TURNS_MOST = 10
@@ -84,7 +84,9 @@ def _turn(wait: Wait, reader: User) -> dict[str, Any]:
         "card": first,
         "asks": "Question" if first.question else "Action",
         "what": line(first.row.reason) if first.question else line(first.title, TITLE_MOST),
-        "reason": "" if first.question else line(first.reason if first.own else first.row.reason),
+        "program": line(first.asker.program, TITLE_MOST),
+        "says": "" if first.question else line(first.asker.words),
+        "reason": "" if first.question else line(first.reason),
         "begins": line(first.first_line),
         "more": len(rest),
         "since": _moment(wait.since),

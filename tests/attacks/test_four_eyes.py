@@ -209,7 +209,7 @@ def test_in_the_admin(site: Site, asked: Prompt, bea: User, cem: User, client: C
     still_waits(site, asked)
     client.force_login(cem)
     theirs = client.get(address).text
-    assert "Edited by Bea. View the agent's original input" in theirs
+    assert "Edited by Bea. View the original input" in theirs
     client.post(address, {"decision": "approve", "digest": now.digest})
     site.works()
     assert site.world.done == [("shell.run", EDITED["command"])]

@@ -13,7 +13,7 @@ from django.test import Client
 from agents.engine.interfaces.services import Space
 from agents.engine.tools.tool import Tool, ToolCall, tool
 from agents.plugins.files.tools import edit_file, write_file
-from agents.plugins.shell.tools import Command, facts, run
+from agents.plugins.shell.tools import run
 from conversations.erasure.conversations import erase
 from conversations.files.workspaces import folder_of
 from conversations.models import Conversation, File, Output, Prompt, Quota
@@ -79,13 +79,6 @@ async def test_nor_one_file_more_than_may_be(desk: Desk) -> None:
     desk.services.most = Space(files=1)
     assert "1 files, which is the limit" in (await desk.refused(write_file, path="new.txt", content="x")).message
     await desk.call(write_file, path="old.txt", content="older")
-
-
-def test_the_card_says_how_much_the_folder_may_hold(desk: Desk) -> None:
-    """The site's limit, not what is left: that changes while an approval waits, and the call would not be as shown."""
-    desk.services.most = Space(bytes=20 * MB, files=500, left=1)
-    asked = ToolCall("shell.run", Command(command="ls"), 1, desk.services, "1/0")
-    assert "Ends if the folder exceeds 20 MB or 500 files." in facts(asked)
 
 
 @pytest.mark.parametrize("limited", ["person", "workspace"])

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field, field_validator
 from agents.categories import SHELL
 from agents.engine.ledger import JSON
 from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
-from agents.plugins.files.usage import readable
 from agents.plugins.shell import probe, process
 from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 
@@ -30,14 +29,8 @@ class Command(BaseModel):
 
 
 def facts(call: ToolCall[Command]) -> list[str]:
-    """Return the facts on the card of every call: how far it reaches, where, its limits, and what is not approved."""
-    space = call.services.space()
-    return [
-        _reach(),
-        f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds.",
-        f"Ends if the folder exceeds {readable(space.bytes)} or {space.files:,} files.",
-        "You approve the command only: files that it reads or runs may still change before it starts.",
-    ]
+    """Return the facts on the card of this call: how far it reaches, where it runs, and for how long at most."""
+    return [_reach(), f"Runs in this conversation's folder, for at most {call.input.timeout_seconds} seconds."]
 
 
 def _reach() -> str:

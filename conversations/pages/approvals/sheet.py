@@ -66,7 +66,7 @@ class BulkPost:
         try:
             made = decide_many(wanted, by, via)
         except MixedRisk as several:
-            return cls(posted, problem=mixed_risk_message(several), replies=replies)
+            return cls(posted, problem=mixed_risk_message(several, cards.values()), replies=replies)
         for outcome in made:
             if outcome.refused and (form := replies.get(outcome.output_id)):
                 form.stale = outcome.refused.code == "changed"

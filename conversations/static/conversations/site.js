@@ -188,7 +188,7 @@ function noticed(id, added) {
   const cards = added.flatMap((one) => all(".ask", one));
   asks.push(...cards);
   for (const card of cards)
-    announce(`The agent asks: ${all(".ask-head h2, .ask-head .badge, .question p", card).map((one) => one.textContent).join(", ")}`);
+    announce(`${card.dataset.asker} asks: ${all(".ask-head h2, .ask-head .badge, .question p", card).map((one) => one.textContent).join(", ")}`);
   added.forEach(dress);
 }
 

@@ -196,7 +196,7 @@ def test_a_question_is_told_as_one(mara: User, expires: bool) -> None:
     (letter,) = mail.outbox
     assert "Question: Is it http[://]evil[.]example? \u2026" in letter.body
     assert "Action:" not in letter.body
-    assert ("without an answer, the agent continues without one." in letter.body) is expires
+    assert ("without an answer, the work continues without one." in letter.body) is expires
 
 
 def test_who_must_answer_instead_is_told(mara: User) -> None:

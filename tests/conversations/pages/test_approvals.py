@@ -84,7 +84,7 @@ def test_a_card_shows_the_call_whole_and_its_owner_decides_it(client: Client, ow
     story, output = command(owner, "make all\nrm -r build", risk="high", expires_at="2020-01-01T00:00:00+00:00")
     html = client.get(page(story.conversation)).text
     card = html[html.index('<article class="ask"') : html.index("</article>")]
-    for shown in ("Run a command", "High risk", "Full command", "Approve and run", "Edit"):
+    for shown in ("Run a command", "Full command", "Approve and run", "Edit"):
         assert shown in card
     assert '<p class="why">' not in card, "the command says it itself"
     for text in ("make all", "rm -r build", "at most 60 seconds", "if nobody decides"):
@@ -149,7 +149,7 @@ def test_an_edit_opens_as_a_form_and_is_approved_as_edited(client: Client, owner
     }
     shown = words(client.get(page(story.conversation)).text)
     assert "Edited and approved by you in the chat" in shown
-    assert "View the agent's original input" in shown
+    assert "View the original input" in shown
 
 
 def test_a_form_that_nobody_changed_is_a_plain_approval(client: Client, owner: User) -> None:

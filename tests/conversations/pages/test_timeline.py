@@ -117,7 +117,7 @@ def test_a_card_shows_all_there_is_to_know(client: Client, owner: User) -> None:
         "echo 1 &amp;&amp;",
         "  echo 2",
     ]
-    for words in ("Run a command", "High risk", "In its folder.", "asked", "if nobody decides"):
+    for words in ("Run a command", "Not sandboxed</span>", "In its folder.", "asked", "if nobody decides"):
         assert words in card
     assert card.index("Not sandboxed") < card.index("In its folder.")
     assert f'action="/approvals/{output.pk}/decide/"' in card

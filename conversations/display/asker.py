@@ -1,0 +1,70 @@
+"""Askers: who asks for a call, an agent or a program, and what the agent said in the answer that asks for it.
+
+An agent's words are a claim. In the conversation they stand above the card; wherever the card stands alone, they go
+with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.engine.actors import Actor, Kind
+from agents.engine.outputs.kinds import TextOutput
+from agents.engine.paths import parent
+from conversations.display.call import title_of
+from conversations.models import Output, Step
+
+WORDS_MOST = 600
+"""Characters of an agent's words beside a card: more would push the call itself out of view."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks for a call. `program`: the title of the workflow or other policy; "" if an agent asks.
+
+    `words`: what the agent wrote beside the call, or its beginning; "" if it wrote nothing.
+    """
+
+    program: str = ""
+    words: str = ""
+
+
+def askers_of(rows: Sequence[Output]) -> dict[int, Asker]:
+    """Return who asks for the calls of these outputs, by output. All are looked up in two queries."""
+    if not rows:
+        return {}
+    actors, words = _actors(rows), _words(rows)
+    found = {}
+    for row in rows:
+        caller = Actor.parse(actors.get((row.prompt_id, row.path), ""))
+        if caller.kind == Kind.POLICY:
+            found[row.pk] = Asker(program=title_of(caller.id))
+        else:
+            said = "\n\n".join(words[row.prompt_id, parent(row.path)])
+            found[row.pk] = Asker(words=said if len(said) <= WORDS_MOST else f"{said[:WORDS_MOST]}…")
+    return found
+
+
+def _actors(rows: Sequence[Output]) -> dict[tuple[int, str], str]:
+    """Return the actors of the steps that opened these outputs, by prompt and path."""
+    calls = Step.objects.filter(
+        conversation__in={row.conversation_id for row in rows},
+        prompt__in={row.prompt_id for row in rows},
+        path__in={row.path for row in rows},
+        type="action_call",
+    )
+    return {(prompt, path): actor for prompt, path, actor in calls.values_list("prompt", "path", "actor")}
+
+
+def _words(rows: Sequence[Output]) -> dict[tuple[int, str], list[str]]:
+    """Return the texts of the answers that ask for these calls, by prompt and path of the round."""
+    found = defaultdict[tuple[int, str], list[str]](list)
+    rounds = {parent(row.path) for row in rows} - {""}  # texts of the turn itself are no answer
+    texts = Output.objects.filter(prompt__in={row.prompt_id for row in rows}, path__in=rounds, type="text")
+    for row in texts.order_by("position"):
+        entry = row.entry()
+        if isinstance(entry, TextOutput) and not entry.role_hint and entry.text.strip():
+            found[row.prompt_id, row.path].append(entry.text.strip())
+    return found

@@ -1,0 +1,135 @@
+"""Who asks for a call, and what an agent said beside it, wherever the card stands away from the conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from agents.engine.execution.gates import gate_call
+from agents.engine.ledger import Step
+from conversations.display.asker import WORDS_MOST
+from conversations.models import Output
+from conversations.notifications.mail import Notifier
+from tests.conversations.support import EXPIRES, Story, person, says
+
+pytestmark = pytest.mark.django_db
+
+LIST = "admin:conversations_approval_changelist"
+
+
+@pytest.fixture(autouse=True)
+def _mail(settings: Settings) -> Iterator[None]:
+    settings.AGENTSITE_MAIL_AFTER_SECONDS = -60  # a turn that waits has done so for long enough
+    yield
+    mail.outbox = []
+
+
+@pytest.fixture
+def chief(client: Client) -> User:
+    user = person("chief", is_superuser=True, is_staff=True, email="chief@example.org")
+    client.force_login(user)
+    return user
+
+
+def said_and_asked(owner: User, *texts: str) -> Output:
+    """A command that waits, with what the agent wrote beside it."""
+    story = Story(owner, "Tidy up.")
+    story.asks_model()
+    call = story.call("shell.run", command="rm -r build")
+    story.answers(*map(says, texts), call)
+    output = story.gate(call)
+    story.pauses()
+    return output
+
+
+def asked_by_workflow(owner: User, *, question: bool = False) -> Output:
+    """Something that the workflow "Clean up a workspace" asks: to delete files, or a question."""
+    story = Story(owner, "Clean up.")
+    by = "policy:workflow:workspace.clean_up"
+    if question:
+        asked = {"ask": "question", "question": "Which ones?", "digest": "d", "expires_at": EXPIRES}
+        story.append(Step(by, "action_call", {"policy": "human", "payload": asked}, path="1"))
+        return Output.objects.get(prompt=story.prompt, path="1")
+    call = Step(by, "action_call", {"policy": "workspace.delete", "payload": {"items": []}, "tool": True}, path="1")
+    story.append(call)
+    asked = {"ask": "approve", "title": "Delete files", "digest": "d", "risk": "destructive", "expires_at": EXPIRES}
+    story.append(gate_call("1/human", asked))
+    story.pauses()
+    return Output.objects.get(prompt=story.prompt, path="1")
+
+
+def pages(output: Output) -> list[str]:
+    """The pages on which a card stands away from its conversation."""
+    return [
+        reverse("sheet", args=[output.conversation_id]),
+        reverse("admin:conversations_approval_change", args=[output.pk]),
+        f"{reverse('admin:conversations_approval_together')}?ids={output.pk}",
+    ]
+
+
+def words(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", "", html))
+
+
+def letter() -> str:
+    Notifier().notify_waiting()
+    return str(mail.outbox[-1].body)
+
+
+def test_what_the_agent_said_goes_with_the_card(client: Client, chief: User) -> None:
+    output = said_and_asked(chief, "The build is stale, so I will remove it.")
+    for page in pages(output):
+        assert "The agent says The build is stale, so I will remove it." in words(client.get(page).text), page
+    assert "The build is stale" in words(client.get(reverse(LIST)).text)
+    assert "The agent says: The build is stale, so I will remove it." in letter()
+    html = client.get(output.conversation.get_absolute_url()).text
+    assert html.count("The build is stale") == 1, "there, it stands above the card"
+
+
+def test_a_decided_call_keeps_its_reason_in_the_admin(client: Client, chief: User) -> None:
+    output = said_and_asked(chief, "The build is stale.")
+    client.post(reverse("decide", args=[output.pk]), {"decision": "reject", "digest": output.digest})
+    assert "The build is stale." in client.get(reverse(LIST), {"state": "all"}).text
+    assert "The build is stale." in client.get(pages(output)[1]).text
+
+
+def test_long_words_leave_the_call_in_view(client: Client, chief: User) -> None:
+    output = said_and_asked(chief, "x" * (WORDS_MOST + 1))
+    for page in pages(output):
+        assert f">{'x' * WORDS_MOST}…<".replace(">", "").replace("<", "") in words(client.get(page).text)
+        assert "x" * (WORDS_MOST + 1) not in client.get(page).text
+
+
+def test_an_agent_that_says_nothing_is_not_quoted(client: Client, chief: User) -> None:
+    output = said_and_asked(chief)
+    for page in pages(output):
+        assert "The agent says" not in client.get(page).text
+    assert "The agent says" not in letter()
+
+
+def test_a_workflow_asks_by_its_name(client: Client, chief: User) -> None:
+    output = asked_by_workflow(chief)
+    name = "Clean up a workspace"
+    card = client.get(output.conversation.get_absolute_url()).text
+    assert f'data-asker="“{name}”"' in card
+    rejecting = client.get(f"{output.conversation.get_absolute_url()}?reject={output.pk}").text
+    assert f"Reason (sent to “{name}”)" in words(rejecting)
+    for page in pages(output):
+        html = words(client.get(page).text)
+        assert "the agent" not in html.lower()
+    assert f"by {name}" in words(client.get(pages(output)[1]).text)
+    assert f"Asked by {name}" in words(client.get(reverse(LIST)).text)
+    assert f"Asked by {name}" in letter()
+
+
+def test_a_question_names_who_asks(client: Client, chief: User) -> None:
+    output = asked_by_workflow(chief, question=True)
+    for page in (output.conversation.get_absolute_url(), *pages(output)):
+        assert "“Clean up a workspace” asks Which ones?" in words(client.get(page).text), page
