@@ -56,6 +56,26 @@ def test_help_says_what_can_be_asked_for(page: Page) -> None:
     expect(turn.locator("details.steps summary").first).to_contain_text("1 step")
 
 
+def test_a_line_of_the_help_is_put_into_the_message_field(page: Page) -> None:
+    """It stands below what was typed, is not sent, and does not come back once it was."""
+    page.get_by_role("button", name="help").click()
+    turn = ended(page.locator(".exchange"))
+    field = page.get_by_label("Message")
+    turn.get_by_role("link", name="run ls -la").click()
+    expect(field).to_have_value("run ls -la")
+    expect(field).to_be_focused()
+    expect(page.locator(".exchange")).to_have_count(1)
+    page.get_by_role("link", name="list the files").click()
+    expect(field).to_have_value("list the files")
+    field.fill("Please")
+    page.get_by_role("link", name="search for milk").click()
+    expect(field).to_have_value("Please\nsearch for milk")
+    field.press("Enter")
+    ended(page.locator(".exchange").nth(1))
+    page.reload()
+    expect(field).to_have_value("")
+
+
 def test_the_three_things_to_try(page: Page, demo: Site) -> None:
     """Each runs by one click: one reads, one asks, one draws."""
     for index, seen in ((0, "details.steps"), (1, "article.ask"), (2, "figure, svg")):

@@ -19,11 +19,11 @@ RULE = re.compile(r"[\s|:-]+")
 
 
 def search(words: Words) -> dict[str, JSON]:
-    """`files.search`: a pattern between slashes is a regular expression."""
-    pattern, place = words["pattern"], {"path": words["path"]} if "path" in words else {}
+    """`files.search`: a pattern between slashes is a regular expression. Upper and lower case are the same."""
+    pattern, how = words["pattern"], {"ignore_case": True} | ({"path": words["path"]} if "path" in words else {})
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        return {"pattern": pattern[1:-1], "regex": True, **place}
-    return {"pattern": pattern, **place}
+        return {"pattern": pattern[1:-1], "regex": True, **how}
+    return {"pattern": pattern, **how}
 
 
 def writing(words: Words) -> dict[str, JSON]:

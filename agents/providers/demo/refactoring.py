@@ -150,7 +150,8 @@ def _carry_out(situation: Situation) -> Reply:
         if changed is None:
             told.append(f"I changed nothing in `{path}`: it is not as it was when I planned.")
             continue
-        return Reply(f"I will change `{path}`.", (ToolRequest("files_write", {"path": path, "content": changed}),))
+        write = ToolRequest("files_write", {"path": path, "content": changed})
+        return Reply(f"I will change `{path}`, as the plan says.", (write,))
     return Reply(
         "\n\n".join([*told, "I am a demo model and do not understand code: read the changes, and run the tests."])
     )

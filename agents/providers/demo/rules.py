@@ -64,7 +64,10 @@ def _reply(situation: Situation, calls: int | None) -> Reply:
     if plan.calls:
         *others, last = [describe_call(call.name, call.arguments) for call in plan.calls[:calls]]
         will = f"will {', '.join(others)} and {last}" if others else f"will {last}"
-        return Reply(f"{'Next I' if situation.done else 'I'} {will}.", plan.calls[:calls])
+        asked = {each.sentence.name for step in steps for each in step}
+        direct = all(call.name in asked for call in plan.calls[:calls])
+        why = ", as you asked" if direct else ": what you asked for needs that first"
+        return Reply(f"{'Next I' if situation.done else 'I'} {will}{why}.", plan.calls[:calls])
     if final:  # a made-up answer of the form that is wanted
         return Reply("This is my answer.", (ToolRequest(FINAL_ANSWER, sample(final["parameters"])),))
     return Reply("\n\n".join([*map(describe_result, plan.results if steps else situation.done), *plan.not_done]))

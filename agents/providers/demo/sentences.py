@@ -17,10 +17,10 @@ from agents.providers.demo.arguments import Words
 class Sentence:
     """A sentence: how people ask for one tool, and how the demo model talks about it.
 
-    `example` is shown in the help, and the demo model must understand it. `patterns` match a whole request, ignoring
-    case and without polite words around it; a space stands for any whitespace. Their named groups are the tool's
-    arguments, unless `arguments` builds them; it returns None if the text is not such a request after all. The groups
-    `content`, `text` and `json` extend to the end of the message, even across an "and".
+    `example` is a request that the demo model must understand; `guide` says which of them the help shows. `patterns`
+    match a whole request, ignoring case and without polite words around it; a space stands for any whitespace. Their
+    named groups are the tool's arguments, unless `arguments` builds them; it returns None if the text is not such a
+    request after all. The groups `content`, `text` and `json` extend to the end of the message, even across an "and".
 
     `does` completes "I will ...". `told` introduces the result; if it ends with a colon, the beginning of the result is
     quoted after it. Both may name arguments. `first` returns a request, in words, that has to be carried out before;

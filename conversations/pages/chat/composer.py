@@ -14,6 +14,8 @@ from conversations.prompts.idempotency import key_of_form
 from conversations.prompts.start import BadInput
 
 TIERS = (("normal", "Normal"), ("high", "High"))
+GIVEN_MOST = 2_000
+"""Characters of a message that a link can put into the field."""
 
 
 class Message:
@@ -56,6 +58,11 @@ class Composer:
     tiers: ClassVar = TIERS
     files_most: ClassVar = FILES_MOST
     key: str = field(default_factory=lambda: token_urlsafe(16))
+
+    @classmethod
+    def given(cls, action: str, request: HttpRequest) -> Composer:
+        """Return the composer with the message that the page's address gives, if any. Nothing is sent by that."""
+        return cls(action, request.GET.get("message", "")[:GIVEN_MOST])
 
     @property
     def file_mb(self) -> int:

@@ -67,8 +67,12 @@ ALREADY_SENT = (
 
 @page_view
 def home(request: PersonRequest) -> HttpResponse:
-    """Show the list and an empty conversation. A phone shows only the list, unless that is empty."""
-    return _empty(request, Composer(reverse("start")), one_pane="list")
+    """Show the list and an empty conversation. A phone shows only the list, unless that is empty.
+
+    Like every page with the message field: if its address gives a `message`, the field has it.
+    """
+    composer = Composer.given(reverse("start"), request)
+    return _empty(request, composer, one_pane="thread" if composer.text else "list")
 
 
 @page_view
@@ -80,7 +84,7 @@ def conversation_list(request: PersonRequest) -> HttpResponse:
 @page_view
 def new(request: PersonRequest) -> HttpResponse:
     """Show an empty conversation. Its first message creates it."""
-    return _empty(request, Composer(reverse("start")), one_pane="thread")
+    return _empty(request, Composer.given(reverse("start"), request), one_pane="thread")
 
 
 @form_view
@@ -279,7 +283,7 @@ def _thread(
     renaming: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     """Show a conversation. `renaming`: a title that was refused, and why."""
-    composer = composer or Composer(_message_url(conversation))
+    composer = composer or Composer.given(_message_url(conversation), request)
     turns = timeline(conversation, request.user, _turns_wanted(request))
     open_asked((card for turn in turns for card in turn.gates), request.GET)
     active = next((turn for turn in turns if turn.prompt.pk == conversation.active_prompt_id), None)

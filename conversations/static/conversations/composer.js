@@ -230,6 +230,12 @@ if (form) {
   for (const key of Object.keys(sessionStorage)) // somebody else may have been signed in before in this tab
     if (key.startsWith("draft ") && !key.startsWith(mine)) sessionStorage.removeItem(key);
   byId("main").append(byId("drop")); // so that it covers the whole thread
+  if (new URLSearchParams(location.search).get("message")) { // from a link; what was typed before stays above it
+    field.value = [sessionStorage.getItem(kept), field.value].filter(Boolean).join("\n");
+    history.replaceState(null, "", location.pathname + location.hash);
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
   field.value ||= sessionStorage.getItem(kept) || "";
   grow(field);
   attach(picker.files); // a browser may keep them across a reload

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from errno import EACCES, EDQUOT, ENOSPC
+from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,6 +17,7 @@ from django.test import Client
 from conversations.database.disk import report_space
 from conversations.files.uploads import Upload
 from conversations.models import Conversation, File, Prompt
+from conversations.pages.chat.composer import GIVEN_MOST
 from conversations.pages.chat.live import catch_up
 from conversations.prompts.start import start_prompt
 from conversations.usage.storage import MB
@@ -166,3 +169,25 @@ def test_stopping_keeps_what_was_typed(client: Client, owner: User) -> None:
     response = client.post(f"/prompts/{story.prompt.pk}/cancel/", {"input": "better so", "files": csv()})
     assert "better so</textarea>" in response.text
     assert not File.objects.exists()
+
+
+def field(page: str) -> str:
+    """What is in the message field."""
+    found = re.search(r'<textarea id="message".*?>\n(.*?)</textarea>', page, re.DOTALL)
+    assert found
+    return unescape(found[1])
+
+
+@pytest.mark.parametrize("page", ["/", "/new/", "conversation"])
+def test_a_link_puts_a_message_into_the_field_and_sends_nothing(client: Client, owner: User, page: str) -> None:
+    story = Story(owner)
+    story.ends()
+    before = Prompt.objects.count()
+    at = story.conversation.get_absolute_url() if page == "conversation" else page
+    shown = client.get(at, {"message": 'run echo "</textarea>"'}).text
+    assert field(shown) == 'run echo "</textarea>"'
+    assert Prompt.objects.count() == before
+    assert field(client.get(at).text) == ""
+    long = client.get(at, {"message": "x" * (GIVEN_MOST + 1)}).text
+    assert "x" * GIVEN_MOST in long
+    assert "x" * (GIVEN_MOST + 1) not in long

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.conf import settings
@@ -16,10 +17,10 @@ from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Success, ToolOutput
 from agents.providers.demo import chat, wire
-from agents.providers.demo.guide import INTRODUCTION
+from agents.providers.demo.guide import INTRODUCTION, TOUR
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.rules import answer
-from agents.providers.demo.sentences import SENTENCES
+from agents.providers.demo.sentences import SENTENCES, Sentence
 
 Item = dict[str, Any]
 Calls = list[tuple[str, dict[str, JSON]]]
@@ -130,10 +131,13 @@ def charted(title: str, kind: str, *points: tuple[str, float]) -> Calls:
             [("files_edit", {"path": "c.md", "old": "a", "new": "b", "all": True})],
         ),
         ("remove milk from c.md", [("files_edit", {"path": "c.md", "old": "milk", "new": ""})]),
-        ("search for milk", [("files_search", {"pattern": "milk"})]),
-        ("Search for 'buy milk' in notes", [("files_search", {"pattern": "buy milk", "path": "notes"})]),
-        ("search for /m[ia]lk/", [("files_search", {"pattern": "m[ia]lk", "regex": True})]),
-        ("find milk in the files", [("files_search", {"pattern": "milk"})]),
+        ("search for milk", [("files_search", {"pattern": "milk", "ignore_case": True})]),
+        (
+            "Search for 'buy milk' in notes",
+            [("files_search", {"pattern": "buy milk", "ignore_case": True, "path": "notes"})],
+        ),
+        ("search for /m[ia]lk/", [("files_search", {"pattern": "m[ia]lk", "regex": True, "ignore_case": True})]),
+        ("find milk in the files", [("files_search", {"pattern": "milk", "ignore_case": True})]),
         ("run ls -la", [("shell_run", {"command": "ls -la"})]),
         ("Run `ls -la`, please.", [("shell_run", {"command": "ls -la"})]),
         ("run ls ..", [("shell_run", {"command": "ls .."})]),
@@ -194,17 +198,31 @@ def test_help_lists_what_the_offered_tools_do(text: str) -> None:
     assert not reply.calls
     assert reply.text.startswith(INTRODUCTION)
     examples = [line for line in reply.text.split("\n") if line.startswith("- ")]
-    assert examples == ["- `list the files`", "- `run ls -la`", '- `use weather_today with {"city": "text"}`']
+    weather = "use%20weather_today%20with%20%7B%22city%22%3A%20%22text%22%7D"
+    assert examples == [
+        "- [`list the files`](?message=list%20the%20files)",
+        "- [`run ls -la`](?message=run%20ls%20-la) (commands wait for your approval, too)",
+        f'- [`use weather_today with {{"city": "text"}}`](?message={weather})',
+    ]
     assert "No tool" in ask(text, tools=[]).text
 
 
 def test_every_example_of_the_help_is_understood() -> None:
-    """Typed as it stands there, each asks for something."""
+    """Sent as its link puts it into the message field, each asks for what stands there."""
     tools = [*offered(*(sentence.name for sentence in SENTENCES)), WEATHER]
-    examples = [line[3:-1] for line in ask("help", tools=tools).text.split("\n") if line.startswith("- ")]
-    assert len(examples) == len(tools)
-    for example in examples:
+    links = re.findall(r"^- \[`(.+?)`\]\(\?message=(\S+)\)", ask("help", tools=tools).text, re.MULTILINE)
+    assert len(links) == len(TOUR) + 1
+    for example, message in links:
+        assert unquote(message) == example
         assert ask(example, tools=tools).calls, example
+
+
+def test_the_help_is_for_newcomers() -> None:
+    """It can be tried from top to bottom, and shows nothing that needs an explanation."""
+    text = ask("help", tools=offered(*(sentence.name for sentence in SENTENCES))).text
+    assert "result" not in text
+    assert "skill" not in text
+    assert text.index("`write notes.md") < text.index("`read notes.md") < text.index("`in notes.md replace")
 
 
 def test_what_is_not_understood_is_said_to_be_so() -> None:
@@ -215,16 +233,28 @@ def test_what_is_not_understood_is_said_to_be_so() -> None:
     reply = ask("list the files and dance")
     assert not reply.calls, "half of a request is not what was asked for"
     assert "did not understand" in reply.text
-    assert ask("What is the capital of France?").text.count("\n- `") == len(NAMES) + 1, "and the skill's"
+    assert ask("What is the capital of France?").text.count("\n- [`") == len(TOUR)
 
 
 def test_it_introduces_itself_once() -> None:
     """In the first answer of a conversation; later ones are short, but for help."""
     first = ask("run date")
-    assert first.text == f"{INTRODUCTION} I will run `date`."
+    assert first.text == f"{INTRODUCTION} I will run `date`, as you asked."
     history = [user("run date"), *done(first, "today"), said("Told."), user("list the files")]
-    assert ask(*history).text == "I will list the files."
+    assert ask(*history).text == "I will list the files, as you asked."
     assert ask(*history[:-1], "help").text.startswith(INTRODUCTION)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES, ids=lambda sentence: sentence.tool)
+def test_every_call_comes_with_a_reason(sentence: Sentence) -> None:
+    """Whoever decides about it reads that beside the call."""
+    assert ask(sentence.example, tools=offered(sentence.name)).text.endswith(", as you asked.")
+
+
+def test_what_is_done_first_says_so() -> None:
+    assert ask("summarise sales.csv", tools=offered("skills_activate")).text == (
+        f"{INTRODUCTION} I will activate the skill `numbers`: what you asked for needs that first."
+    )
 
 
 def test_it_tells_what_came_of_it() -> None:
@@ -288,7 +318,7 @@ def test_then_waits_for_what_comes_before() -> None:
     assert calls(first) == [DATE]
     second = ask(text, *done(first, "today"))
     assert calls(second) == [LIST]
-    assert second.text == "Next I will list the files."
+    assert second.text == "Next I will list the files, as you asked."
     third = ask(text, *done(first, "today"), *done(second, "a.md"))
     assert calls(third) == [("files_read", {"path": "a.md"})]
     refused = ask(text, *done(first, failure("rejected", "No.")))
