@@ -67,6 +67,7 @@ def test_a_line_of_the_help_is_put_into_the_message_field(page: Page) -> None:
     expect(page.locator(".exchange")).to_have_count(1)
     page.get_by_role("link", name="list the files").click()
     expect(field).to_have_value("list the files")
+    expect(field).to_be_focused()
     field.fill("Please")
     page.get_by_role("link", name="search for milk").click()
     expect(field).to_have_value("Please\nsearch for milk")
