@@ -41,7 +41,8 @@ def answer(body: dict[str, JSON]) -> Reply:
     situation = Situation.of(asked or body)
     reply = _reply(situation, calls=1 if asked else None)
     if situation.first and not reply.text.startswith(INTRODUCTION):
-        reply = replace(reply, text=f"{INTRODUCTION} {reply.text}")
+        said = (reply.text, INTRODUCTION) if reply.calls else (INTRODUCTION, reply.text)  # lists show the beginning
+        reply = replace(reply, text=" ".join(said))
     if asked:
         reply = json_text.with_call_as_text(reply)
     return replace(reply, pause_seconds=_pause(reply))

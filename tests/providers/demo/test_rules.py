@@ -239,7 +239,7 @@ def test_what_is_not_understood_is_said_to_be_so() -> None:
 def test_it_introduces_itself_once() -> None:
     """In the first answer of a conversation; later ones are short, but for help."""
     first = ask("run date")
-    assert first.text == f"{INTRODUCTION} I will run `date`, as you asked."
+    assert first.text == f"I will run `date`, as you asked. {INTRODUCTION}"
     history = [user("run date"), *done(first, "today"), said("Told."), user("list the files")]
     assert ask(*history).text == "I will list the files, as you asked."
     assert ask(*history[:-1], "help").text.startswith(INTRODUCTION)
@@ -248,12 +248,12 @@ def test_it_introduces_itself_once() -> None:
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda sentence: sentence.tool)
 def test_every_call_comes_with_a_reason(sentence: Sentence) -> None:
     """Whoever decides about it reads that beside the call."""
-    assert ask(sentence.example, tools=offered(sentence.name)).text.endswith(", as you asked.")
+    assert ask(sentence.example, tools=offered(sentence.name)).text.endswith(f", as you asked. {INTRODUCTION}")
 
 
 def test_what_is_done_first_says_so() -> None:
     assert ask("summarise sales.csv", tools=offered("skills_activate")).text == (
-        f"{INTRODUCTION} I will activate the skill `numbers`: what you asked for needs that first."
+        f"I will activate the skill `numbers`: what you asked for needs that first. {INTRODUCTION}"
     )
 
 
