@@ -93,6 +93,20 @@ def test_what_the_agent_said_goes_with_the_card(client: Client, chief: User) -> 
     assert html.count("The build is stale") == 1, "there, it stands above the card"
 
 
+def test_what_was_said_of_several_calls_stands_at_the_first(client: Client, chief: User) -> None:
+    story = Story(chief)
+    story.asks_model()
+    calls = [story.call("shell.run", command=f"rm {n}") for n in range(2)]
+    story.answers(says("Both are stale."), *calls)
+    outputs = [story.gate(call) for call in calls]
+    story.pauses()
+    ids = ",".join(str(output.pk) for output in outputs)
+    for page in (pages(outputs[0])[0], f"{reverse('admin:conversations_approval_together')}?ids={ids}"):
+        html = client.get(page).text
+        assert html.count("Both are stale.") == 1
+        assert html.index("Both are stale.") < html.index("Full command")
+
+
 def test_a_decided_call_keeps_its_reason_in_the_admin(client: Client, chief: User) -> None:
     output = said_and_asked(chief, "The build is stale.")
     client.post(reverse("decide", args=[output.pk]), {"decision": "reject", "digest": output.digest})
