@@ -66,7 +66,7 @@ def _refused(why: str) -> PydanticCustomError:
 
 
 _file = AfterValidator(_path(file_parts, "Give the path of a file in the workspace"))
-_folder = AfterValidator(_path(parts, "Give the path of a folder in the workspace; a dot is all of it"))
+_folder = AfterValidator(_path(parts, "Give the path of a folder in the workspace; a dot stands for all of it"))
 
 UploadedFile = Annotated[str, _file, _Format(UPLOADED)]
 """A file that a person uploads in the form. The run has it in its workspace; the value is its path there."""

@@ -79,7 +79,7 @@ def _why_not(setting: Any, declared: str | None, user: User) -> str | None:
         return "An administrator has turned this workflow off."
     permission = _permission(setting, declared)
     if permission and not user.has_perm(permission):
-        return f"It takes the permission {permission}, which you do not have. Ask an administrator."
+        return f"It needs the permission {permission}, which you do not have. Ask an administrator."
     if setting and setting.for_groups and not setting.in_group and not user.is_superuser:
         return "Only members of certain groups may run this workflow. Ask an administrator."
     return None

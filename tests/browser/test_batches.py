@@ -33,7 +33,7 @@ def test_from_the_form_to_the_results_while_the_page_follows(page: Page, site: S
     page.get_by_role("button", name="Check the table").click()
     expect(page.get_by_role("alert")).to_contain_text("Line 3, Pieces: Enter a whole number.")
     finds_nothing(page)
-    page.get_by_role("button", name="Leave out the wrong lines").click()
+    page.get_by_role("button", name="Leave out the invalid lines").click()
     expect(page.get_by_label("Lines that you left out")).to_have_value(re.compile("globe,many"))
     page.get_by_role("textbox", name="The table").fill("article\n" + "\n".join(["atlas"] * 6))
     page.get_by_role("button", name="Check again").click()

@@ -130,7 +130,7 @@ def test_a_skill_is_imported_once_its_whole_text_was_seen(page: Page, workspace:
 def test_what_a_person_chooses_is_deleted_and_nothing_else(page: Page, workspace: Path) -> None:
     starts(page, "Clean up a workspace")
     expect(page.get_by_role("table").first).to_contain_text("The same content as lease.md.")
-    choose(card(page, "What shall be deleted?"), "notes/draft.tmp", "old\\u200bname.bak")
+    choose(card(page, "What should be deleted?"), "notes/draft.tmp", "old\\u200bname.bak")
     expect(card(page, "cannot be restored")).to_contain_text("notes/draft.tmp")
     expect(page.get_by_role("button", name="Approve and delete")).to_be_visible()
     approve(page, "cannot be restored")

@@ -105,7 +105,7 @@ def test_what_is_listed_to_others_has_the_reason(api: Api) -> None:
     assert {name: shown[name] for name in ("name", "may_run", "permission", "confirm", "schedulable")} == {
         "name": "shop.close", "may_run": False, "permission": "auth.delete_user", "confirm": True, "schedulable": False,
     }  # fmt: skip
-    assert shown["why_not"].startswith("It takes the permission auth.delete_user")
+    assert shown["why_not"].startswith("It needs the permission auth.delete_user")
 
 
 @pytest.mark.parametrize("ending", ["", "runs/", "run/"])
@@ -215,7 +215,7 @@ def test_the_time_to_wait_is_1_to_30_seconds(api: Api, seconds: str) -> None:
 
 def test_who_may_not_run_it_is_told_why(api: Api) -> None:
     error = error_of(api.post("/api/workflows/shop.close/run/"), 403)
-    assert (error["code"], error["message"][:40]) == ("forbidden", "It takes the permission auth.delete_user")
+    assert (error["code"], error["message"][:40]) == ("forbidden", "It needs the permission auth.delete_user")
     assert not Conversation.objects.exists()
 
 

@@ -65,7 +65,7 @@ def test_a_cell_means_what_one_would_type_into_the_form(text: str, wanted: list[
         ("item,colour\npaper,red", "No field is called 'colour'. There are: item, days,"),
         ("item,Item\npaper,pens", "Two columns are for Item"),
         ("days\n3", "Add a column for Item"),
-        ('item\n"paper', "no table"),
+        ('item\n"paper', "not a valid table"),
     ],
 )
 def test_a_table_that_cannot_be_read_says_why(text: str, why: str) -> None:
@@ -87,7 +87,7 @@ def test_each_error_stands_at_its_line_and_column() -> None:
 @pytest.mark.parametrize("row", ["paper,3,pens", ",,paper"])
 def test_a_line_with_more_cells_than_names_is_wrong(row: str) -> None:
     table = read(f"item,days\n{row}\n")
-    assert "3 cells below 2 names" in table.lines[0].errors[""][0]
+    assert "3 cells for 2 columns" in table.lines[0].errors[""][0]
 
 
 def test_a_secret_is_no_column() -> None:

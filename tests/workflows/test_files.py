@@ -488,7 +488,7 @@ def test_a_command_gives_the_path_of_a_file(ann: User, tmp_path: Path) -> None:
     assert run_command("title=no", f"table={table}")[0] == 3
     assert (PendingFile.objects.count(), contents()) == (0, [])
     code, why = run_command("title=Sales", f"table={tmp_path}")
-    assert (code, f"table: {tmp_path} is no file on this machine." in why) == (3, True)
+    assert (code, f"table: {tmp_path} is not a file on this machine." in why) == (3, True)
     assert run_command("title=Sales", f"table={table}") == (2, "")
     assert run_command(f"--input={said}") == (2, "")
     for run in Prompt.objects.all():

@@ -210,7 +210,7 @@ def test_a_name_with_invisible_characters_is_left_out_and_shown_with_them(trials
 
 
 def test_nothing_that_fits_is_said(trials: Trials, workspace: Path) -> None:
-    with pytest.raises(ToolError, match=r"Nothing to summarise: no file fits \*\.pdf\."):
+    with pytest.raises(ToolError, match=r"Nothing to summarise: no file matches \*\.pdf\."):
         _ = start(trials, (), files=["*.pdf"]).value
 
 

@@ -183,7 +183,7 @@ def test_a_workflow_that_is_not_installed_any_more_stays_in_it(
     run = noted(ann, "milk")
     monkeypatch.setattr(discovery, "installed", lambda: {each.name: each for each in shop.ALL})
     page = words(client.get(RUNS))
-    assert ("/shop.note text=milk" in page, "not installed any more" in page, "Run again" in page) == (
+    assert ("/shop.note text=milk" in page, "no longer installed" in page, "Run again" in page) == (
         True, True, False,
     )  # fmt: skip
     assert listed(client, workflow="shop.note") == [run.pk]

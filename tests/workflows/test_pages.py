@@ -126,7 +126,7 @@ def test_the_selector_searches_names_titles_and_descriptions(client: Client) -> 
 def test_without_workflows_the_selector_says_so(client: Client) -> None:
     for each in INSTALLED:
         WorkflowSetting.objects.create(name=each.name, enabled=False)
-    assert "There is no workflow for you yet." in text_of(client.get(reverse("workflows")))
+    assert "No workflows are available to you yet." in text_of(client.get(reverse("workflows")))
 
 
 def test_what_is_listed_to_others_says_why_they_may_not_run_it(client: Client) -> None:
@@ -134,7 +134,7 @@ def test_what_is_listed_to_others_says_why_they_may_not_run_it(client: Client) -
     assert "Order something" not in text_of(client.get(reverse("workflows")))
     assert client.get(ORDER).status_code == 404
     WorkflowSetting.objects.filter(pk=setting.pk).update(list_to_others=True)
-    why = "It takes the permission auth.add_user, which you do not have."
+    why = "It needs the permission auth.add_user, which you do not have."
     assert why in text_of(client.get(reverse("workflows")))
     page = client.get(ORDER)
     assert (page.status_code, why in text_of(page), "Start</button>" in text_of(page)) == (403, True, False)
@@ -280,7 +280,7 @@ def test_a_form_that_was_opened_from_a_chat_runs_in_it(client: Client, ann: User
     client.post(ORDER, order(**{"conversation": str(chat.pk), "from": str(chat.pk)}))
     assert Prompt.objects.get().conversation == chat
     gone = client.post(ORDER, order(key="k2", conversation="99999"))
-    assert (gone.status_code, "is not there any more" in text_of(gone), Prompt.objects.count()) == (400, True, 1)
+    assert (gone.status_code, "no longer exists" in text_of(gone), Prompt.objects.count()) == (400, True, 1)
     assert client.get(reverse("workflow-in", args=["shop.order", other.pk])).status_code == 404
 
 
@@ -407,7 +407,7 @@ def test_a_line_of_a_workflow_that_is_off_is_no_message(client: Client, ann: Use
 def test_a_workflow_that_needs_a_chat_asks_for_one(client: Client, ann: User, site: Site) -> None:
     page = reverse("workflow", args=["shop.tidy"])
     refused = client.post(page, {"key": "k1"})
-    assert (refused.status_code, "You have no chat yet." in text_of(refused)) == (400, True)
+    assert (refused.status_code, "you have none yet." in text_of(refused)) == (400, True)
     chat = start_conversation(ann, "Plans")
     assert "Choose one of your chats." in text_of(client.post(page, {"key": "k1"}))
     assert client.post(page, {"key": "k1", "conversation": chat.pk}).status_code == 302

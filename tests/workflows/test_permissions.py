@@ -54,7 +54,7 @@ def test_what_is_listed_to_others_is_seen_with_the_reason(ann: User) -> None:
     reasons = names(ann)
     assert set(reasons) == {"shop.fail", "shop.close"}
     assert reasons["shop.fail"] == "An administrator has turned this workflow off."
-    assert str(reasons["shop.close"]).startswith("It takes the permission auth.delete_user, which you do not have.")
+    assert str(reasons["shop.close"]).startswith("It needs the permission auth.delete_user, which you do not have.")
 
 
 def test_an_administrators_permission_replaces_that_of_the_author(ann: User) -> None:

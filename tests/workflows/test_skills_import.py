@@ -247,7 +247,7 @@ def test_what_is_there_just_so_is_left_out(trials: Trials) -> None:
     put(trials, "tea")
     start(trials).approve()
     trial = start(trials, replace=True)
-    assert trial.value["left_out"] == ["skills/tea/SKILL.md: It is on the site already, exactly so."]
+    assert trial.value["left_out"] == ["skills/tea/SKILL.md: The site already has exactly this skill."]
 
 
 def test_links_lead_nowhere(trials: Trials, tmp_path: Path) -> None:

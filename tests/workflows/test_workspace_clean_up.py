@@ -107,7 +107,7 @@ def test_each_is_proposed_with_its_reason(trials: Trials, workspace: Path) -> No
     put(workspace, "large.bin", "x" * 2**20)
     assert proposed(trials, temporary=True) == {
         "a.tmp": "A temporary file, by its name.",
-        "pkg/__pycache__": "A cache that programs make again.",
+        "pkg/__pycache__": "A cache that programs create again when they need it.",
     }
     assert proposed(trials, duplicates=True) == {"copies/second.txt": "The same content as first.txt."}
     assert proposed(trials, empty=True) == {"empty": "An empty folder."}
@@ -290,7 +290,7 @@ def test_the_copy_that_stays_is_one_that_nothing_else_proposes(trials: Trials, w
     trial = start(trials)
     trial.answer({"delete": choices(trial)})
     (card,) = trial.waiting.values()
-    assert not [fact for fact in card.facts if "listed copy" in fact]
+    assert not [fact for fact in card.facts if "listed copies" in fact]
     trial.approve()
     assert {"book.txt", "x/new.txt", "first.txt"} <= there(workspace)
     assert not {"draft.tmp", "x/old.txt", "copies/second.txt"} & there(workspace)
@@ -383,7 +383,7 @@ def test_the_last_copy_of_a_content_goes_only_if_the_card_says_so(contents: dict
         trial = start(Trials(TrialServices(folder=folder)))
         chosen = [path for number, path in enumerate(choices(trial)) if number in picks]
         trial.answer({"delete": chosen})
-        facts = [fact for card in trial.waiting.values() for fact in card.facts if "No listed copy of" in fact]
+        facts = [fact for card in trial.waiting.values() for fact in card.facts if "All listed copies of" in fact]
         if chosen:
             trial.approve()
         assert set(trial.value["deleted"]) == set(chosen)

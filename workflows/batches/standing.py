@@ -59,7 +59,7 @@ class StandingLine:
 
 @dataclass(frozen=True)
 class Standing:
-    """A batch and its lines. `workflow` None: it is not installed any more. `holds`: why no line can start now.
+    """A batch and its lines. `workflow` None: it is no longer installed. `holds`: why no line can start now.
 
     `for_others`: how many of the lines that wait for a decision wait for somebody else's, see for_others.
     """

@@ -43,7 +43,7 @@ SIDE_BY_SIDE = 5
 HOLDING = (State.QUEUED, State.RUNNING, State.WAITING)
 """The states of a run that holds one of these places."""
 STOPPED = "The batch was stopped before this line's turn."
-GONE = "This workflow is not installed any more."
+GONE = "This workflow is no longer installed."
 FAILED = "The site itself failed. The details are in its log."
 RESTORED = "The site was restored from a backup of {time}. Whether this line ran after that is unknown here."
 
@@ -66,7 +66,7 @@ class BatchRuns(Exception):
 def why_no_batch(workflow: Workflow) -> str | None:
     """Return why this workflow cannot be run for each line of a table, in sentences for people; None if it can."""
     if not workflow.input.model_fields:
-        return "It takes no input, so every line would say the same."
+        return "It takes no input, so every line would be the same."
     if secret_keys(workflow.input):
         return (
             "It asks for a secret. A secret is kept only for a run that has begun, and the lines of a table wait for"

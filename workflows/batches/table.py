@@ -173,7 +173,11 @@ def read_table(workflow: Workflow, text: str, user: User) -> Table:
     try:
         rows = _rows(text.lstrip("\n"), known)
     except csv.Error as error:
-        return Table(problems=[f"This is no table: {error}. Put a text with quotes in it in quotes, each doubled."])
+        return Table(
+            problems=[
+                f"This is not a valid table: {error}. Put text that contains quotes in quotes, and double them inside."
+            ]
+        )
     columns, problems = _header(rows[0], known)
     if problems:
         return Table(problems=problems)
@@ -239,7 +243,7 @@ def _header(row: Sequence[str], known: Sequence[Column]) -> tuple[list[Column | 
         found.append(column)
     named = {each.name for each in found if each}
     if not problems and not named:
-        problems.append("The first line names no column.")
+        problems.append("The first line names no columns.")
     missing = [each.label for each in known if each.place.required and each.name not in named]
     if missing and not problems:
         problems.append(f"Add a column for {', '.join(missing)}: the workflow needs it.")
@@ -260,9 +264,12 @@ def _line(number: int, row: Sequence[str], columns: Sequence[Column | None]) -> 
     line.cells += [""] * (sum(each is not None for each in columns) - len(line.cells))
     beside = [cell for cell, column in zip(row, columns, strict=False) if column is None and cell.strip()]
     if beside:
-        line.add("", f"A cell stands below no name: {beside[0][:40]!r}.")
+        line.add("", f"A cell has no column name above it: {beside[0][:40]!r}.")
     if any(cell.strip() for cell in row[len(columns) :]):
-        line.add("", f"There are {len(row)} cells below {len(columns)} names. Put a text with separators in quotes.")
+        line.add(
+            "",
+            f"There are {len(row)} cells for {len(columns)} columns. Put text that contains a separator in quotes.",
+        )
     return line
 
 

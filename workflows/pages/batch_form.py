@@ -23,7 +23,7 @@ FILE_MOST = 4 * TEXT_MOST
 """Bytes of a file: no character has more than four."""
 ENCODINGS = ("utf-8", "cp1252")
 """What spreadsheets write."""
-NO_TEXT = "This file is no CSV. In a spreadsheet, save the table as “CSV UTF-8” and send that."
+NO_TEXT = "This is not a CSV file. In a spreadsheet, save the table as “CSV UTF-8” and send that."
 CHANGED = "The table was changed after it was checked, so nothing has started. Check it once more below."
 
 
@@ -184,5 +184,5 @@ def _described(column: Column) -> str:
     how = "Several values, with semicolons between them." if column.several else "JSON." if column.in_json else ""
     if options := column.place.options:
         how = f"One of: {', '.join(map(label_of, options))}."
-    usual = "" if default in (None, "", [], {}) else f"Left out: {label_of(default)}."
+    usual = "" if default in (None, "", [], {}) else f"Default: {label_of(default)}."
     return " ".join(filter(None, (said, how, usual)))

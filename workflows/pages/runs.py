@@ -51,7 +51,7 @@ STARTS = (("site", "The site"), ("api", "The API"), ("command", "The command lin
 @dataclass(frozen=True)
 class RunRow:
     """A run in the list. `input`: its first fields, `more` how many there are besides. `line`: instead of them, the
-    line of a run of a workflow that is not installed any more; then `workflow` is None.
+    line of a run of a workflow that is no longer installed; then `workflow` is None.
 
     `again`: its person may run it again with this input. `redacted`: its input was taken out. `result`: what it
     returned, or why it failed, in one line.

@@ -42,8 +42,8 @@ LAST_MOST = 5
 FILTERS_MOST = 1_000
 """Characters of the filters to which a page returns."""
 NO_CHAT = "Choose one of your chats."
-NO_CHATS = "You have no chat yet. Start one first: its files are what this works on."
-GONE = "Nothing has started: the chat in which it would run is not there any more. Start it to run on its own."
+NO_CHATS = "This works on the files of a chat, and you have none yet. Start one first."
+GONE = "Nothing has started: the chat in which it would run no longer exists. Start it again to run it on its own."
 
 
 @page_view

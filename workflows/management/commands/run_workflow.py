@@ -181,7 +181,7 @@ def _uploaded(workflow: Workflow, user: User, input: dict[str, JSON]) -> Iterato
 def _upload(user: User, key: str, path: Path) -> str:
     try:
         if not path.is_file():
-            raise InvalidInput({key: [f"{path} is no file on this machine."]})
+            raise InvalidInput({key: [f"{path} is not a file on this machine."]})
         kind = mimetypes.guess_type(path.name)[0] or ""
         with path.open("rb") as content:
             return pending.keep(user, Upload.of(UploadedFile(content, path.name, kind, path.stat().st_size))).token

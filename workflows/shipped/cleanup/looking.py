@@ -132,7 +132,7 @@ def proposals(box: Box, folder: str, wish: Wish, now: datetime) -> tuple[list[Pr
 
     caches = [each for each in folders if _name(each.path) in CACHES]
     for cache in caches if wish.temporary else ():
-        because(cache, "A cache that programs make again.")
+        because(cache, "A cache that programs create again when they need it.")
     files = [each for each in files if not any(part in CACHES for part in each.path.split("/")[:-1])]
     for file in files:
         if wish.temporary and TEMPORARY.fullmatch(_name(file.path)):

@@ -101,9 +101,9 @@ def facts(call: ToolCall[Deletion]) -> list[str]:
     last = sorted({item.same_as for item in items} & {item.path for item in items})
     return [
         f"Deletes {count} from the workspace, and frees {freed}.",
-        *(f"No listed copy of {path} stays." for path in last),
-        "What is deleted cannot be restored here.",
-        "What has changed since it was listed stays.",
+        *(f"All listed copies of {path} are deleted." for path in last),
+        "Deleted files cannot be restored here.",
+        "Anything that has changed since it was listed is kept.",
     ]
 
 

@@ -23,7 +23,7 @@ PARTLY = "Only a part of the workspace was looked at: the rest is too much, too 
 class CleanUp(BaseModel):
     """What to look for. Nothing is deleted before you have chosen it from a list."""
 
-    folder: Folder = Field(".", description="The folder to look at. Left out: the whole workspace.")
+    folder: Folder = Field(".", description="The folder to look at. Leave it empty for the whole workspace.")
     temporary: bool = Field(
         True,
         title="Temporary files",
@@ -36,7 +36,7 @@ class CleanUp(BaseModel):
         ge=0,
         le=36_500,
         title="Old files: days since the last change",
-        description="Files that were not changed for so many days. 0: age does not matter.",
+        description="Files that have not changed for this many days. 0: age does not matter.",
     )
     megabytes: int = Field(
         100,
@@ -67,7 +67,7 @@ async def clean_up_workspace(flow: Flow[CleanUp]) -> CleanedUp:
         return CleanedUp(done=f"There is nothing to clean up.{partly}")
     flow.progress(1, STEPS, f"{_count(len(proposed))} to choose from")
     rows = [[_cell(each["item"]["path"]), each["why"][:CELL_MOST], _size(each)] for each in proposed]
-    await flow.tool("table.show", title="What may be deleted", columns=["Path", "Why", "Size"], rows=rows)
+    await flow.tool("table.show", title="What can be deleted", columns=["Path", "Why", "Size"], rows=rows)
     more = f" {found['more']:,} more are smaller: clean up again to see them." if found["more"] else ""
     answer: Any = await flow.ask(choice(proposed, f"{more}{partly}"))
     chosen = _with_copies_that_stay([each["item"] for each in proposed], {*answer.delete})
@@ -94,7 +94,7 @@ def choice(proposed: list[dict[str, Any]], more: str) -> type[BaseModel]:
     one_of: Any = Literal[paths]
     hint = f"The table above has the reason for each.{more} Whatever you do not choose stays."
     field: Any = Field([], title="Delete", description=hint)
-    return create_model("Choice", __doc__="What shall be deleted?", delete=(list[one_of], field))
+    return create_model("Choice", __doc__="What should be deleted?", delete=(list[one_of], field))
 
 
 def _with_copies_that_stay(items: list[dict[str, Any]], chosen: set[str]) -> list[dict[str, Any]]:

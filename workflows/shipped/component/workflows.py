@@ -51,13 +51,13 @@ class Refactoring(BaseModel):
         "Make it easier to read, without changing what it does.",
         min_length=3,
         max_length=2000,
-        description="What is to become better, such as: rename total to sum_of_items.",
+        description="What should be improved, such as: rename total to sum_of_items.",
     )
     tests: str = Field(
         "",
         max_length=1000,
         title="Command for the tests",
-        description="Runs in the end, if you approve it. Left out: the unit tests in a folder called tests nearby.",
+        description="Runs at the end, if you approve it. Leave it empty to run the unit tests nearby.",
     )
 
     @field_validator("path")
@@ -92,7 +92,7 @@ async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
     plan = await flow.agent(PLAN.format(path=asked.path, goal=asked.goal), tools=READ, output=Plan)
     if not plan.steps:
         return Refactored(done=plan.summary, files=[], tests="Not run: nothing was changed.")
-    flow.progress(1, STEPS, "The plan waits for a person")
+    flow.progress(1, STEPS, "The plan is waiting for approval")
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, 1))
     if not await flow.approve("Carry out this plan?", details=f"{plan.summary}\n\n{steps}"):
         done = "Nothing was changed: the plan was not approved."
@@ -117,7 +117,7 @@ async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
 async def _tested(flow: Flow[Refactoring], command: str, found: dict[str, Any]) -> Tested:
     """Run the tests by this command, or those that were found."""
     if not command.strip() and not found["tests"]:
-        return Tested(None, "Not run: there is no folder tests nearby, and no command was given.")
+        return Tested(None, "Not run: there is no folder called tests nearby, and no command was given.")
     within = "" if found["folder"] == "." else f"cd {quote(found['folder'])} && "
     return await run_tests(flow, command.strip() or f"{within}{TESTS}")
 

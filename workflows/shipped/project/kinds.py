@@ -42,13 +42,13 @@ class Project(BaseModel):
     description: str = Field(
         "",
         max_length=500,
-        description="What it is for, in a sentence or two. It stands at the beginning of the README.",
+        description="What it is for, in a sentence or two. It becomes the beginning of the README.",
     )
     folder: str = Field(
         "",
         max_length=FOLDER_MOST,
         validate_default=True,
-        description="The new folder in the workspace. Left out, it is made of the name: Corner Shop is corner-shop.",
+        description="The new folder in the workspace. Leave it empty to use the name: Corner Shop becomes corner-shop.",
     )
 
     @field_validator("name")

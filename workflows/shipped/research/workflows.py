@@ -70,7 +70,7 @@ class Question(BaseModel):
         max_length=1_000,
         description="A question that the documents may answer, such as: When does the lease end, and who may end it?",
     )
-    folder: Folder = Field(".", description="The folder that is searched. Left out: the whole workspace.")
+    folder: Folder = Field(".", description="The folder to search. Leave it empty for the whole workspace.")
     report: ReportPath = Field(
         "research.md",
         title="Report file",
@@ -135,7 +135,7 @@ async def research_question(flow: Flow[Question]) -> Found:
     passages: list[Passage] = []
     searched: dict[str, int] = {}
     for number in range(ROUNDS):
-        flow.progress(number, STEPS, "Thinking of searches")
+        flow.progress(number, STEPS, "Planning the searches")
         wanted = await flow.agent(_plan(asked, files, searched, passages), tools=[], output=Searches, rounds=4)
         if not (new := _new(wanted.searches, searched)):
             break
@@ -151,7 +151,7 @@ async def research_question(flow: Flow[Question]) -> Found:
     told = ANSWER.format(question=asked.question, rule=RULE, passages=_told(passages))
     found = await flow.agent(told, tools=[], output=Answer, rounds=4)
     shown, unshown, text = report_of(asked.question, found, passages, searches)
-    flow.progress(ROUNDS + 1, STEPS, "The report waits for a person")
+    flow.progress(ROUNDS + 1, STEPS, "The report is waiting for approval")
     written = await deliver(flow, asked.report, text, f"{asked.question} {_count(passages)} read.")
     flow.progress(STEPS, STEPS, "Done")
     answer = found.answer if shown else f"No evidence: {NO_EVIDENCE} The model said: {found.answer}"

@@ -171,7 +171,7 @@ def _may(user: int, permission: str) -> bool:
 def _why_not(skill: NewSkill, there: SkillText, *, replace: bool, may: bool) -> str:
     """Return why a skill does not replace the one that is there; "" if it does."""
     if there == skill.said:
-        return "It is on the site already, exactly so."
+        return "The site already has exactly this skill."
     if not replace:
         return f"A skill called {skill.name!r} exists already: choose “Replace existing skills” to replace it."
     return "" if may else MAY_NOT_CHANGE

@@ -44,7 +44,7 @@ async def import_skills(flow: Flow[Import]) -> Imported:
     left_out = [f"{path}: {why}" for path, why in found["refused"].items()]
     if not found["skills"]:
         return Imported(done="Nothing was imported: see what was left out.", left_out=left_out)
-    flow.progress(1, 2, "The skills wait for a person")
+    flow.progress(1, 2, "The skills are waiting for approval")
     try:
         added = await flow.tool("skills.add", skills=found["skills"])
     except ToolError as error:

@@ -52,7 +52,7 @@ class Files(BaseModel):
         "",
         max_length=500,
         title="What matters to you",
-        description="What the summaries should look at, such as costs and deadlines. Left out: everything.",
+        description="What the summaries should look at, such as costs and deadlines. Leave it empty for everything.",
     )
     report: ReportPath = Field(
         "summary.md",
@@ -89,7 +89,7 @@ async def summarise_files(flow: Flow[Files]) -> Summarised:
     left_out: dict[str, str] = dict(found["left_out"])
     if not paths:
         why = "".join(f" {path}: {each}" for path, each in left_out.items())
-        raise ToolError(f"Nothing to summarise: no file fits {', '.join(asked.files)}.{why}", "not_found")
+        raise ToolError(f"Nothing to summarise: no file matches {', '.join(asked.files)}.{why}", "not_found")
     if len(paths) > FILES_MOST:
         count = f"These are {len(paths)} files, and one report has at most {FILES_MOST}"
         raise ToolError(f"{count}: name fewer, for example one folder at a time.", "too_many")
@@ -109,7 +109,7 @@ async def summarise_files(flow: Flow[Files]) -> Summarised:
     if not summaries:
         why = " ".join(f"{path}: {each}" for path, each in left_out.items())
         raise ToolError(f"No file could be summarised. {why}", "failed")
-    flow.progress(len(paths), len(paths) + 1, "The report waits for a person")
+    flow.progress(len(paths), len(paths) + 1, "The report is waiting for approval")
     count = "1 file" if len(summaries) == 1 else f"{len(summaries)} files"
     text = report_of(asked.focus, summaries, cut, left_out)
     written = await deliver(flow, asked.report, text, f"A summary of {count}: {', '.join(summaries)}")
