@@ -50,7 +50,7 @@ TOO_LARGE = Refusal(
 STRANGER = Refusal(
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "too_large",
-    f"Only who is signed in, or sends a valid API key, may send more than {_ORDINARY}.",
+    f"Only people who are signed in, and programs with a valid API key, may send more than {_ORDINARY}.",
 )
 NO_LENGTH = Refusal(
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -66,7 +66,7 @@ OWN_AT_ONCE = Refusal(
 BUSY = Refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "busy",
-    "The site takes in as many large requests as it can at a time. Send this one again in a moment.",
+    "The site is already receiving as many large requests as it can. Send this one again in a moment.",
     RETRY_SECONDS,
 )
 UNKNOWN = Refusal(

@@ -81,7 +81,7 @@ class PolicyFilter(admin.SimpleListFilter):
     parameter_name = "policy"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the agent and what is registered; one that was asked for, though it is not installed any more."""
+        """Return the agent and what is registered; one that was asked for, though it is no longer installed."""
         known = {AGENT: "The agent", **{f"{each.kind}:{each.name}": each.title for each in startable.registered()}}
         asked = request.GET.get(self.parameter_name)
         return list({**({asked: asked} if asked else {}), **known}.items())

@@ -128,7 +128,7 @@ def _call(entry: ToolOutput, gate: Card | None) -> Iterator[str]:
     yield f"**{_inline(call.title)}** (tool {_inline(entry.tool)}):"
     yield fenced(_input(entry, entry.input))
     if entry.proposed is not None:
-        yield "The agent originally asked for:"
+        yield "The original input:"
         yield fenced(_input(entry, entry.proposed))
     if gate:
         yield from _decision(gate)

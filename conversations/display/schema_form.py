@@ -29,7 +29,7 @@ RADIOS_MOST, RADIOS_LENGTH = 4, 48
 """Choices that stand side by side, and the characters of all their labels together."""
 SCHEMA_MOST = 4_000
 """Characters of a schema that are shown beside a field of JSON."""
-RETYPE = "Type this again: what was typed is on no page."
+RETYPE = "Type this again: it is not kept on the page."
 WIDTHS = ("half", "third")
 """What `x-width` may say of a field; without it, it is as wide as the form."""
 

@@ -52,7 +52,7 @@ def option_called(text: str, options: Sequence[JSON]) -> JSON:
     exact = [option for option in options if label_of(option) == text]
     found = exact or [option for option in options if label_of(option).casefold() == text.strip().casefold()]
     if len(found) != 1:
-        raise Wrong("This is not one of the choices. Type a part of one, and choose it from the list.")
+        raise Wrong("This is not one of the choices. Type part of one, and choose it from the list.")
     return found[0]
 
 

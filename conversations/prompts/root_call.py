@@ -59,7 +59,7 @@ class PolicyCall:
     def again(cls, old: Prompt) -> PolicyCall | None:
         """Return the call of an earlier turn, as it was recorded; None for a turn of the agent.
 
-        Raises UnknownPolicy if its policy is not installed any more.
+        Raises UnknownPolicy if its policy is no longer installed.
         """
         if old.policy == AGENT:
             return None

@@ -32,7 +32,9 @@ from conversations.usage import quotas
 
 INPUT_MOST = 200_000
 """Maximum length of a message, in characters. Longer text is sent as a file."""
-SECRETS_GONE = "This run was given a secret, which went with its end. Start it again from its form, and enter it anew."
+SECRETS_GONE = (
+    "This run used a secret, which was deleted when the run ended. Start it again from its form, and enter it again."
+)
 
 
 class TurnInProgress(Exception):
@@ -276,7 +278,7 @@ def _check_continued(old: Prompt) -> None:
     if old.state == State.COMPLETED:
         raise BadInput("This turn is complete. Send a message instead.")
     if not startable.goes_on(old.policy):
-        raise BadInput("This turn ran a program, which cannot go on where it stopped. Ask it again instead.")
+        raise BadInput("This turn ran a program, which cannot continue where it stopped. Start it again instead.")
     if not old.fence:  # the model knows nothing of it
         raise BadInput("This turn was stopped before it started. Send its message again.")
     if _went_on_after(old):

@@ -252,13 +252,13 @@ def registered() -> list[Startable]:
 
 
 def title_of(policy: str) -> str:
-    """Return the title of a policy; its name, if it is not installed any more."""
+    """Return the title of a policy; its name, if it is no longer installed."""
     found = found_or_none(policy)
     return found.title if found else policy
 
 
 def found_or_none(policy: str) -> Startable | None:
-    """Return what is started under the name of this policy; None for the agent, and if it is not installed any more."""
+    """Return what is started under the name of this policy; None for the agent, and if it is no longer installed."""
     try:
         return find(policy)
     except UnknownPolicy:

@@ -56,7 +56,7 @@ class Details(Styled, UserForm):
         required=False,
         strip=False,
         label="Current password",
-        help_text="Needed only to change your e-mail address: whoever reads its e-mail can reset your password.",
+        help_text="Needed only to change your e-mail address, as whoever reads that e-mail can reset your password.",
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 

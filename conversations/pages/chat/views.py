@@ -60,9 +60,7 @@ REFUSAL_STATUS: dict[type[Exception], int] = {
 REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, KeyReused, *REFUSAL_STATUS)
 """All reasons why no turn starts."""
 DELETED = "This conversation was deleted: start a new one."
-ALREADY_SENT = (
-    "The message that this page sent before has arrived after all: see its conversation. This one was not sent."
-)
+ALREADY_SENT = "The previous message from this page did arrive: see its conversation. This one was not sent."
 
 
 @page_view

@@ -17,7 +17,7 @@ from conversations.pages.timeline.drafts import Prose, RunningCommand
 from conversations.usage.totals import Spent
 
 OTHER = "conversations/timeline/other.html"
-"""The template of an output whose kind has no template, or is not installed any more."""
+"""The template of an output whose kind has no template, or is no longer installed."""
 
 
 @dataclass(frozen=True)

@@ -416,4 +416,4 @@ def test_a_secret_that_was_typed_must_be_typed_again() -> None:
         password: SecretStr
 
     (field,) = SchemaForm(schema_of(Login), {}, {"secret-0": "hunter2"}).fields
-    assert (field.text, field.note) == ("", "Type this again: what was typed is on no page.")
+    assert (field.text, field.note) == ("", "Type this again: it is not kept on the page.")

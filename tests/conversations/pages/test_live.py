@@ -381,7 +381,7 @@ def test_a_key_that_stands_for_another_message_is_changed(client: Client, owner:
     client.post(address, {"input": "First.", "key": "k"})
     refused = client.post(address, {"input": "Second.", "key": "k"}, headers={"HX-Request": "true"})
     assert refused.status_code == 409
-    assert "arrived after all" in refused.content.decode()
+    assert "did arrive" in refused.content.decode()
     assert re.search(r'id="key" name="key" value="(?!k")', refused.content.decode())
 
 

@@ -110,7 +110,7 @@ def test_a_program_that_was_stopped_may_be_asked_again_and_not_continued(
     assert f"/prompts/{prompt.pk}/again/" in shown
     assert f"/prompts/{prompt.pk}/continue/" not in shown
     refused = client.post(f"/prompts/{prompt.pk}/continue/")
-    assert "cannot go on where it stopped" in html.unescape(refused.text)
+    assert "cannot continue where it stopped" in html.unescape(refused.text)
     ann.user_permissions.clear()
     again = client.post(f"/prompts/{prompt.pk}/again/")
     assert (again.status_code, prompt.conversation.prompts.count()) == (403, 1)
