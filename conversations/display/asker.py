@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.engine.actors import Actor, Kind
+from agents.engine.actors import Kind
 from agents.engine.outputs.kinds import TextOutput
 from agents.engine.paths import parent
+from agents.engine.root import AGENT
 from conversations.display.call import title_of
 from conversations.models import Output, Step
 
@@ -35,27 +36,27 @@ def askers_of(rows: Sequence[Output]) -> dict[int, Asker]:
     """Return who asks for the calls of these outputs, by output. All are looked up in two queries."""
     if not rows:
         return {}
-    actors, words = _actors(rows), _words(rows)
+    policies, words = _policies(rows), _words(rows)
     found = {}
     for row in rows:
-        caller = Actor.parse(actors.get((row.prompt_id, row.path), ""))
-        if caller.kind == Kind.POLICY:
-            found[row.pk] = Asker(program=title_of(caller.id))
+        above = row.prompt_id, parent(row.path)
+        if policies.get(above, AGENT) not in (AGENT, Kind.MODEL):
+            found[row.pk] = Asker(program=title_of(policies[above]))
         else:
-            said = "\n\n".join(words[row.prompt_id, parent(row.path)])
+            said = "\n\n".join(words[above])
             found[row.pk] = Asker(words=said if len(said) <= WORDS_MOST else f"{said[:WORDS_MOST]}…")
     return found
 
 
-def _actors(rows: Sequence[Output]) -> dict[tuple[int, str], str]:
-    """Return the actors of the steps that opened these outputs, by prompt and path."""
+def _policies(rows: Sequence[Output]) -> dict[tuple[int, str], str]:
+    """Return the policies that made these calls, by prompt and path: of one in an answer, the model."""
     calls = Step.objects.filter(
         conversation__in={row.conversation_id for row in rows},
         prompt__in={row.prompt_id for row in rows},
-        path__in={row.path for row in rows},
+        path__in={parent(row.path) for row in rows},
         type="action_call",
     )
-    return {(prompt, path): actor for prompt, path, actor in calls.values_list("prompt", "path", "actor")}
+    return {(call.prompt_id, call.path): call.content["policy"] for call in calls}
 
 
 def _words(rows: Sequence[Output]) -> dict[tuple[int, str], list[str]]:

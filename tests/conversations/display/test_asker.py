@@ -17,6 +17,7 @@ from agents.engine.ledger import Step
 from conversations.display.asker import WORDS_MOST
 from conversations.models import Output
 from conversations.notifications.mail import Notifier
+from conversations.prompts.start import start_prompt
 from tests.conversations.support import EXPIRES, Story, person, says
 
 pytestmark = pytest.mark.django_db
@@ -51,13 +52,20 @@ def said_and_asked(owner: User, *texts: str) -> Output:
 
 def asked_by_workflow(owner: User, *, question: bool = False) -> Output:
     """Something that the workflow "Clean up a workspace" asks: to delete files, or a question."""
-    story = Story(owner, "Clean up.")
-    by = "policy:workflow:workspace.clean_up"
+    name = "workflow:workspace.clean_up"
+    story = Story(owner)
+    story.ends()
+    story.prompt = start_prompt(story.conversation, owner, policy=name, payload={"folder": "."})
     if question:
         asked = {"ask": "question", "question": "Which ones?", "digest": "d", "expires_at": EXPIRES}
-        story.append(Step(by, "action_call", {"policy": "human", "payload": asked}, path="1"))
+        story.append(gate_call("1", asked))
         return Output.objects.get(prompt=story.prompt, path="1")
-    call = Step(by, "action_call", {"policy": "workspace.delete", "payload": {"items": []}, "tool": True}, path="1")
+    call = Step(
+        f"policy:{name}",
+        "action_call",
+        {"policy": "workspace.delete", "payload": {"items": []}, "tool": True},
+        path="1",
+    )
     story.append(call)
     asked = {"ask": "approve", "title": "Delete files", "digest": "d", "risk": "destructive", "expires_at": EXPIRES}
     story.append(gate_call("1/human", asked))
