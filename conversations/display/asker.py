@@ -56,7 +56,7 @@ def _policies(rows: Sequence[Output]) -> dict[tuple[int, str], str]:
         path__in={parent(row.path) for row in rows},
         type="action_call",
     )
-    return {(call.prompt_id, call.path): call.content["policy"] for call in calls}
+    return {(call.prompt_id, call.path): call.content.get("policy", AGENT) for call in calls}
 
 
 def _words(rows: Sequence[Output]) -> dict[tuple[int, str], list[str]]:
