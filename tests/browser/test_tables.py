@@ -17,6 +17,7 @@ BROKEN = """() => {
   for (const cell of document.querySelectorAll("main :is(td, th)")) {
     const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
+      if (texts.currentNode.parentElement.matches(".esc")) continue; // part of a word that may be wider
       const whole = cell.matches(".whole") || cell.querySelector(".whole") ? /\\S.*/g : /\\S+/g;
       for (const found of texts.currentNode.data.matchAll(whole)) {
         const range = document.createRange();
