@@ -58,10 +58,8 @@ class Transcript:
             self.drafts[event["prompt"], event["path"]] = draft[: event["offset"]] + event["text"]
             return
         assert event["seq"] > self.at, "this event was had already"
-        if (
-            event["seq"],
-            event["type"],
-        ) not in self._of_step:  # a step that was only partly received is sent again as a whole
+        # A step that was only partly received is sent again as a whole.
+        if (event["seq"], event["type"]) not in self._of_step:
             self._of_step.append((event["seq"], event["type"]))
             self._fold(event)
         if "id" in event:
