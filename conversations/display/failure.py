@@ -6,9 +6,11 @@ are shown, so that turns of any age are told alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -30,18 +32,29 @@ LATER = "Try again in a few minutes."
 FALLBACK = "A second model can be asked when this one does not answer."
 
 
+class Remedy(Enum):
+    """What it takes for the same request to succeed."""
+
+    TIME = "time"
+    """It may succeed later, by itself."""
+    REPAIR = "repair"
+    """An administrator has to change something first."""
+    NONE = "none"
+    """It would fail again."""
+
+
 class FailureKind(NamedTuple):
     """One kind of failure of a model: the words for it.
 
     `happened` is what happened, `advice` what the reader can do, and `repair` what an administrator can do, with these
-    `settings`. `again`: the same request may succeed later, by itself.
+    `settings`.
     """
 
     happened: str
     advice: str = ""
     repair: str = ""
     settings: tuple[str, ...] = ()
-    again: bool = False
+    remedy: Remedy = Remedy.REPAIR
 
 
 KINDS = {
@@ -51,7 +64,7 @@ KINDS = {
         settings=("OPENAI_API_KEY",),
     ),
     "insufficient_quota": FailureKind(
-        "This site has used up what it may spend at the model server.",
+        "This site has used up its budget at the model provider.",
         repair="Check the plan, the budget and the bill of the account that the key belongs to.",
         settings=("OPENAI_API_KEY",),
     ),
@@ -60,54 +73,55 @@ KINDS = {
         LATER,
         f"Check the rate limits of the account. {FALLBACK}",
         ("AGENTSITE_MODEL_FALLBACK",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "server_error": FailureKind(
-        "The model server is overloaded or out of order.",
+        "The model server is overloaded or not working.",
         LATER,
         f"Check the status page of the provider, or the log of the model server. {FALLBACK}",
         ("AGENTSITE_MODEL_FALLBACK",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "unreachable": FailureKind(
         "The model server could not be reached.",
         LATER,
         "Check that it is running, and that this machine can reach its address.",
         ("OPENAI_BASE_URL",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "timeout": FailureKind(
         "The model server did not answer in time.",
         LATER,
         f"Check the load of the model server. {FALLBACK}",
         ("AGENTSITE_MODEL_FALLBACK",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "stream_broken": FailureKind(
         "The model's answer broke off before it was complete.",
         LATER,
         "Check the log of the model server, and of what stands between it and this site, such as a proxy.",
         ("OPENAI_BASE_URL",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "empty_answer": FailureKind(
         "The model gave an empty answer, even when asked again.",
         "Ask again, or choose the other model.",
-        "Some models do so if they cannot ask for tools in the way that the site expects.",
+        "This happens with models that cannot call tools in the way that this site expects.",
         ("AGENTSITE_MODEL_API",),
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "incomplete": FailureKind(
         "The model's answer was cut off before it said anything.",
         "Ask for less at once, or choose the other model.",
         "The model server limits the length of an answer, or filters it.",
-        again=True,
+        remedy=Remedy.TIME,
     ),
     "context_overflow": FailureKind(
         "This conversation has become too long for the model.",
         "Start a new conversation, and tell the agent what it needs to know. This one stays as it is.",
         "If it happens often, let the site send less of earlier turns.",
         ("AGENTSITE_HISTORY_TOKENS", "AGENTSITE_RESULT_CHARACTERS"),
+        remedy=Remedy.NONE,
     ),
     "unknown_model": FailureKind(
         "The model server does not have the model that this site asks for.",
@@ -116,7 +130,7 @@ KINDS = {
         ("AGENTSITE_MODEL_NORMAL", "AGENTSITE_MODEL_HIGH"),
     ),
     "unknown_address": FailureKind(
-        "There is no model at the address that this site asks.",
+        "There is no model at the address that is set up.",
         repair="Check the address, which usually ends in /v1, and whether the server has this API.",
         settings=("OPENAI_BASE_URL", "AGENTSITE_MODEL_API"),
     ),
@@ -129,7 +143,7 @@ KINDS = {
 }
 """The codes of `agents.providers.common.failures`, with their words."""
 
-OTHER = FailureKind("The model did not answer.", LATER, again=True)
+OTHER = FailureKind("The model did not answer.", LATER, remedy=Remedy.TIME)
 """The words for a code that is not in the table: a provider of an app may have codes of its own."""
 
 
@@ -138,8 +152,7 @@ class Failure:
     """Why the model of one turn failed, for one reader.
 
     `happened` is what happened, and how often the model was asked; `advice` what to do about it. `settings`: where an
-    administrator sets it. `said`: the server's own words. `again`: asking once more can help. `anew`: a new
-    conversation does.
+    administrator sets it. `said`: the server's own words. `anew`: a new conversation helps.
     """
 
     code: str
@@ -147,7 +160,7 @@ class Failure:
     advice: str
     said: str
     settings: tuple[str, ...] = ()
-    again: bool = False
+    remedy: Remedy = Remedy.TIME
     anew: bool = False
 
     @property
@@ -215,30 +228,36 @@ def _administrators(reader: User | AnonymousUser) -> str | None:
 
 
 def _failure(prompt: Prompt, code: str, payload: Mapping[str, Any], asked: str, repairers: str | None) -> Failure:
-    kind = KINDS.get(code, OTHER)
-    if prompt.policy != AGENT:  # its form opens with the same input, which can be changed before it is started
-        kind = kind._replace(again=True)
-        if code == "context_overflow":
-            kind = kind._replace(happened="This has become too long for the model.", advice="Run it with less input.")
-    happened, advice = f"{kind.happened} {asked}".strip(), kind.advice
+    kind, too_long = KINDS.get(code, OTHER), code == "context_overflow"
+    if too_long and prompt.policy != AGENT:  # its form opens with the same input, which can be made shorter
+        kind = kind._replace(
+            happened="This has become too long for the model.", advice="Run it with less input.", remedy=Remedy.REPAIR
+        )
+    advice = kind.advice
     wait = payload.get("wait_seconds")
     if isinstance(wait, int | float):
-        advice = f"The server asks to wait {span(wait)}. Try again after that."
+        advice = f"The server asks to wait {_whole_minutes(wait)}. Try again after that."
     if repairers is None:
-        advice = f"{advice} {kind.repair}".strip()
-    elif kind.again:
-        advice = f"{advice} If it keeps happening, tell {repairers}.".strip()
-    elif code != "context_overflow":
-        advice = f"{advice} Ask {repairers} to fix this, then send your message again.".strip()
+        advice = f"{advice} {kind.repair}"
+    elif kind.remedy is Remedy.TIME:
+        advice = f"{advice} If it keeps happening, tell {repairers}."
+    elif not too_long:
+        advice = f"{advice} Ask {repairers} to fix this, and then try again."
     return Failure(
         code,
-        happened,
-        advice,
+        f"{kind.happened} {asked}".strip(),
+        advice.strip(),
         str(payload.get("message", "")),
         settings=kind.settings if repairers is None else (),
-        again=kind.again,
-        anew=code == "context_overflow" and prompt.policy == AGENT,
+        remedy=kind.remedy,
+        anew=too_long and prompt.policy == AGENT,
     )
+
+
+def _whole_minutes(seconds: float) -> str:
+    """Return a time to wait, rounded up: who comes back after it comes late enough."""
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{math.ceil(minutes / 60)} h"
 
 
 def site_notice(entries: Iterable[Entry]) -> TextOutput | None:

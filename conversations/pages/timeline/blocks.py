@@ -9,7 +9,7 @@ from datetime import datetime
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import kind_of
 from conversations.display.call import DisplayedCall
-from conversations.display.failure import Failure
+from conversations.display.failure import Failure, Remedy
 from conversations.display.gate import Card
 from conversations.models import File, State
 from conversations.pages.timeline.activity import Activity
@@ -47,6 +47,11 @@ class Status:
     again: bool = False
     first: str = ""
     until: datetime | None = None
+
+    @property
+    def look(self) -> str:
+        """How the first button looks: it is the obvious thing to do, unless something has to be repaired first."""
+        return "" if self.failure and self.failure.remedy is not Remedy.TIME else "primary"
 
     @property
     def shown(self) -> bool:

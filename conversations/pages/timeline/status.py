@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.kinds import ToolOutput
-from conversations.display.failure import UNEXPLAINED, Failure
+from conversations.display.failure import UNEXPLAINED, Failure, Remedy
 from conversations.models import Prompt, State
 from conversations.pages.timeline.blocks import Block, Status
 from conversations.prompts.startable import goes_on
@@ -58,7 +58,7 @@ def _ended(
     kept = sum(isinstance(entry, ToolOutput) and entry.result.type == "success" for entry in entries)
     on = prompt.state != State.COMPLETED and prompt.fence > 0 and goes_on(prompt.policy)
     again = prompt.input is not None and not getattr(prompt, "gone", False)
-    if failure and not failure.again:
+    if failure and failure.remedy is Remedy.NONE:
         on = again = False
     onwards = on and (not again or why in GOES_ON or (kept > 0 and why != "parse_failures"))
     return Status(

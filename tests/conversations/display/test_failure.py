@@ -32,7 +32,15 @@ def owner() -> User:
 def fails(owner: User, code: str, message: str = SAID, *, times: int = 1, policy: str = "", **more: object) -> Story:
     """Record a turn whose model is asked so often, and fails with this code."""
     story = Story(owner, "Look around.")
+    if policy:
+        Prompt.objects.filter(pk=story.prompt.pk).update(policy=policy)
     story.asks_model()
+    fails_in(story, code, message, times=times, **more)
+    return story
+
+
+def fails_in(story: Story, code: str, message: str = SAID, *, times: int = 1, **more: object) -> None:
+    """Let the round that has begun fail, and the turn with it."""
     path = str(story.round)
     for attempt in range(2, times + 1):
         retry = {"attempt": attempt - 1, "code": code, "message": message, "wait_seconds": 1.0}
@@ -42,7 +50,6 @@ def fails(owner: User, code: str, message: str = SAID, *, times: int = 1, policy
         )
     story.append(action_error("model", code, message, path=path, **more))
     story.ends("failed", "model_error", message)
-    return story
 
 
 def words(client: Client, story: Story) -> str:
@@ -72,14 +79,42 @@ def test_a_member_reads_what_happened_and_whom_to_ask(client: Client, owner: Use
 
 
 @pytest.mark.parametrize("code", KINDS)
-def test_asking_again_is_offered_only_where_it_can_help(client: Client, owner: User, code: str) -> None:
-    """The same request with a refused key, or in a conversation that is too long, would fail again."""
+def test_asking_again_is_offered_where_it_can_help(client: Client, owner: User, code: str) -> None:
+    """What needs a repair can be asked again after it, but that is not the obvious thing to do."""
     story = fails(owner, code)
     client.force_login(owner)
     html = client.get(f"/c/{story.conversation.pk}/").content.decode()
-    assert (f"/prompts/{story.prompt.pk}/again/" in html) == (code in TEMPORARY)
-    assert (f"/prompts/{story.prompt.pk}/continue/" in html) is False or code in TEMPORARY
+    assert (f"/prompts/{story.prompt.pk}/again/" in html) == (code != "context_overflow")
+    assert ('class="btn primary"' in html.split('<div class="panel"')[1]) == (code in (*TEMPORARY, "context_overflow"))
     assert ("Start a new conversation</a>" in html) == (code == "context_overflow")
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_a_turn_goes_on_once_its_model_is_repaired(client: Client, owner: User, code: str) -> None:
+    """What people approved before it failed was done, and is not lost."""
+    story = Story(owner, "Run it.")
+    story.asks_model()
+    call = story.call("shell.run", command="date")
+    story.answers(call)
+    story.begins(call)
+    story.comes_to(call, "Thu")
+    story.asks_model()
+    fails_in(story, code)
+    Prompt.objects.filter(pk=story.prompt.pk).update(fence=1)
+    client.force_login(owner)
+    html = client.get(f"/c/{story.conversation.pk}/").content.decode()
+    assert "1 finished step was kept." in html
+    assert (f"/prompts/{story.prompt.pk}/continue/" in html) == (code != "context_overflow")
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_a_workflow_is_told_what_needs_a_repair_too(client: Client, owner: User, code: str) -> None:
+    """Its form opens again whatever happened; only what passes by itself is to be told if it keeps happening."""
+    prompt = fails(owner, code, policy="workflow:project.create").prompt
+    prompt.refresh_from_db()
+    advice = failures_of([prompt], owner)[prompt.pk].advice
+    assert ("If it keeps happening" in advice) == (code in TEMPORARY)
+    assert ("Run it with less input." in advice) == (code == "context_overflow")
 
 
 @pytest.mark.parametrize("code", KINDS)
@@ -109,11 +144,11 @@ def test_every_code_of_a_provider_has_words() -> None:
 def test_how_often_it_was_asked_is_told(client: Client, owner: User) -> None:
     story = fails(owner, "server_error", "HTTP 503: Overloaded.", times=4)
     client.force_login(owner)
-    assert re.search(r"out of order\. It was asked 4 times in [\d.]+ s\.", words(client, story))
+    assert re.search(r"not working\. It was asked 4 times in [\d.]+ s\.", words(client, story))
 
 
 def test_a_server_that_asks_to_wait_is_quoted(owner: User) -> None:
-    prompt = fails(owner, "rate_limited", "Slow down.", wait_seconds=7200.0).prompt
+    prompt = fails(owner, "rate_limited", "Slow down.", wait_seconds=5401.0).prompt
     assert "The server asks to wait 2 h. Try again after that." in failures_of([prompt], owner)[prompt.pk].advice
 
 
@@ -127,7 +162,7 @@ def test_a_code_that_nobody_knows_has_words_too(client: Client, owner: User) -> 
 
 def test_nobody_is_named_where_there_is_no_administrator(client: Client, owner: User) -> None:
     client.force_login(owner)
-    assert "Ask an administrator to fix this, then send" in words(client, fails(owner, "key_refused"))
+    assert "Ask an administrator to fix this, and then try again." in words(client, fails(owner, "key_refused"))
 
 
 def test_the_api_has_a_code_for_each_kind(owner: User) -> None:
