@@ -167,6 +167,8 @@ def test_a_result_that_is_json_stays_json() -> None:
     *_, item = json.loads(b"[" + chat_items.encode([asked, NOTED]) + b"]")
     assert [part["type"] for part in item["content"]] == ["text"] * 4
     assert json.loads(item["content"][1]["text"]) == {"pages": 2}
+    *_, item = json.loads(b"[" + encode([asked, NOTED], parts=False) + b"]")
+    assert item["output"] == BETWEEN.join(NOTED.texts)
     *_, item = json.loads(b"[" + json_items.encode([asked, NOTED]) + b"]")
     assert item["content"] == f"[tool_result:report] {BETWEEN.join(NOTED.texts)}"
     plain = ResultMessage("c", "report", '{"pages": 2}')

@@ -140,7 +140,7 @@ def test_the_demo_model_takes_the_name_that_a_person_gives(trials: Trials) -> No
 def test_a_plan_that_is_rejected_changes_nothing(trials: Trials) -> None:
     before = texts(trials.services.workspace())
     trial = start(trials).reject(reason="Not now.")
-    assert trial.value["done"] == "Nothing was changed: the plan was not approved."
+    assert trial.value["done"] == "Nothing was changed: a person rejected the plan."
     assert (trial.state, texts(trials.services.workspace()), RAN) == ("completed", before, [])
 
 

@@ -17,10 +17,6 @@ WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
 """Models that refuse a history in which one of their answers lacks its reasoning; an empty one is enough
 (github.com/continuedev/continue/issues/11285)."""
 
-TEXT_ONLY = re.compile(r"deepseek", re.IGNORECASE)
-"""Models whose server refuses parts in a result: "invalid type: sequence, expected a string"
-(github.com/Gitlawb/openclaude/issues/774)."""
-
 
 class Chat:
     """The provider for Chat Completions. Close it with `aclose()` in the loop that used it.
@@ -34,7 +30,6 @@ class Chat:
     def __init__(self, server: ModelServer) -> None:
         self._server = server
         self._reasoning = any(map(WANTS_REASONING.search, server.models.values()))
-        self._parts = not any(map(TEXT_ONLY.search, server.models.values()))
 
     @property
     def needs_user(self) -> bool:
@@ -47,7 +42,9 @@ class Chat:
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
-        return items.encode(messages, alternate=self.needs_user, reasoning=self._reasoning, parts=self._parts)
+        return items.encode(
+            messages, alternate=self.needs_user, reasoning=self._reasoning, parts=self._server.takes_parts
+        )
 
     def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model. Yields the text as it arrives, and the answer last.

@@ -16,3 +16,9 @@ def is_loopback(base_url: str | None) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_openai(base_url: str | None) -> bool:
+    """Return whether the address is OpenAI itself, at its own place or in Azure."""
+    host = urlsplit(base_url or OPENAI).hostname or ""
+    return host.endswith((".openai.com", ".openai.azure.com"))

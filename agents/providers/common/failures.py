@@ -11,11 +11,11 @@ Temporary, so the same request may be sent again:
 Permanent:
 - `context_overflow`: more than the model can read
 - `incomplete`: the answer was cut before it contained anything
-- `key_refused`: 401 or 403, the key is wrong, expired or not allowed to do this
+- `key_refused`: 401, some 403 and 400, the key is wrong, expired or not allowed to do this
 - `insufficient_quota`: what was paid for is used up, or a budget; 402, and some 429
 - `unknown_model`: there is no model of this name
 - `unknown_address`: 404 or 405 for any other reason, the server has no such API
-- `refused`: every other 4xx, the request is not to its liking
+- `refused`: every other 4xx, the server rejects the request
 
 `conversations.display.failure` has the words for each, which people read.
 """
@@ -57,10 +57,20 @@ _QUOTA = re.compile(
 Not "exceeded your current quota": Gemini says that of limits per minute, too, which pass.
 """
 
+_KEY = re.compile(
+    r"(invalid|incorrect|wrong|expired) api[ _-]?key|api[ _-]?key (not|is not|isn't) valid|invalid_api_key",
+    re.IGNORECASE,
+)
+"""How providers say that the key is wrong, some of them with status 400."""
+
+_NOT_ALLOWED = re.compile(r"\b(key|permissions?|access|authori[sz]\w*|credentials?)\b", re.IGNORECASE)
+"""What a 403 speaks of if it is about the key; others are about a country, or about what was said."""
+
 _NO_MODEL = re.compile(
     r"model_not_found|deployment_?not_?found|model_?access_denied|(unknown|no such) model|invalid model (name|id)\b"
-    r"|not a valid model|\bmodels?\b.{0,200}?\b(not found|(does|do)( not|n't) exist)",
-    re.IGNORECASE | re.DOTALL,
+    r"|not a valid model|\bmodels?\b[:/]?\s*['\"`]?[^\s'\"`]{0,200}['\"`]?,? *(is |was )?"
+    r"(not found|(does|do)( not|n't) exist)",
+    re.IGNORECASE,
 )
 """How model servers and gateways say that they have no model of this name, or none for this key."""
 
@@ -118,7 +128,7 @@ def reported(body: JSON) -> ProviderError:
         return ProviderError(message or "The conversation is too long for the model.", code="context_overflow")
     known = "server_error" if re.fullmatch(r"5\d\d", code) else _TEMPORARY.get(code or "server_error")
     if known is None or _QUOTA.search(about):
-        status = int(code) if re.fullmatch(r"4\d\d", code) else 401 if code == "invalid_api_key" else 400
+        status = int(code) if re.fullmatch(r"4\d\d", code) else 400
         return ProviderError(message or "The model failed.", code=_permanent(status, about))
     return ProviderError(message or "The model failed.", code=known, retryable=True)
 
@@ -157,11 +167,13 @@ def _permanent(status: int, about: str) -> str:
     """Return the code of an error that asking again does not mend. `about`: the server's own code and words."""
     if status == 402 or _QUOTA.search(about):
         return "insufficient_quota"
+    if _KEY.search(about):
+        return "key_refused"
     if _NO_MODEL.search(about):
         return "unknown_model"
-    return {401: "key_refused", 403: "key_refused", 404: "unknown_address", 405: "unknown_address"}.get(
-        status, "refused"
-    )
+    if status == 401 or (status == 403 and _NOT_ALLOWED.search(about)):
+        return "key_refused"
+    return "unknown_address" if status in (404, 405) else "refused"
 
 
 def _words(body: JSON) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, TextDelta
 from agents.engine.ledger import JSON
 from agents.providers.common import failures, prices
-from agents.providers.common.address import is_loopback
+from agents.providers.common.address import is_loopback, is_openai
 
 CONNECT_SECONDS = 10.0
 """The longest time to reach the server."""
@@ -47,6 +47,9 @@ class ModelServer:
 
     Without `base_url` it is OpenAI itself. `read_seconds`, the longest silence in an answer, ends an attempt with
     ProviderError `timeout`. `needs_user`: it insists on a user's message in every turn, and on roles that alternate.
+    `takes_parts`: the result of a call may be a list of texts. By default only OpenAI's is: others may refuse it, and
+    would then refuse every later turn of the conversation (github.com/ollama/ollama/pull/15406,
+    github.com/CherryHQ/cherry-studio/issues/3307, github.com/Gitlawb/openclaude/issues/774).
     All protocols of a site share one server; closing any of them closes it.
     """
 
@@ -58,8 +61,10 @@ class ModelServer:
         models: Mapping[str, str],
         read_seconds: float = 120,
         needs_user: bool = False,
+        takes_parts: bool | None = None,
     ) -> None:
         self.models, self.needs_user = models, needs_user
+        self.takes_parts = is_openai(base_url) if takes_parts is None else takes_parts
         self._api_key = api_key
         self._base_url = base_url
         self._timeout = Timeout(read_seconds, connect=CONNECT_SECONDS)

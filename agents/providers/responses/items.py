@@ -6,25 +6,32 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
 from agents.engine.ledger import JSON
-from agents.providers.common.values import arguments_text, dumps, fit_call_id, fit_name
+from agents.providers.common.values import BETWEEN, arguments_text, dumps, fit_call_id, fit_name
 
 _REASONING = ("type", "id", "summary", "content", "encrypted_content")
 """The keys of a reasoning item that the API accepts back; it refuses the `status` that some servers add."""
 
 
-def encode(messages: Sequence[Message]) -> bytes:
-    """Return the items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit."""
-    return b",".join(dumps(item) for message in messages for item in _items(message))
+def encode(messages: Sequence[Message], *, parts: bool = True) -> bytes:
+    """Return the items as JSON, joined by commas. Equal messages give equal bytes, so that prompt caches hit.
+
+    `parts`: the server takes a result in several parts.
+    """
+    return b",".join(dumps(item) for message in messages for item in _items(message, parts))
 
 
-def _items(message: Message) -> Iterator[dict[str, JSON]]:
+def _items(message: Message, parts: bool) -> Iterator[dict[str, JSON]]:
     if isinstance(message, UserMessage):
         texts = [message.text] if message.text or not message.notes else []
         yield {"role": "user", "content": _parts([*texts, *message.notes])}
     elif isinstance(message, AssistantMessage):
         yield from _assistant_items(message)
     else:
-        yield {"type": "function_call_output", "call_id": fit_call_id(message.call_id), "output": _output(message)}
+        yield {
+            "type": "function_call_output",
+            "call_id": fit_call_id(message.call_id),
+            "output": _output(message, parts),
+        }
 
 
 def site_line(text: str) -> bytes:
@@ -36,9 +43,9 @@ def _parts(texts: Iterable[str]) -> list[JSON]:
     return [{"type": "input_text", "text": text} for text in texts]
 
 
-def _output(message: ResultMessage) -> JSON:
+def _output(message: ResultMessage, parts: bool) -> JSON:
     """Return the output of a call: its text, or parts if there is more to say."""
-    return message.texts[0] if len(message.texts) == 1 else _parts(message.texts)
+    return _parts(message.texts) if parts and len(message.texts) > 1 else BETWEEN.join(message.texts)
 
 
 def _assistant_items(message: AssistantMessage) -> list[dict[str, JSON]]:

@@ -50,7 +50,7 @@ class Responses:
 
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
-        return items.encode(messages)
+        return items.encode(messages, parts=self._server.takes_parts)
 
     async def ask(self, request: Request) -> AsyncGenerator[TextDelta | Answer, None]:
         """Ask the model. Yields the text as it arrives, and the answer last."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 from pytest_django.fixtures import Settings
 
 from agents import registry
-from agents.engine.interfaces.messages import UserMessage
+from agents.engine.interfaces.messages import AssistantMessage, CallRequest, ResultMessage, UserMessage
 from agents.engine.interfaces.provider import Request
 from agents.providers.chat.protocol import Chat
+from agents.providers.common.server import ModelServer
 from agents.providers.json.protocol import JsonProtocol
 from agents.providers.responses.protocol import Responses
-from tests.providers.support import collect
+from tests.providers.support import KEY, MODELS, collect
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
@@ -59,3 +61,27 @@ async def test_the_tiers(settings: Settings, wire: WireServer, fallback: str, ti
     finally:
         await provider.aclose()
     assert [asked.body["model"] for asked in wire.requests] == ["first", "second", "third"][: len(tiers)]
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("", True),
+        ("https://api.openai.com/v1", True),
+        ("https://eu.api.openai.com/v1", True),
+        ("https://mine.openai.azure.com/openai/v1", True),
+        ("http://127.0.0.1:11434/v1", False),
+        ("https://openai.com.example/v1", False),
+        ("https://notopenai.com/v1", False),
+    ],
+)
+@pytest.mark.parametrize("protocol", [Chat, Responses])
+def test_only_openai_is_sent_a_result_in_parts(protocol: type[Chat | Responses], address: str, *, parts: bool) -> None:
+    """Other servers may refuse it: then each later turn of the conversation would fail as well."""
+    provider = protocol(ModelServer(KEY, address or None, models=MODELS))
+    asked = AssistantMessage("", (CallRequest("c", "report", {}),))
+    made = ResultMessage("c", "report", "done", notes=("[file a.txt] A summary",))
+    result = json.loads(b"[" + provider.encode([asked, made]) + b"]")[-1]
+    said = result.get("output", result.get("content"))
+    assert isinstance(said, list if parts else str)
+    assert "A summary" in json.dumps(said)

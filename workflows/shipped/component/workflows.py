@@ -95,7 +95,7 @@ async def refactor_component(flow: Flow[Refactoring]) -> Refactored:
     flow.progress(1, STEPS, "The plan is waiting for approval")
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(plan.steps, 1))
     if not await flow.approve("Carry out this plan?", details=f"{plan.summary}\n\n{steps}"):
-        done = "Nothing was changed: the plan was not approved."
+        done = "Nothing was changed: a person rejected the plan."
         return Refactored(done=done, files=[], tests="Not run: nothing was changed.")
     flow.progress(2, STEPS, "Carrying out the plan")
     before = await flow.tool("component.read", path=asked.path, folder=found["folder"])
