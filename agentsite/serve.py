@@ -24,9 +24,11 @@ from agentsite.env import ROOT
 from agentsite.errors import CannotStart
 from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
 from agentsite.reloading import Reloader
+from conversations.database.sql import database_time
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family
 
+WORKER_STARTS = 3  # a worker that dies so often before it is ready cannot start
 START_SECONDS = 60.0  # for a child to be ready; a cold start takes 4 to 5 s (measured on two cores)
 STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker stops its cluster, with a margin of its own
 
@@ -36,26 +38,30 @@ def serve(say: Say, *, reload: bool = False) -> None:
 
     `reload`: restart the web server and the worker when code changes.
 
-    Raises CannotStart if the site cannot start. Once it runs, a child that dies is started again.
+    Raises CannotStart if the site cannot start. A child that dies after it was ready is started again.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: sys.exit(0))  # nothing runs yet; a migration rolls back
     refuse_taken_port(settings.HOST, settings.PORT)
     prepare_database()
     announce_administrator(say)
+    began = database_time()
     connections.close_all()  # no child shares a connection of this process
     family, patience = Family(), settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS
     with family.watching():
         try:
-            own = _start_children(family, say)
+            own = _start_children(family, say, began)
             family.tend(Reloader(family, own, say, patience) if reload else None)
         finally:
             if not family.stop(patience):
                 say("Not everything stopped in time. What was cut off continues at the next start.")
 
 
-def _start_children(family: Family, say: Say) -> list[Child]:
-    """Start everything. Returns the children that run the site's own code."""
+def _start_children(family: Family, say: Say, began: float) -> list[Child]:
+    """Start everything. Returns the children that run the site's own code.
+
+    `began`: when this site began to start, by the database's clock.
+    """
     # Without the first administrator's variables, which commands could read.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_SUPERUSER_")}
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
@@ -67,7 +73,8 @@ def _start_children(family: Family, say: Say) -> list[Child]:
     worker = family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
     late = ""
     try:
-        _wait_until(family, worker, lambda: _runs_turns(worker), settings.AGENTSITE_START_SECONDS)
+        patience = settings.AGENTSITE_START_SECONDS
+        _wait_until(family, worker, lambda: _runs_turns(worker, began), patience, WORKER_STARTS)
     except TooSlow as slow:  # the pages work, and it may still come
         late = f" {slow} Messages wait until it is ready."
     finally:
@@ -91,29 +98,34 @@ def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:
 
 
 class TooSlow(CannotStart):
-    """A child that is running, but was not ready in time."""
+    """A child that was not ready in time, but may still come."""
 
 
 def _wait_until(
-    family: Family, child: Child, ready: Callable[[], bool], patience_seconds: float = START_SECONDS
+    family: Family,
+    child: Child,
+    ready: Callable[[], bool],
+    patience_seconds: float = START_SECONDS,
+    starts: int = 1,
 ) -> None:
-    """Wait until a child is ready, or the site is told to stop. Raises CannotStart if it dies.
+    """Wait until a child is ready, or the site is told to stop. Meanwhile, keep the others running.
 
-    Raises TooSlow if it runs, and is not ready after this patience.
+    Raises CannotStart if the child dies in each of so many `starts`, and TooSlow if it is not ready in time.
     """
     deadline = time.monotonic() + patience_seconds
     while not family.stopping and not ready():
-        if not child.running:
+        if not child.running and child.starts >= starts:
             raise CannotStart(f"The {child.name} stopped while it was starting: see its output above.")
         if time.monotonic() > deadline:
             raise TooSlow(f"The {child.name} was not ready within {patience_seconds:g} s: see its output above.")
+        family.restart_dead()
         family.wait(0.05)
 
 
-def _runs_turns(worker: Child) -> bool:
+def _runs_turns(worker: Child, began: float) -> bool:
     try:
-        return hosts.is_ready(hosts.this_host(), worker.pid)
-    except Error:  # the database is busy: the worker has it as hard
+        return hosts.is_ready(hosts.this_host(), worker.pid, began)
+    except Error:  # the database does not answer now: ask again
         return False
 
 

@@ -35,6 +35,7 @@ class Child:
         self.command = command  # may be changed; the next start uses it
         self.folder = folder  # its working directory
         self.environment = environment  # None: the parent's
+        self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         self._due: float | None = None  # when it starts again, on the monotonic clock; None while it runs
@@ -51,6 +52,7 @@ class Child:
             process_group=0,
         )
         self._started, self._due = time.monotonic(), None
+        self.starts += 1
 
     @property
     def pid(self) -> int:
@@ -146,21 +148,29 @@ class Family:
             self._waker.close()
             self._wakened.close()
 
-    def wait(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, a child dies, or `seconds` have passed; None: without a limit."""
-        select.select([self._wakened], [], [], seconds)
+    def wait(self, seconds: float | None) -> bool:
+        """Sleep until a signal arrives, a child dies, or `seconds` have passed; None: without a limit.
+
+        Return whether something woke it.
+        """
+        woken, _, _ = select.select([self._wakened], [], [], seconds)
         with suppress(BlockingIOError):
             while self._wakened.recv(4096):
                 pass
+        return bool(woken)
 
     def tend(self, look: Callable[[], object] | None = None) -> None:
         """Keep every child running until a signal to stop arrives. Meanwhile, `look` is called every second."""
         while not self.stopping:
-            pauses = [pause for child in self.children if (pause := child.tend()) is not None]
+            pause = self.restart_dead()
             if look:
                 look()
-                pauses.append(LOOK_SECONDS)
-            self.wait(min(pauses, default=None))
+                pause = LOOK_SECONDS if pause is None else min(pause, LOOK_SECONDS)
+            self.wait(pause)
+
+    def restart_dead(self) -> float | None:
+        """Restart each dead child whose pause is over. Return the seconds until the next is due, or None if all run."""
+        return min((pause for child in self.children if (pause := child.tend()) is not None), default=None)
 
     def restart(self, children: Sequence[Child], patience_seconds: float) -> None:
         """End these children, the last one first, each within its patience, and start them again."""

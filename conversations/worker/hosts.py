@@ -127,9 +127,12 @@ def beat(host: str) -> None:
     Worker.objects.filter(host=host).update(beat_at=database_time())
 
 
-def is_ready(host: str, pid: int) -> bool:
-    """Whether the cluster of this parent has run a background task, so that turns are taken up."""
-    return Worker.objects.filter(host=host, pid=pid, beat_at__gt=F("started_at")).exists()
+def is_ready(host: str, pid: int, since: float = 0) -> bool:
+    """Whether the cluster of this parent has run a background task, so that turns are taken up.
+
+    It must have started after `since`, by the database's clock: in a container, process ids repeat from run to run.
+    """
+    return Worker.objects.filter(host=host, pid=pid, started_at__gt=since, beat_at__gt=F("started_at")).exists()
 
 
 def last_beat(host: str) -> float:

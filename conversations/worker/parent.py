@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 STOP_MARGIN_SECONDS = 15.0
 """A tool that ignores being stopped delays the drain for up to 10 s; then q2 takes up to 4.5 s to end (measured)."""
 LOOK_SECONDS = 0.2
-"""Time between checks whether the drain of a cluster that is being replaced has ended."""
+"""Time between looks whether a new cluster is ready, or a replaced one's drain has ended; the least between rounds."""
 WATCH_SECONDS = 3.0
 """Time between looks while turns run: how soon it is noticed that their process died."""
 LAPSED_SECONDS = 0.1
@@ -82,12 +82,12 @@ class Parent:
         While the kill switch is on, this stops what a lost worker left running.
         """
         try:
-            self._tend_cluster()
+            restart_seconds = self._tend_cluster()
             wakeup.ask_for_beat(self.host)
             hosts.bury_dead(self.host)
             if claimable(1) and hosts.drain_is_free(self.host):
                 wakeup.ask_for_drain(self.host)
-            self._pause = self._until_next_look()
+            self._pause = max(min(self._until_next_look(), restart_seconds), LOOK_SECONDS)
             expire_due()
             wake_due()
             killswitch.enforce()
@@ -100,16 +100,22 @@ class Parent:
         self.notifier.look()  # in a thread of its own: a failure there says nothing about the database or the cluster
 
     def _wait(self) -> None:
-        """Wait for the next round. Until the cluster is ready, look often: somebody waits to be told."""
-        ends = time.monotonic() + self._pause
-        while not (self._ready or self.family.stopping) and self.cluster.running and time.monotonic() < ends:
-            self.family.wait(LOOK_SECONDS)
-            with suppress(Error):  # the next round reports it
-                self._ready = hosts.is_ready(self.host, os.getpid())
-            if self._ready:
-                self.say(f"The worker {self.host} is ready: it runs turns.")
+        """Wait for the next round, or until the cluster dies.
+
+        Until the cluster is ready, look often whether it is: somebody waits to be told.
+        """
+        ends, woken = time.monotonic() + self._pause, False
+        while not (woken or self.family.stopping) and (left := ends - time.monotonic()) > 0:
+            starting = self.cluster.running and not self._ready
+            woken = self.family.wait(min(left, LOOK_SECONDS) if starting else left)
+            if starting:
+                self._look_whether_ready()
+
+    def _look_whether_ready(self) -> None:
+        with suppress(Error):  # the next round reports it
+            self._ready = hosts.is_ready(self.host, os.getpid())
         if self._ready:
-            self.family.wait(max(0.0, ends - time.monotonic()))
+            self.say(f"The worker {self.host} is ready: it runs turns.")
 
     @staticmethod
     def _until_next_look() -> float:
@@ -117,15 +123,19 @@ class Parent:
         usual = min(settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS / 3)
         lapses = next_lapse()
         soon = usual if math.isinf(lapses) else min(usual, WATCH_SECONDS, lapses + LAPSED_SECONDS)
-        return max(min(soon, next_wake()), LOOK_SECONDS)
+        return min(soon, next_wake())
 
-    def _tend_cluster(self) -> None:
+    def _tend_cluster(self) -> float:
+        """Keep the cluster running. Return the seconds until it starts again; infinity while it runs."""
         if self.cluster.running:
             hosts.go_on(self.host, os.getpid())  # an interrupted replacement left the stop mark
             if self._silence() > self._patience:
                 self._replace()
-        elif self.cluster.tend() is None:
+        elif (left := self.cluster.tend()) is not None:
+            return left
+        else:
             self._prepare_cluster()
+        return math.inf
 
     def _silence(self) -> float:
         """Return the seconds without a beat, by this process's clock, which stops while the machine sleeps."""

@@ -1,15 +1,17 @@
 """`manage.py serve` as a whole, in real processes."""
 
+import os
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -94,13 +96,76 @@ def test_a_worker_that_is_late_is_named_and_the_pages_are_there(folder: Path) ->
         wait_for(lambda: "is ready: it runs turns." in running.said())
 
 
-def test_a_worker_that_cannot_start_ends_the_site_with_words(folder: Path, tmp_path: Path) -> None:
-    app = tmp_path / "apps" / "broken"
-    app.mkdir(parents=True)
-    (app / "__init__.py").write_text("import sys\nif sys.argv[-1] == 'worker':\n    sys.exit('no worker today')\n")
-    with site(folder, AGENTSITE_APPS="broken", PYTHONPATH=str(app.parent)) as running:
+@pytest.fixture
+def in_worker(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """The variables of a site whose worker runs this code before it starts."""
+
+    def app(code: str) -> dict[str, str]:
+        file = tmp_path / "apps" / "first" / "__init__.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"import sys\nif sys.argv[-1] == 'worker':\n{indent(code, '    ')}\n")
+        return {"AGENTSITE_APPS": "first", "PYTHONPATH": str(file.parents[1])}
+
+    return app
+
+
+def test_what_dies_while_the_worker_starts_is_started_again(
+    folder: Path, tmp_path: Path, in_worker: Callable[[str], dict[str, str]]
+) -> None:
+    """A worker may need two minutes; the pages, and the demo model, do not stay away for so long."""
+    hold = tmp_path / "hold"
+    hold.touch()
+    waits = f"import os, time\nwhile os.path.exists({str(hold)!r}):\n    time.sleep(0.02)"
+    with site(folder, **in_worker(waits)) as running:
+        wait_for(lambda: running.child("manage.py worker"))
+        before = {each: running.child(each) for each in ("agentsite.web", "agents.providers.demo")}
+        for process in before.values():
+            os.kill(process, signal.SIGKILL)
+        wait_for(lambda: all(running.child(each) not in {0, first} for each, first in before.items()))
+        assert "Agentsite is running" not in running.said()
+        hold.unlink()
+        running.wait_until_up()
+
+
+def test_a_worker_that_dies_once_while_it_starts_is_started_again(
+    folder: Path, tmp_path: Path, in_worker: Callable[[str], dict[str, str]]
+) -> None:
+    died = tmp_path / "died"
+    dies = (
+        f"import os\nif not os.path.exists({str(died)!r}):\n    open({str(died)!r}, 'w').close()\n    sys.exit('once')"
+    )
+    with site(folder, **in_worker(dies)) as running:
+        running.wait_until_up()
+        assert "The worker ended with 1; it starts again" in running.said()
+        assert "Messages wait" not in running.said()
+
+
+def test_the_row_of_an_earlier_worker_with_the_same_id_is_not_taken_for_this_one(
+    folder: Path, in_worker: Callable[[str], dict[str, str]]
+) -> None:
+    """In a container the host's name may be fixed, and process ids repeat."""
+    file = folder / "data" / "agentsite.sqlite3"
+    earlier = f"""
+import os, signal, sqlite3
+with sqlite3.connect({str(file)!r}) as database:
+    database.execute(
+        "INSERT INTO conversations_worker (host, pid, started_at, beat_at, stopping, drain, drain_until)"
+        " VALUES ('ox', ?, 1000, 2000, 0, '', 0)", [os.getpid()])
+print("as before", flush=True)
+signal.pause()
+"""
+    with site(folder, AGENTSITE_HOST="ox", AGENTSITE_START_SECONDS="5", **in_worker(earlier)) as running:
+        running.wait_until_up()
+        assert "as before" in running.said()
+        assert "The worker was not ready within 5 s" in running.said()
+
+
+def test_a_worker_that_cannot_start_ends_the_site_with_words(
+    folder: Path, in_worker: Callable[[str], dict[str, str]]
+) -> None:
+    with site(folder, **in_worker("sys.exit('no worker today')")) as running:
         assert running.process.wait(timeout=60) == 2, running.said()
-        assert "no worker today" in running.said()
+        assert running.said().count("no worker today") == 3
         assert "The worker stopped while it was starting: see its output above." in running.said()
         assert "Agentsite is running" not in running.said()
 

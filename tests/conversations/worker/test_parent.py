@@ -163,6 +163,40 @@ def test_a_replacement_that_breaks_off_leaves_no_stop_mark(
     assert (stops(), cluster.ended) == (False, [])
 
 
+def test_a_cluster_that_keeps_dying_starts_again_after_each_pause_and_little_happens_meanwhile(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round asks the database, and leaves wake-ups that nobody takes."""
+    settings.AGENTSITE_SWEEP_SECONDS, settings.AGENTSITE_BEAT_SECONDS = 30, 90  # longer than the pauses
+    parent = Parent()
+    parent.cluster.command = [sys.executable, "-c", "raise SystemExit(1)"]
+    monkeypatch.setattr(parent.notifier, "look", lambda: None)
+    rounds, tend, began = [0], parent.tend, time.monotonic()
+
+    def counted() -> None:
+        rounds[0] += 1
+        tend()
+        if parent.cluster.starts == 3:  # after 0.5 s, and after another 1 s
+            parent.family.signals += 1
+
+    monkeypatch.setattr(parent, "tend", counted)
+    parent()
+    assert rounds[0] <= 10
+    assert time.monotonic() - began < settings.AGENTSITE_SWEEP_SECONDS
+
+
+def test_it_is_ready_with_a_beat_after_its_own_start(parent: Parent) -> None:
+    """A row of an earlier run may have the same process id: in a container they repeat."""
+    began, pid = database_time(), os.getpid()
+    Worker.objects.update(started_at=began - 60, beat_at=began - 30)
+    assert not hosts.is_ready(parent.host, pid, began)
+    Worker.objects.update(started_at=began + 1, beat_at=began + 1)
+    assert not hosts.is_ready(parent.host, pid, began)
+    Worker.objects.update(beat_at=began + 2)
+    assert hosts.is_ready(parent.host, pid, began)
+    assert not hosts.is_ready(parent.host, pid + 1, began)
+
+
 def test_a_stop_mark_of_another_parent_stays(parent: Parent) -> None:
     """This one is about to end: another has begun on its host."""
     Worker.objects.update(pid=1, stopping=True)
