@@ -36,7 +36,8 @@ class DecidingPages(ReadOnly):
         """GET shows the call in full; POST decides it by the digest that was shown.
 
         `?as=edit` shows its input as a form. 404 if this person may not see it; 409 with its present state if it has
-        changed, and if nobody was asked; 400 with what was typed if that is invalid; 403 if this person may not decide.
+        changed, and if nobody was asked about an output of their own; 400 with what was typed if that is invalid; 403
+        if this person may not decide.
         """
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -131,8 +132,8 @@ def _loaded(request: HttpRequest, *keys: int) -> list[Card]:
 
 
 def _never_asked(request: HttpRequest, *keys: int) -> bool:
-    """Whether these are outputs that the person may see, and nobody was asked about."""
-    return shown_to(request.user, Output.objects.filter(pk__in=keys, gate="")).exists()
+    """Whether these are outputs of the person's own conversations that nobody was asked about."""
+    return Output.objects.visible_to(request.user).filter(pk__in=keys, gate="").exists()
 
 
 def _summary(card: Card) -> str:

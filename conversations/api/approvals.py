@@ -29,8 +29,8 @@ class Approvals(ApiView):
     def get(self, request: Request) -> Response:
         """List what people were asked about: in your own turns, or in all turns if you may decide for others.
 
-        `state` defaults to `pending`; `prompt` leaves those of one turn. Pending approvals are listed oldest first, all
-        others newest first.
+        `state` defaults to `pending`; `prompt` limits the list to one turn. Pending approvals are listed oldest first,
+        all others newest first.
         """
         state = request.query_params.get("state", GateState.PENDING)
         if state not in STATES:
@@ -113,8 +113,8 @@ class DecideTogether(ApiView):
 
 
 def _outputs(request: Request) -> QuerySet[Output]:
-    """Return the outputs whose gates this user may see, if they have one: deciding any other is a conflict."""
-    return shown_to(request.user, Output.objects.all())
+    """Return what this user may be told of: gates that they may see, and outputs of their own, gated or not."""
+    return shown_to(request.user, Output.objects.gates()) | Output.objects.visible_to(request.user)
 
 
 def _gates(request: Request) -> QuerySet[Output]:

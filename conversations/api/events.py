@@ -24,7 +24,7 @@ from conversations.database.ids import row_id
 from conversations.database.threads import read
 from conversations.models import ApiKey, Prompt, Step
 from conversations.push.access import NOT_FOUND, ListeningRefused, Pass, pass_by_session, pass_to_conversation
-from conversations.push.event_reader import TERMINAL, SentEvent
+from conversations.push.event_reader import TERMINAL, SentEvent, last_step
 from conversations.push.feed import EventFeed, text_of
 from conversations.push.growth import Delta
 from conversations.push.hub import Hub
@@ -78,11 +78,12 @@ class EventsView(ApiView):
         except ListeningRefused as refused:
             raise exceptions.NotFound if refused.code == NOT_FOUND else exceptions.NotAuthenticated from refused
         if prompt is None:
-            return _Subscription(entry, conversation, None, after, had_end=False)
+            return _Subscription(entry, conversation, None, after, last_step(conversation), had_end=False)
         steps = Step.objects.filter(conversation=conversation, prompt=prompt)
         ends = steps.filter(path="", type="action_result", seq__lte=after)
         first: int = steps.aggregate(first=Min("seq"))["first"] or 1
-        return _Subscription(entry, conversation, prompt, max(after, first - 1), had_end=ends.exists())
+        after, present = max(after, first - 1), last_step(conversation)
+        return _Subscription(entry, conversation, prompt, after, present, had_end=ends.exists())
 
 
 class ConversationEvents(EventsView):
@@ -116,12 +117,16 @@ def _after(request: HttpRequest) -> int:
 
 @dataclass(frozen=True)
 class _Subscription:
-    """Who listens, to what, and from where on. `had_end`: the client already has the end of the prompt."""
+    """Who listens, to what, and from where on. `present`: the last step at that time.
+
+    `had_end`: the client already has the end of the prompt.
+    """
 
     entry: Pass
     conversation: int
     prompt: int | None
     after: int
+    present: int
     had_end: bool
 
     def wants(self, frame: SentEvent | Delta) -> bool:
@@ -146,7 +151,7 @@ async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
         return  # others came first after room was found for this one; the client reconnects
     try:
         yield f"retry: {RETRY_MS}\n\n".encode()
-        feed = EventFeed(hub, listener, subscription.conversation, subscription.after)
+        feed = EventFeed(hub, listener, subscription.conversation, subscription.after, subscription.present)
         async for frame in _frames(feed):
             if listener.ended:
                 return

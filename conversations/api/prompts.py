@@ -70,8 +70,10 @@ class Prompts(StartingView):
         while an administrator has stopped all work. In both cases, nothing was started.
 
         Staff may leave out the input: the system then starts the turn, in a queue, as if nobody had spoken. They may do
-        so in anybody's conversation, whose owner it counts for; of somebody else's, the response tells the prompt's id,
-        conversation and state, and nothing else of it can be read.
+        so in anybody's conversation, whose owner is charged; of somebody else's, the response tells the prompt's id,
+        conversation and state, and nothing else of it can be read. Such a turn does not count towards the owner's turns
+        at a time, but 5 of a conversation can be queued: one more is 429 `over_quota`. 403 `forbidden` if the owner's
+        account was deactivated.
 
         With an Idempotency-Key, the same request sent again, even at the same moment, returns the same prompt with the
         same status. The same key with a different request is 409 `idempotency_conflict`. Files are part of the request.

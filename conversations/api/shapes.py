@@ -124,7 +124,9 @@ class OwnUsage(Shape):
 
     last_24_hours: Spending
     last_30_days: Spending
-    running_prompts: Annotated[int, Field(description="Turns that are running or queued now.")]
+    running_prompts: Annotated[
+        int, Field(description="Turns that are running or queued now, other than those that the system started.")
+    ]
     storage_bytes: Annotated[int, Field(description="Bytes that your files and workspaces take.")]
     quota: Quota
 

@@ -22,7 +22,7 @@ from agents.engine.secrets import hide, hide_in
 from conversations.accounts.names import deciders
 from conversations.approvals.answers import BadAnswer, Question, checked_answer
 from conversations.approvals.edits import AS_IT_IS, TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
-from conversations.approvals.permissions import may_allow, may_decide, requesters
+from conversations.approvals.permissions import may_allow, may_be_told, may_decide, requesters
 from conversations.database.crashpoints import crashpoint
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
@@ -57,8 +57,9 @@ class DecisionRefused(Exception):
 class Conflict(DecisionRefused):
     """The gate is no longer as it was shown: it was decided, closed or asked again. `output` is its current state.
 
-    With the code `not_pending`, the output has no gate: nobody was ever asked. The code `facts_changed` concerns an
-    edited call. Its details are the `facts` of that call, its `change` if it has one that is shown, and its `digest`.
+    With the code `not_pending`, the output has no gate: nobody was ever asked, and only its owner is told so. The code
+    `facts_changed` concerns an edited call. Its details are the `facts` of that call, its `change` if it has one that
+    is shown, and its `digest`.
     """
 
     def __init__(self, code: str, message: str, output: Output, details: Mapping[str, Any] | None = None) -> None:
@@ -87,8 +88,8 @@ def decide(
     what was asked.
 
     The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (there is no
-    such output, or its conversation was erased), Conflict, DecisionRefused (`forbidden`, `four_eyes`,
-    `unknown_decision`, `invalid_input`, `not_editable`, `invalid_answer`).
+    such output, its conversation was erased, or nobody was asked about it and it is somebody else's), Conflict,
+    DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`, `invalid_input`, `not_editable`, `invalid_answer`).
     """
     prompt_id = Output.objects.values_list("prompt_id", flat=True).get(pk=output_id)
     with secrets_of(Prompt.objects.get(pk=prompt_id)).hidden():
@@ -110,6 +111,8 @@ def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said,
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
         by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
+        if not may_be_told(by, output):
+            raise Output.DoesNotExist
         if not may_decide(by, output):
             raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
         if not output.gate:

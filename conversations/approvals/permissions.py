@@ -26,6 +26,14 @@ def shown_to(staff: User | AnonymousUser, outputs: QuerySet[Gated]) -> QuerySet[
     return outputs.filter(conversation__owner_id=staff.pk)
 
 
+def may_be_told(user: User | AnonymousUser, output: Output) -> bool:
+    """Whether this user may be told of the output when they decide it.
+
+    Somebody was asked about it, or they can read it anyway: a permission to decide is none to read.
+    """
+    return bool(output.gate) or Output.objects.visible_to(user).filter(pk=output.pk).exists()
+
+
 def may_decide(user: User | AnonymousUser, output: Output) -> bool:
     """Whether this user may decide: their own calls, or others', with the permission for each. Never if deactivated."""
     if not user.is_active:

@@ -96,7 +96,7 @@ def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card], fai
             yield from _entry(entry, by_position[entry.position])
     if failure:
         yield "**The site**:"
-        yield _quote(failure.happened)
+        yield _quote(failure.in_one_line)
         if failure.said:
             yield "The model server said:"
             yield _quote(failure.said)

@@ -49,8 +49,20 @@ class OfPromptsQuerySet(OwnedQuerySet[Row]):
         return self.filter(conversation__in={prompt.conversation_id for prompt in prompts}, prompt__in=prompts)
 
 
+ATTENDED = models.Q(asked_by__isnull=False) & (models.Q(input__isnull=False) | models.Q(continues__isnull=False))
+"""A person asked for the turn, see `Prompt.attended`."""
+
+
 class PromptQuerySet(OwnedQuerySet["Prompt"]):
-    """Prompts, filtered by who may see them and by their state."""
+    """Prompts, filtered by who may see them, by their state, and by whether a person asked for them."""
+
+    def attended(self) -> PromptQuerySet:
+        """Return the prompts that a person asked for by a message or to go on."""
+        return self.filter(ATTENDED)
+
+    def unattended(self) -> PromptQuerySet:
+        """Return the prompts that the system started."""
+        return self.exclude(ATTENDED)
 
     def ended(self) -> PromptQuerySet:
         """Return the prompts that have ended."""

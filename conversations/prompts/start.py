@@ -50,7 +50,7 @@ class BadInput(ValueError):
 
 
 class Deactivated(Exception):
-    """This account was deactivated, so nothing was sent. An administrator can activate it again."""
+    """The owner's account was deactivated, so nothing was sent. An administrator can activate it again."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
@@ -112,8 +112,10 @@ def start_prompt(
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
     for a key that was sent with something else, OverQuota if the owner's turns or tokens are used up, SiteStopped while
     the kill switch is on, and Deactivated for an owner who may no longer use the site; UnknownPolicy for a policy that
-    is not installed, and InvalidInput for a payload that it does not accept. A turn that the system starts is queued
-    instead, and does not count towards the quota.
+    is not installed, and InvalidInput for a payload that it does not accept.
+    A turn that the system starts is queued where a message finds the slot taken. It does not count towards the owner's
+    turns; OverQuota says that as many of the conversation are queued as may be. If nobody asked for it, it is queued
+    while the kill switch is on, too.
     """
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
     prompt = Prompt(conversation=conversation, asked_by=by, together=together, **fields)
@@ -227,19 +229,22 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
         if not prompt.conversation.pk:
             new = prompt.conversation
             prompt.conversation = start_conversation(new.owner, new.title, kind=ConversationKind(new.kind))
-        if attended := prompt.attended:
+        if prompt.asked_by_id:
             _serialize_starts(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
-        if attended and conversation.active_prompt_id:
+        if (attended := prompt.attended) and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
         if old := prompt.continues or prompt.repeats:
             old.refresh_from_db()
             if not old.ended:
                 raise TurnInProgress(old.pk)
             (_check_continued if prompt.continues else _check_repeated)(old)
-        if attended:
+        if prompt.asked_by_id:
             killswitch.refuse_while_on()
+        if attended:
             quotas.check(conversation.owner_id, prompt.together)
+        else:
+            quotas.check_queue(conversation.pk)
         prompt.number = (conversation.prompts.aggregate(last=Max("number"))["last"] or 0) + 1
         prompt.save(force_insert=True)
         if call and call.secrets:

@@ -21,6 +21,7 @@ from conversations.accounts.presence import record_presence
 from conversations.database.threads import read, write
 from conversations.prompts.listing import mark_seen
 from conversations.push.access import ListeningRefused, Pass, admit, pass_to_approvals, pass_to_conversation
+from conversations.push.event_reader import last_step
 from conversations.push.feed import EventFeed, Feed, PageFeed, PersonFeed, text_of
 from conversations.push.hub import Hub
 from conversations.push.listener import Listener, ListeningEnded
@@ -142,15 +143,20 @@ class ConversationSocket(SocketConsumer):
 
     def authorize(self, request: ASGIRequest) -> Pass:
         """Return the pass for the conversation of the URL. Raises ListeningRefused."""
-        return pass_to_conversation(admit(request), self.scope["url_route"]["kwargs"]["pk"])
+        conversation = self.scope["url_route"]["kwargs"]["pk"]
+        entry = pass_to_conversation(admit(request), conversation)
+        self._present = last_step(conversation)
+        return entry
 
     def make_feed(self, hub: Hub, listener: Listener) -> Feed[Any, Any]:
         """Return the feed of events or of HTML, as `format` says."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         after = query.get("after", ["0"])[-1]
         seq = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
-        kind = EventFeed if query.get("format", [""])[-1] == "json" else PageFeed
-        return kind(hub, listener, self.scope["url_route"]["kwargs"]["pk"], seq)
+        conversation = self.scope["url_route"]["kwargs"]["pk"]
+        if query.get("format", [""])[-1] == "json":
+            return EventFeed(hub, listener, conversation, seq, self._present)
+        return PageFeed(hub, listener, conversation, seq)
 
     async def handle(self, data: dict[str, Any]) -> None:
         """`{"refresh": <seq>}`: the page noticed that it lacks something.

@@ -70,7 +70,7 @@ class EventReader:
         except BaseException:
             self._folds.clear()  # they may be ahead of `at`
             raise
-        self.at = steps[-1][1].id if steps else min(self.at, _present(self.conversation))
+        self.at = steps[-1][1].id if steps else min(self.at, last_step(self.conversation))
         self.more = more
         return sent
 
@@ -94,7 +94,8 @@ class EventReader:
         return events
 
 
-def _present(conversation: int) -> int:
+def last_step(conversation: int) -> int:
+    """Return the number of the conversation's last step; 0 if there is none."""
     return Conversation.objects.filter(pk=conversation).values_list("seq", flat=True).first() or 0
 
 

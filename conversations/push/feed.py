@@ -57,12 +57,15 @@ class Feed(Generic[Frame, Followed]):
 
 
 class EventFeed(Feed[SentEvent | Delta, EventsTopic]):
-    """The events of a conversation after the step `after`, and streaming text: all of each answer, piece by piece."""
+    """The events of a conversation after the step `after`, and streaming text: all of each answer, piece by piece.
 
-    def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int) -> None:
+    `present`: the conversation's last step when the client connected. Texts up to there come with their events alone.
+    """
+
+    def __init__(self, hub: Hub, listener: Listener, conversation: int, after: int, present: int) -> None:
         super().__init__(hub, listener, EventsTopic(conversation))
         self._conversation, self._at = conversation, after
-        self._known = KnownDrafts()
+        self._known = KnownDrafts(present)
 
     def _frames_of(self, message: EventsMessage) -> Iterator[SentEvent | Delta]:
         if message.after > self._at:

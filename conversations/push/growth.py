@@ -73,9 +73,10 @@ class KnownText:
 
 
 class KnownDrafts:
-    """What a client was sent of each draft."""
+    """What a client was sent of each draft. `present`: the last step when it connected; what is older is history."""
 
-    def __init__(self) -> None:
+    def __init__(self, present: int) -> None:
+        self._present = present
         self._known: dict[Place, KnownText] = {}
 
     def take(self, delta: Delta) -> Delta | None:
@@ -97,9 +98,12 @@ class KnownDrafts:
     def complete(self, prompt: int, path: str, text: str, seq: int) -> Delta | None:
         """Forget the draft of a text that step `seq` brings. Returns what the client lacks of it; None for nothing.
 
-        All of it if the client was sent something else: the beginning of an attempt that failed, for example.
+        All of it if the client was sent something else: the beginning of an attempt that failed, for example. Nothing
+        of a text that was recorded before the client connected, unless it was sent some of it: it reads history.
         """
-        known = self._known.pop((prompt, path), KnownText())
+        known = self._known.pop((prompt, path), None if seq <= self._present else KnownText())
+        if known is None:
+            return None
         offset = known.end if known.begins(text) else 0
         if offset == known.end == len(text):
             return None

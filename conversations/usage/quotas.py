@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from conversations.models import Prompt, Quota
+from conversations.models import Prompt, Quota, State
 from conversations.models.prompt import CLAIMABLE
 from conversations.usage.totals import DAY, of_person
+
+UNATTENDED_MOST = 5
+"""How many turns that the system starts may be queued in one conversation."""
 
 
 class OverQuota(Exception):
@@ -26,12 +29,23 @@ def check(user_id: int, together: str = "") -> None:
         raise OverQuota(why)
 
 
+def check_queue(conversation: int) -> None:
+    """Raise OverQuota if the system has started as many turns of this conversation as may be queued."""
+    queued = Prompt.objects.unattended().filter(conversation=conversation, state=State.QUEUED)
+    if queued.count() >= UNATTENDED_MOST:
+        raise OverQuota(
+            f"{UNATTENDED_MOST} turns without a message are already queued in this conversation, which is the limit."
+            " Nothing was started: try again when one of them has begun."
+        )
+
+
 def running(user_id: int, beside: str = "") -> int:
-    """Return how many of this person's turns are running or queued. A turn that waits for a decision does not count.
+    """Return how many of this person's turns are running or queued. A turn that waits for a decision does not count,
+    nor one that the system started: nobody can be told to wait for what they did not ask for.
 
     Turns that were started `together` count as one; those `beside` which others are counted do not count at all.
     """
-    found = Prompt.objects.filter(conversation__owner=user_id, state__in=CLAIMABLE)
+    found = Prompt.objects.attended().filter(conversation__owner=user_id, state__in=CLAIMABLE)
     parts = list(found.values_list("together", flat=True))
     return parts.count("") + len(set(parts) - {"", beside})
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from conversations.models import GateState, Output, State
+from conversations.models import Conversation, ConversationKind, GateState, Output, State
 from conversations.models import Step as Row
 from conversations.prompts.start import cancel_prompt
 from tests.api.client import Api, error_of, said, with_key
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, at_once, pending
-from tests.conversations.support import Story, asking, interrupted
+from tests.conversations.support import Story, asking, interrupted, person
 
 pytestmark = pytest.mark.django_db
 LIST = "/api/approvals/"
@@ -131,6 +131,33 @@ def test_what_nobody_was_asked_about_is_not_decided(api: Api, other: Api, ann: U
     assert verdicts[0]["error"]["code"] == "not_pending"
     assert [each["decision"] for each in decisions()] == ["reject"]
     assert said(api.get(address(output)), 404) == "not_found"
+
+
+def test_a_permission_to_decide_is_none_to_read(ann: User) -> None:
+    """R24: what never had a gate is no business of who decides for others: no word of it, alone or together."""
+    output, (_, gate) = never_asked(ann), asking(ann)
+    hidden = never_asked(ann)
+    Conversation.objects.filter(pk=hidden.conversation_id).update(kind=ConversationKind.HIDDEN)
+    staff = with_key(person("dora", "decide_approval", is_staff=True), "decide")
+    nothing = 10**6
+    words: dict[str, dict[str, Any]] = {"approve": {}, "reject": {}, "answer": {"answer": "Yes."}}
+    for word, more in words.items():
+        sent = {"digest": gate.digest, **more}
+        alike = [staff.post(f"{LIST}{pk}/{word}/", sent) for pk in (output.pk, hidden.pk, nothing)]
+        assert [said(each, 404) for each in alike] == ["not_found"] * 3
+        assert len({each.content for each in alike}) == 1
+    ids = (output.pk, hidden.pk, nothing, gate.pk)
+    several = [{"id": pk, "decision": "reject", "digest": gate.digest} for pk in ids]
+    verdicts = staff.post(f"{LIST}decide/", several).json()["results"]
+    assert [verdict["status"] for verdict in verdicts] == [404, 404, 404, 200]
+    assert verdicts[0]["error"] == verdicts[1]["error"] == verdicts[2]["error"]
+    assert set(verdicts[0]["error"]) == {"code", "message"}
+
+
+def test_what_its_owner_cannot_read_is_not_told_to_them_either(api: Api, ann: User) -> None:
+    hidden = never_asked(ann)
+    Conversation.objects.filter(pk=hidden.conversation_id).update(kind=ConversationKind.HIDDEN)
+    assert said(api.post(address(hidden, "reject"), {"digest": "0" * 64}), 404) == "not_found"
 
 
 def test_the_approvals_of_one_prompt(api: Api, other: Api, ann: User) -> None:

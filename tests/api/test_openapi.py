@@ -19,7 +19,7 @@ from django.urls import URLPattern, get_resolver
 
 from agents.discovery import installed
 from agents.engine.decisions import PEOPLE_MAY, STATES
-from agents.engine.ledger import Step
+from agents.engine.ledger import Step, action_error
 from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
 from conversations.models import PendingFile, Prompt, State
@@ -30,7 +30,7 @@ from tests.api.client import JSON, Api, said, with_key
 from tests.api.world import World
 from tests.conversations.questions import TRIP, Trip, asked
 from tests.conversations.recorded import MIXED, ONE_GATE, Site, pending
-from tests.conversations.support import asking, interrupted
+from tests.conversations.support import Story, asking, interrupted
 from tests.workflows import shop
 from workflows.api import urls as of_workflows
 from workflows.models import Batch
@@ -93,7 +93,7 @@ GIVEN = ("input", "payload", "data", "proposed", "schema", "output")
 
 
 def even(value: Any, name: str = "") -> None:
-    """What is absent is null, never an empty text; and times are date-times with a time zone, or null."""
+    """What is absent is null, and few texts may be empty; and times are date-times with a time zone, or null."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in GIVEN or (isinstance(inner, dict) and "position" in inner):
@@ -104,7 +104,7 @@ def even(value: Any, name: str = "") -> None:
     elif name.endswith("_at") or name in ("time", "until"):
         assert value is None or datetime.fromisoformat(value).tzinfo, (name, value)
     else:
-        assert value != "" or name == "path", f"{name} is empty"
+        assert value != "" or name in ("path", "raw", "before", "after"), f"{name} is empty"
 
 
 def strict(schema: dict[str, Any], outputs: list[dict[str, Any]]) -> None:
@@ -239,6 +239,23 @@ def test_every_answer_is_as_described(
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
     left = {path for _, path in described - successes}
     assert left == {"/api/files/{id}/", "/api/conversations/{id}/events/", "/api/prompts/{id}/events/"}
+
+
+@pytest.mark.django_db
+def test_a_text_that_is_there_may_be_empty(schema: dict[str, Any], ann: User) -> None:
+    """An answer with nothing in it that could not be read, and a file with nothing in it."""
+    story = Story(ann)
+    story.asks_model()
+    unread = action_error("model", "parse_failure", "There is no JSON in it.", path="1")
+    story.append(Step(unread.actor, unread.type, {**unread.payload, "raw": ""}, path="1"))
+    story.asks_model()
+    call = story.call("files.write", path="a.txt", content="")
+    story.answers(call)
+    story.gate(call, change={"path": "a.txt", "before": "", "after": ""})
+    retry, tool = Checked(with_key(ann), schema).get(f"/api/prompts/{story.prompt.pk}/").json()["outputs"]
+    strict(schema, [retry, tool])
+    assert retry["raw"] == ""
+    assert (tool["approval"]["change"]["before"], tool["approval"]["change"]["after"]) == ("", "")
 
 
 @pytest.mark.django_db

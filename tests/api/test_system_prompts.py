@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.conf import settings as settings_of_site
 from django.contrib.auth.models import User
 
 from agents.engine.decisions import Ask
+from conversations.api.prompts import Prompts
 from conversations.models import Conversation, ConversationKind, Output, Prompt, State, Step
+from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.prompts.start import cancel_prompt, continue_prompt, start_conversation, start_prompt
+from conversations.usage.quotas import UNATTENDED_MOST
 from conversations.usage.totals import DAY, of_person
 from conversations.verification.stored import verify
-from tests.api.client import Api, said, with_key
+from tests.api.client import Api, error_of, said, with_key
 from tests.conversations.recorded import Site
 from tests.engine.support import call, says
 from tests.ledgers.turns import DONE, lost_after
@@ -96,6 +100,53 @@ def test_its_owner_is_charged(staff: Api, stan: User, talk: Conversation, ann: U
     assert Prompt.objects.get().state == State.COMPLETED
     assert of_person(ann.pk, DAY).answers == 1
     assert of_person(stan.pk, DAY).answers == 0
+
+
+def test_they_do_not_keep_their_owner_from_sending(
+    staff: Api, talk: Conversation, ann: User, api: Api, settings: Any
+) -> None:
+    """Hidden turns, which the owner could not stop, in one conversation and in others."""
+    settings.AGENTSITE_PROMPTS_AT_ONCE = 2
+    talks = [talk, start_conversation(ann), start_conversation(ann)]
+    for each in talks:
+        started(staff, each, {"visible": False})
+    assert api.get("/api/usage/").json()["running_prompts"] == 0
+    assert api.post(prompts_of(talks[1]), {"input": "Hi."}).status_code == 201
+    assert api.get("/api/usage/").json()["running_prompts"] == 1
+
+
+def test_few_are_queued_in_one_conversation(staff: Api, talk: Conversation, ann: User, api: Api) -> None:
+    """One more is refused until one of them has begun; it is told how many, and loses nothing."""
+    assert api.post(prompts_of(talk), {"input": "I am first."}).status_code == 201
+    queued = [started(staff, talk) for _ in range(UNATTENDED_MOST)]
+    for _ in range(2):
+        error = error_of(staff.post(prompts_of(talk), Idempotency_Key="k"), 429)
+        assert error["code"] == "over_quota"
+        assert f"{UNATTENDED_MOST} turns without a message are already queued" in error["message"]
+    assert Prompt.objects.count() == UNATTENDED_MOST + 1
+    assert started(staff, start_conversation(ann)).state == State.QUEUED
+    cancel_prompt(queued[0].pk, ann)
+    assert staff.post(prompts_of(talk), Idempotency_Key="k").status_code == 201
+
+
+def test_the_documented_limit_is_the_real_one() -> None:
+    documented = (settings_of_site.BASE_DIR / "docs/api.md").read_text()
+    assert f"At most {UNATTENDED_MOST} of them can be queued" in documented
+    assert f"but {UNATTENDED_MOST} of a conversation can be queued" in (Prompts.post.__doc__ or "")
+
+
+@pytest.mark.parametrize("body", [{}, {"visible": False}])
+def test_staff_start_none_that_a_message_could_not(
+    staff: Api, talk: Conversation, ann: User, body: dict[str, Any]
+) -> None:
+    """While all work is stopped, and for an owner who was deactivated."""
+    turn_on(User.objects.create_user("chief", is_superuser=True), "A leak.")
+    assert said(staff.post(prompts_of(talk), body), 503) == "stopped"
+    turn_off(None)
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+    error = error_of(staff.post(prompts_of(talk), body), 403)
+    assert (error["code"], "The owner's account was deactivated" in error["message"]) == ("forbidden", True)
+    assert not Prompt.objects.exists()
 
 
 def go_on(talk: Conversation, owner: User) -> Prompt:

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from conversations.accounts.keys import make_key
+from conversations.push.event_reader import last_step
 from conversations.push.routing import sockets
 
 T = TypeVar("T")
@@ -45,10 +46,16 @@ class Transcript:
 
     def __init__(self) -> None:
         self.at = 0
+        self.present = 0
         self.prompts: dict[int, dict[str, Any]] = {}
         self.drafts: dict[tuple[int, str], str] = {}
         self.told: list[tuple[int, str]] = []
         self._of_step: list[tuple[int, str]] = []
+
+    def connected(self, present: int) -> None:
+        """A connection was opened, when this was the last step: older answers need not stream again."""
+        self.present = present
+        self.drafts = {}
 
     def take(self, event: dict[str, Any]) -> None:
         """Apply one event. Fails for a duplicate event, for text that leaves a gap, and for an answer not streamed."""
@@ -76,7 +83,8 @@ class Transcript:
             output = event["output"]
             prompt["outputs"][output["position"]] = output
             streamed = self.drafts.pop((event["prompt"], output["path"]), None)
-            if output["type"] == "text" and output["role_hint"] != "system":
+            answer = output["type"] == "text" and output["role_hint"] != "system"
+            if answer and (streamed is not None or event["seq"] > self.present):
                 assert streamed == output["text"], "the deltas are not the text"
         if "stop_reason" in event:
             prompt |= {"stop_reason": event["stop_reason"], "usage": event["usage"]}
@@ -194,10 +202,14 @@ async def opened(
 
 
 @asynccontextmanager
-async def following(conversation: int, session: str, after: int = 0) -> AsyncIterator[Listener]:
-    """A socket that receives a conversation's events."""
+async def following(
+    conversation: int, session: str, after: int = 0, transcript: Transcript | None = None
+) -> AsyncIterator[Listener]:
+    """A socket that receives a conversation's events, for this transcript if one goes on over several sockets."""
     async with opened(f"/ws/conversations/{conversation}/?format=json&after={after}", session) as (listener, first):
         assert first["type"] == "websocket.accept", first
+        if transcript:
+            transcript.connected(await aside(last_step, conversation))
         yield listener
 
 

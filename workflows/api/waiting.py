@@ -42,7 +42,7 @@ class AwaitedRun:
             return False  # others came first after room was found for this one
         try:
             async with asyncio.timeout(self.seconds):
-                return await self._seen(EventFeed(hub, listener, self.conversation, self.after))
+                return await self._seen(EventFeed(hub, listener, self.conversation, self.after, self.after))
         except (TimeoutError, ListeningEnded):
             return False
         except Error:

@@ -1,4 +1,7 @@
-"""The base of all shapes, and the types of fields that many have. What is absent is null, never an empty text."""
+"""The base of all shapes, and the types of fields that many have. What is absent is null.
+
+A text that is there may be empty.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def _as_text(value: Any) -> Any:
 
 Id = Annotated[int, Field(description="Its id.")]
 Text = Annotated[str | None, BeforeValidator(_or_none)]
-"""A text that may be absent."""
+"""A text that may be absent, where an empty one would say nothing."""
 Time = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": "string", "format": "date-time"})]
 OptionalTime = Annotated[Time | None, BeforeValidator(_or_none)]
 

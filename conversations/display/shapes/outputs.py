@@ -181,7 +181,7 @@ class RetryOutput(OutputShape):
     """An answer of the model that could not be read: `raw` is all of it, and `message` says why."""
 
     type: Literal["retry"]
-    raw: Text
+    raw: str
     message: Text
 
 

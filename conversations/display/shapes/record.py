@@ -138,7 +138,7 @@ class TurnError(Shape):
     """Why a turn failed. A model's failure has a code of its own; for all others, it is the `stop_reason`."""
 
     code: str
-    message: Annotated[str, Field(description="What happened, for people.")]
+    message: Annotated[str, Field(description="What happened and what to do about it, for people.")]
     details: Annotated[Text, Field(description="What the model server itself said.")]
 
     @classmethod
@@ -147,7 +147,7 @@ class TurnError(Shape):
         if prompt.state != State.FAILED:
             return None
         if failure := failures_of([prompt], AnonymousUser()).get(prompt.pk):
-            return cls(code=failure.code, message=failure.happened, details=failure.said)
+            return cls(code=failure.code, message=failure.in_one_line, details=failure.said)
         texts = OutputRow.objects.of(prompt).filter(type="text").order_by("position")
         notice = site_notice(row.entry() for row in texts)
         return cls(code=prompt.stop_reason, message=notice.text if notice else UNEXPLAINED, details=None)

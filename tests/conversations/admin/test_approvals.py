@@ -240,6 +240,7 @@ def test_an_interrupted_call_is_answered(client: Client, owner: User, chief: Use
 
 
 def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: User) -> None:
+    """R24: only its owner is told that nobody was asked; a permission to decide is none to read."""
     story = Story(owner)
     story.asks_model()
     call = story.call("files.list", path=".")
@@ -249,15 +250,21 @@ def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: Us
         assert client.get(page).status_code == 404
     for none in NONE:
         assert client.post(f"{LIST}{none}/change/", {"decision": "approve"}).status_code in (400, 404)
-    decided = client.post(address(output), {"decision": "approve", "digest": output.digest})
+    sent = {"decision": "approve", "digest": output.digest}
     together = {"id": output.pk, f"decision_{output.pk}": "approve", f"digest_{output.pk}": output.digest}
-    several = client.post(f"{LIST}together/", together)
-    for refused in (decided, several):  # R24: not pending, and never was
+    for other in (chief, person("dora", "decide_approval", is_staff=True), person("stan", is_staff=True)):
+        client.force_login(other)
+        assert client.post(address(output), sent).status_code == 404
+        several = client.post(f"{LIST}together/", together)
+        assert several.status_code == 409
+        assert f"Approval {output.pk}: This approval does not exist." in several.text
+        assert "nobody was asked" not in several.text
+    User.objects.filter(pk=owner.pk).update(is_staff=True)
+    client.force_login(owner)
+    for refused in (client.post(address(output), sent), client.post(f"{LIST}together/", together)):
         assert refused.status_code == 409
         assert "Nothing was changed, because nobody was asked to decide this." in refused.text
     assert decisions() == 0
-    client.force_login(person("stan", is_staff=True))
-    assert client.post(address(output), {"decision": "approve"}).status_code == 404
 
 
 def test_approvals_are_not_added_or_deleted(client: Client, owner: User, chief: User) -> None:

@@ -18,6 +18,7 @@ from conversations.approvals.many import TOGETHER_MOST
 from conversations.display.shapes.outputs import outputs_of
 from conversations.models import Conversation, GateState, Output, State, Step
 from conversations.pages.chat.live import catch_up
+from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking, interrupted, person
 from tests.engine.support import digest_of, shown_of
 
@@ -262,8 +263,12 @@ def test_what_nobody_was_asked_about_is_not_decided(client: Client, owner: User)
         assert refused.status_code == 409
         assert "Nothing was changed, because nobody was asked to decide this." in refused.text
         assert f'href="{story.conversation.get_absolute_url()}"' in refused.text
-    client.force_login(person("bob"))
-    assert client.post(f"/approvals/{output.pk}/decide/", {"decision": "approve"}).status_code == 404
+    for other in (person("bob"), person("dora", "decide_approval", is_staff=True)):
+        client.force_login(other)
+        assert client.post(f"/approvals/{output.pk}/decide/", {"decision": "approve"}).status_code == 404
+        assert client.post(f"/c/{story.conversation.pk}/decide/", rows).status_code == 404
+        own = client.post(f"/c/{start_conversation(other).pk}/decide/", rows)  # in a sheet of their own
+        assert "nobody was asked" not in own.text
 
 
 @pytest.mark.parametrize("htmx", [False, True])

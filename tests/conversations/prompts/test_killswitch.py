@@ -162,7 +162,9 @@ def test_nobody_starts_anything_and_the_system_queues(ann: User, chief: User) ->
         start_prompt(talk, ann, "Hi.")
     with pytest.raises(SiteStopped):
         continue_prompt(failed.pk, ann)
-    assert start_prompt(talk, ann, None, origin=Origin.API).state == State.QUEUED
+    with pytest.raises(SiteStopped):
+        start_prompt(talk, ann, None, origin=Origin.API)
+    assert start_prompt(talk, None).state == State.QUEUED
     error = error_of(with_key(ann).post(f"/api/conversations/{talk.pk}/prompts/", {"input": "Hi."}), 503)
     assert (error["code"], "A leak" in error["message"]) == ("stopped", True)
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agents.engine.ledger import Step, valid_text
 from conversations.models import Draft, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
+from conversations.push.event_reader import EventReader, SentEvent
 from conversations.push.growth import Delta, Growth, KnownDrafts, Missed
 from conversations.worker import drafts
 from conversations.worker.drafts import Drafts
@@ -143,7 +144,7 @@ async def test_a_failed_attempt_is_no_part_of_the_answer(ann: User, over: str) -
 @COMMITTED
 @BOTH
 async def test_who_resumes_in_the_middle_gets_the_text_from_its_beginning(ann: User, over: str) -> None:
-    """What was had before is replaced: by the draft, or by the answer that came meanwhile."""
+    """What was had before is replaced: by the draft, or by an answer that came meanwhile, whose event has all of it."""
     story = await aside(asked, ann)
     await aside(grows, story, "One ")
     async with listening(over, ann, story, after=3) as next_event:
@@ -153,7 +154,46 @@ async def test_who_resumes_in_the_middle_gets_the_text_from_its_beginning(ann: U
         assert pieces(await until(next_event, is_delta)) == [(0, "One two ")]
     await aside(answered, story, says("One two three."))
     async with listening(over, ann, story, after=3) as next_event:
-        assert pieces(await until(next_event, brings_output)) == [(0, "One two three.")]
+        assert pieces(await until(next_event, brings_output)) == []
+
+
+@COMMITTED
+@BOTH
+async def test_history_comes_without_its_streaming_text(ann: User, over: str) -> None:
+    """Each answer once, with its event; what streams now, and what is answered later, in pieces as ever."""
+    story = await aside(asked, ann)
+    await aside(answered, story, says("Long ago."))
+    await aside(story.asks_model)
+    await aside(grows, story, "Just ")
+    async with listening(over, ann, story) as next_event:
+        told = await until(next_event, is_delta)
+        assert [event["output"]["text"] for event in told if brings_output(event)] == ["Long ago."]
+        await aside(answered, story, says("Just now."))
+        told += await until(next_event, brings_output)
+        await aside(story.asks_model)
+        await aside(answered, story, says("At once."))
+        told += await until(next_event, brings_output)
+    assert pieces(told) == [(0, "Just "), (5, "now."), (0, "At once.")]
+
+
+@COMMITTED
+@BOTH
+async def test_what_is_answered_before_a_client_has_caught_up_is_streamed(
+    ann: User, over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was recorded after the client had connected, though it comes with the history."""
+    story = await aside(asked, ann)
+    read, answers = EventReader.read, [partial(answered, story, says("Meanwhile."))]
+
+    def late(reader: EventReader, until: int | None = None) -> list[SentEvent]:
+        if answers:
+            answers.pop()()
+        return read(reader, until)
+
+    monkeypatch.setattr(EventReader, "read", late)
+    async with listening(over, ann, story) as next_event:
+        assert pieces(await until(next_event, brings_output)) == [(0, "Meanwhile.")]
+    assert answers == []
 
 
 @COMMITTED
@@ -190,7 +230,7 @@ class Round:
 
     def __init__(self, prompt: Prompt) -> None:
         self.prompt, self.transcript = prompt, Transcript()
-        self.tailer, self.client = Growth(), KnownDrafts()
+        self.tailer, self.client = Growth(), KnownDrafts(present=0)
         self.fence_begins()
 
     def fence_begins(self) -> None:
@@ -226,7 +266,7 @@ class Round:
 
     def resumes(self) -> None:
         """The client's connection was lost, and it opens another."""
-        self.client = KnownDrafts()
+        self.client = KnownDrafts(present=0)
         self.reads()
 
     def again(self) -> None:

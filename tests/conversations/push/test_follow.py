@@ -100,8 +100,8 @@ async def test_a_slow_client_loses_nothing_to_one_that_comes_later(ann: User, af
     """It has read and is at its first event; another client begins the topic two steps later (I9)."""
     story = await aside(Story, ann)
     async with (
-        client(EventFeed, ann, story.conversation.pk, 0) as slow,
-        client(EventFeed, ann, story.conversation.pk, after) as other,
+        client(EventFeed, ann, story.conversation.pk, 0, 0) as slow,
+        client(EventFeed, ann, story.conversation.pk, after, 0) as other,
     ):
         slow.had.append(await anext(slow.opening))
         await aside(story.ends)
@@ -129,7 +129,8 @@ async def test_a_topic_that_began_after_a_client_had_read(
 
     monkeypatch.setattr(tailer, "open_watch", Late)
     story = await aside(Story, ann)
-    async with client(of, ann, story.conversation.pk, 0) as first:
+    present = [0] if of is EventFeed else []
+    async with client(of, ann, story.conversation.pk, 0, *present) as first:
         await first.takes(first.opening)
         assert first.feed.topic.at is None
         await aside(story.ends)
@@ -202,13 +203,13 @@ async def test_a_message_of_a_topic_that_has_gone_counts_for_nothing(
         return body
 
     async with client(PersonFeed, ann, ListTopic):  # another page is open: the tailer stays
-        async with client(EventFeed, ann, story.conversation.pk, 0) as goes:
+        async with client(EventFeed, ann, story.conversation.pk, 0, 0) as goes:
             await goes.takes(goes.opening)
             monkeypatch.setattr(EventsTopic, "look", slow)
             await aside(story.ends)
             assert await asyncio.to_thread(looking.wait, PATIENCE_SECONDS)
             monkeypatch.setattr(EventsTopic, "look", original)
-        async with client(EventFeed, ann, story.conversation.pk, 0) as comes:
+        async with client(EventFeed, ann, story.conversation.pk, 0, 0) as comes:
             await comes.takes(comes.opening)
             go.set()
             await aside(Story, ann, conversation=story.conversation)
@@ -220,7 +221,7 @@ async def test_a_full_queue_sends_a_client_to_the_database(ann: User, monkeypatc
     """Though nothing more happens that could show it what it lacks."""
     monkeypatch.setattr(listener, "QUEUE_MOST", 1)
     story = await aside(Story, ann)
-    async with client(EventFeed, ann, story.conversation.pk, 0) as slow:
+    async with client(EventFeed, ann, story.conversation.pk, 0, 0) as slow:
         await slow.takes(slow.opening)
         topic, talk = slow.feed.topic, Conversation.objects.filter(pk=story.conversation.pk)
         await holds(lambda: topic.at == talk.get().seq)
@@ -247,7 +248,7 @@ async def test_a_tailer_that_died_with_a_message_loses_nothing(ann: User, monkey
         return message
 
     story = await aside(Story, ann)
-    async with client(EventFeed, ann, story.conversation.pk, 0) as follows:
+    async with client(EventFeed, ann, story.conversation.pk, 0, 0) as follows:
         await follows.takes(follows.opening)
         await holds(lambda: follows.feed.topic.at == 2)
         monkeypatch.setattr(EventsTopic, "look", dies)
@@ -498,7 +499,7 @@ async def test_what_nobody_follows_is_forgotten(ann: User) -> None:
         for _ in range(3):
             story = await aside(Story, ann)
             await aside(stream, story, "1", "Hello there.")
-            async with client(EventFeed, ann, story.conversation.pk, 0) as follows:
+            async with client(EventFeed, ann, story.conversation.pk, 0, 0) as follows:
                 await follows.takes(follows.opening)
                 await holds(lambda: list(tailer._growth._known.values()) != [])
         await holds(lambda: not tailer._growth._known)

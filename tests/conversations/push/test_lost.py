@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 
 from conversations.prompts.start import start_conversation
 from conversations.push import hub, listener
-from conversations.push.event_reader import EventReader
+from conversations.push.event_reader import EventReader, last_step
 from conversations.push.feed import Feed
 from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
@@ -70,11 +70,11 @@ async def test_a_socket_that_is_cut_again_and_again(ann: User) -> None:
                 frames = chance.randrange(1, 4)
                 if cut % 5:  # a record brings 1.3 events on average
                     behind.release(frames)
-                async with following(conversation.pk, session, transcript.at) as socket:
+                async with following(conversation.pk, session, transcript.at, transcript) as socket:
                     for _ in range(frames):
                         transcript.take(await socket.event())
         behind.release(1000)
-    async with following(conversation.pk, session, transcript.at) as socket:
+    async with following(conversation.pk, session, transcript.at, transcript) as socket:
         await socket.listen(transcript, lambda: transcript.state(prompts[-1]) == "completed")
     await expect_whole(transcript, ann, conversation.pk, prompts)
 
@@ -157,6 +157,7 @@ async def listen_to_stream(transcript: Transcript, conversation: int, key: str, 
     """Take events from where the client is, until the condition holds."""
     last = {"Last-Event-ID": str(transcript.at)}
     async with streamed(f"/api/conversations/{conversation}/events/", key, **last) as stream:
+        transcript.connected(await aside(last_step, conversation))
         async for event in stream.events():
             transcript.take(event)
             if until():
@@ -168,7 +169,7 @@ async def test_catching_up_takes_no_time(ann: User) -> None:
     session, conversation = await aside(cookie, ann), await aside(start_conversation, ann)
     turns = [await aside(record_turn, ann, conversation) for _ in range(25)]
     transcript, began = Transcript(), time.monotonic()
-    async with following(conversation.pk, session) as socket:
+    async with following(conversation.pk, session, transcript=transcript) as socket:
         await socket.listen(transcript, lambda: transcript.state(turns[-1].prompt.pk) == "completed")
     assert time.monotonic() - began < 2
     assert len(transcript.told) >= 500

@@ -177,8 +177,10 @@ def test_a_worker_s_turn_is_told_by_the_web_server(site: Site) -> None:
     with site.socket(conversation) as socket:
         prompt = site.api(f"conversations/{conversation}/prompts/", {"input": "Run it."})["id"]
         assert listen(socket, by_socket, prompt) > 2
+    by_stream.connected(site.api(f"conversations/{conversation}/")["seq"])
     with site.stream(f"prompts/{prompt}/events/") as stream:
         for event in lines(stream):
+            assert event["type"] != "text.delta", "history comes without its streaming text"
             by_stream.take(event)
     shown = told(site.api(f"prompts/{prompt}/"))
     assert by_socket.prompt(prompt) == shown
@@ -202,11 +204,13 @@ def test_the_server_dies_while_clients_listen(site: Site) -> None:
     for _ in range(3):
         prompt = site.api(f"conversations/{conversation}/prompts/", {"input": "Run it."})["id"]
         with suppress(ConnectionClosed), site.socket(conversation, transcript.at) as socket:
+            transcript.connected(site.api(f"conversations/{conversation}/")["seq"])
             transcript.take(json.loads(socket.recv(timeout=60)))
             os.kill(site.web(), signal.SIGKILL)
             listen(socket, transcript, prompt)
         wait_for(site.healthy)
         with site.socket(conversation, transcript.at) as socket:
+            transcript.connected(site.api(f"conversations/{conversation}/")["seq"])
             listen(socket, transcript, prompt)
         assert transcript.prompt(prompt) == told(site.api(f"prompts/{prompt}/"))
 
