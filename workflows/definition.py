@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agents.categories import OTHER, Category
 from agents.engine.closing import NOT_PERMITTED
+from agents.engine.complaints import sentence
 from agents.engine.errors import RegistryError, ReplayMismatch, ToolError
 from agents.engine.execution.secrets import FORGED
 from agents.engine.ledger import JSON, Step
@@ -270,7 +271,7 @@ def _by_place(found: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     places: dict[str, list[str]] = {}
     for named, why in found:
         for place in named.split(", "):  # several if no field has these names
-            places.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
+            places.setdefault(place, []).append(sentence(why))
     return places
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -105,10 +106,10 @@ def problems(model: type[BaseModel], payload: dict[str, Any]) -> list[tuple[str,
         dropped = _read(model, payload)[1]
     except ValidationError as error:
         return [(".".join(map(str, e["loc"])), complaints.of_pydantic(e)) for e in error.errors()[:PROBLEMS_MOST]]
-    found = [(place, "not known") for place in sorted(dropped) if place not in payload]
+    found = [(place, "not known") for place in sorted(dropped) if place not in payload][:PROBLEMS_MOST]
     if unknown := sorted(place for place in dropped if place in payload):
         names = {str(input_names(name, field)[0]) for name, field in model.model_fields.items()}
-        found.append((", ".join(unknown), f"not known; there are: {', '.join(sorted(names))}"))
+        found.append(complaints.unknown(unknown, names))
     return found
 
 
@@ -160,10 +161,13 @@ def _complaint(error: Invalid) -> tuple[str, str]:
     if error.validator == "required":
         missing = next((name for name in error.validator_value if error.message.startswith(f"{name!r} ")), "")
         return ".".join(map(str, [*place, missing])), complaints.REQUIRED
-    if error.validator == "additionalProperties" and "patternProperties" not in error.schema:
-        known = error.schema.get("properties", {})
-        unknown = [name for name in error.instance if name not in known]
-        return ".".join(map(str, [*place, ", ".join(unknown)])), f"not known; there are: {', '.join(sorted(known))}"
+    if error.validator == "additionalProperties":
+        known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
+        unknown = [
+            name for name in error.instance if name not in known and not any(re.search(p, name) for p in patterns)
+        ]
+        named, words = complaints.unknown(unknown, known)
+        return ".".join(map(str, [*place, named])), "not known" if patterns else words
     words = complaints.of_json_schema(str(error.validator), error.validator_value, error.instance, error.message, place)
     return ".".join(map(str, place)), words
 

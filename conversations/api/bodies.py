@@ -114,7 +114,7 @@ def _errors_by_field(error: ValidationError) -> dict[str, list[str]]:
     """Return the errors by location of the field, e.g. "digest" or "2.decision"; "" for the whole body."""
     fields: dict[str, list[str]] = {}
     for each in error.errors(include_url=False, include_input=False):
-        words = _MESSAGES.get(each["type"]) or f"{complaints.of_pydantic(each)}."
+        words = _MESSAGES.get(each["type"]) or complaints.sentence(complaints.of_pydantic(each))
         fields.setdefault(".".join(map(str, each["loc"])), []).append(words)
     return fields
 

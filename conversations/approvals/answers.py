@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.engine.complaints import REQUIRED
+from agents.engine.complaints import REQUIRED, sentence
 from agents.engine.decisions import Ask
 from agents.engine.ledger import DEEPEST, JSON, copy_json
 from agents.engine.outputs.kinds import ToolOutput
@@ -43,7 +43,8 @@ class Question:
         if entry.tool != HUMAN or entry.approval is None or entry.approval.ask != Ask.QUESTION:
             return None
         asked = entry.input
-        problems = {at: why for at, why in _dict(asked.get("problems")).items() if isinstance(why, list)}
+        wrong = {at: why for at, why in _dict(asked.get("problems")).items() if isinstance(why, list)}
+        problems = {at: [sentence(str(each)) for each in why] for at, why in wrong.items()}
         schema, choices = asked.get("schema"), tuple(asked.get("choices") or ())
         form = schema if isinstance(schema, dict) else None
         return cls(entry.approval.reason, choices, form, asked.get("draft"), problems)
@@ -58,7 +59,7 @@ class BadAnswer(ValueError):
     """An answer that the question does not allow. `problems`: why, by field, WHOLE for the answer as a whole."""
 
     def __init__(self, problems: dict[str, list[str]]) -> None:
-        super().__init__("; ".join(f"{at}: {' '.join(why)}" if at else " ".join(why) for at, why in problems.items()))
+        super().__init__(" ".join(f"{at}: {' '.join(why)}" if at else " ".join(why) for at, why in problems.items()))
         self.problems = problems
 
 
@@ -67,11 +68,13 @@ def checked_answer(question: Question, answer: object) -> JSON:
     try:
         given = valid_texts(copy_json(answer, "the answer", DEEPEST))
     except TypeError as error:
-        raise BadAnswer({WHOLE: [str(error)]}) from error
+        raise BadAnswer({WHOLE: [sentence(str(error))]}) from error
     if _length(given) > ANSWER_MOST:  # before it is judged, which takes long for a long one
         raise BadAnswer({WHOLE: [TOO_LONG]})
     if wrong := answer_problems(question.payload, given):
-        raise BadAnswer({at: [NO_VALUE if each == REQUIRED else each for each in why] for at, why in wrong.items()})
+        raise BadAnswer(
+            {at: [NO_VALUE if each == REQUIRED else sentence(each) for each in why] for at, why in wrong.items()}
+        )
     return given
 
 

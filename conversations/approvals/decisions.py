@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.engine import actors
+from agents.engine.complaints import sentence
 from agents.engine.deciding import resume_step
 from agents.engine.decisions import FOUR_EYES, Ask, Decision, answers_to
 from agents.engine.errors import ToolError
@@ -169,7 +170,7 @@ def _without_secrets(said: object, code: str, whole: str) -> object:
     try:
         return hide_in(said, keys=True)
     except RecursionError as error:
-        raise DecisionRefused(code, f"Nothing was decided: {TOO_DEEP}.", {whole: [TOO_DEEP]}) from error
+        raise DecisionRefused(code, f"Nothing was decided: {TOO_DEEP}.", {whole: [sentence(TOO_DEEP)]}) from error
 
 
 def _input_told(input: object) -> object:
@@ -228,14 +229,16 @@ def _edit(output: Output, decision: str, input: object) -> Edit | None:
     try:
         payload = as_json_object(input)
     except TypeError as error:
-        raise DecisionRefused("invalid_input", f"Nothing was decided: {error}.", {WHOLE: [str(error)]}) from error
+        raise DecisionRefused(
+            "invalid_input", f"Nothing was decided: {error}.", {WHOLE: [sentence(str(error))]}
+        ) from error
     if same_json(payload, _input(output)):
         return None
     check = edit_check(output) if decision == Decision.APPROVE else None
     if check is None:
         raise DecisionRefused("not_editable", f"Nothing was decided. {AS_IT_IS}")
     if wrong := check.problems(payload):
-        listed = "; ".join(f"{place}: {', '.join(why)}" for place, why in wrong.items())
+        listed = " ".join(f"{place}: {' '.join(why)}" for place, why in wrong.items())
         raise DecisionRefused("invalid_input", f"Nothing was decided: the input is not valid. {listed}", wrong)
     try:
         return check.edit(payload)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.discovery import installed_tool
+from agents.engine.complaints import sentence
 from agents.engine.decisions import Ask
 from agents.engine.execution.gates import describe_call, facts, shown_digest
 from agents.engine.interfaces.services import PlainServices, Space
@@ -62,9 +63,9 @@ class EditCheck:
         """Return what is wrong with this input, by field; empty if it is valid."""
         found: dict[str, list[str]] = defaultdict(list)
         for name in self._changed_secrets(payload):
-            found[name].append(STAYS_HIDDEN)
+            found[name].append(sentence(STAYS_HIDDEN))
         for place, why in () if found else self.tool.problems(payload) if self.tool else self._schema_problems(payload):
-            found[place or WHOLE].append(why)
+            found[place or WHOLE].append(sentence(why))
         return dict(found)
 
     def _changed_secrets(self, payload: dict[str, JSON]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agents import discovery
 from agents.engine.actors import Kind
+from agents.engine.complaints import sentence
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import JSON, canonical
 from agents.engine.root import AGENT
@@ -280,5 +281,5 @@ def goes_on(policy: str) -> bool:
 def _by_place(found: list[tuple[str, str]]) -> dict[str, list[str]]:
     places: dict[str, list[str]] = {}
     for place, why in found:
-        places.setdefault(place, []).append(f"{why[:1].upper()}{why[1:]}.")
+        places.setdefault(place, []).append(sentence(why))
     return places

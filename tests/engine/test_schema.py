@@ -34,7 +34,7 @@ def test_what_is_there_twice_is_told(tags: Any, unique: bool | None) -> None:
     """As JSON Schema has it: 1 and 1.0 are the same, 1 and true are not."""
     found = schema_problems(UNIQUE, {"tags": tags})
     assert [place for place, _ in found] == ([] if unique else ["tags"])
-    assert unique is None or all(why == "Give each only once" for _, why in found)
+    assert unique is None or all(why == "List each only once" for _, why in found)
     assert not schema_problems({"properties": {"tags": {"uniqueItems": False}}}, {"tags": tags})
 
 

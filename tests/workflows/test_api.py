@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -194,6 +195,7 @@ def test_bad_input_is_told_by_place_and_starts_nothing(api: Api, name: str, para
     assert (error["code"], set(error["errors"])) == ("invalid_input", set(errors))
     if isinstance(errors, dict):
         assert error["errors"] == errors
+    assert all(re.fullmatch(r"[A-Z].*[^.]\.", why) for whys in error["errors"].values() for why in whys)
     assert not Conversation.objects.exists()
 
 

@@ -157,7 +157,7 @@ class Asking(Caller):
                 return True
             place = card(path, number)
             asked = asked | {"digest": digest([named, card("", number)])}
-        raise ToolError("What this asks a person about was different each time, so nothing was done.", "changed_since")
+        raise ToolError("The question to the person changed each time, so nothing was done.", "changed_since")
 
     def _takes_approval(self, place: str, named: JSON) -> bool:
         """Return whether the approval at `place` is of what has this digest, or was taken before."""

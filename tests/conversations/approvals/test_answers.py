@@ -70,7 +70,7 @@ WRONG: list[tuple[Any, Any, dict[str, str]]] = [
     (Trip, TRIP | {"nights": 0}, {"nights": "1 or more"}),
     (Trip, TRIP | {"nights": "3"}, {"nights": "Enter a whole number"}),
     (Trip, TRIP | {"seat": "roof", "stops": ["a", 2]}, {"seat": "Choose ", "stops.1": "Enter a text"}),
-    (Trip, TRIP | {"city": "x" * 21, "more": 1}, {"city": "at most 20 characters", "more": "not known"}),
+    (Trip, TRIP | {"city": "x" * 21, "more": 1}, {"city": "at most 20 characters", "more": "Not known"}),
 ]
 
 
@@ -87,6 +87,7 @@ def test_what_is_no_answer_changes_nothing(
     assert caught.value.code == "invalid_answer"
     for place, why in wrong.items():
         assert why in " ".join(caught.value.details[place])
+    assert all(why.endswith(".") for whys in caught.value.details.values() for why in whys)
     assert (prompt.steps.count(), Output.objects.get(pk=gate.pk).gate) == (steps, GateState.PENDING)
 
 

@@ -156,7 +156,7 @@ def test_an_input_that_is_not_valid_decides_nothing(
         edit(pending(prompt)[0], ann, changed)
     assert caught.value.code == "invalid_input"
     assert not at or list(caught.value.details) == [at]
-    assert all(all(whys) for whys in caught.value.details.values())
+    assert all(why[:-1] and why.endswith(".") for whys in caught.value.details.values() for why in whys)
     assert decided(prompt) == []
     assert pending(prompt)
 

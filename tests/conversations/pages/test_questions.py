@@ -134,7 +134,7 @@ def test_what_todays_form_refuses_comes_back_filled_in(client: Client, owner: Us
     client.force_login(chief)
     pages.append(client.get(admin(gate)).text)
     for html in pages:
-        for text in ("was not accepted", "there is no such city", 'value="Nowhere"', 'aria-invalid="true"'):
+        for text in ("was not accepted", "There is no such city.", 'value="Nowhere"', 'aria-invalid="true"'):
             assert text in html
     assert client.post(admin(gate), said(again, "answer", **TYPED)).status_code == 302
     assert outcome(site, prompt)["city"] == "Lisbon"

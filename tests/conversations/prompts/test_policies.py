@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -177,6 +178,7 @@ def test_a_payload_that_it_does_not_accept_starts_nothing(
     with pytest.raises(InvalidInput) as refused:
         started(ann, payload=payload)
     assert places <= set(refused.value.fields)
+    assert all(re.fullmatch(r"[A-Z].*[^.]\.", why) for whys in refused.value.fields.values() for why in whys)
     assert not Prompt.objects.exists()
 
 

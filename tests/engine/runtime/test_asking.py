@@ -116,7 +116,7 @@ async def test_a_form_is_filled_in() -> None:
     wrong_ones: list[tuple[JSON, str]] = [
         (["x"], "answer: Give an object with fields"),
         ({"place": "Rome"}, "days: Field required"),
-        ({"place": "Rome", "days": 0}, "days: 0 is less"),
+        ({"place": "Rome", "days": 0}, "days: Enter a number that is 1 or more"),
         ({"place": "Rome", "days": 1, "by": 2}, "by"),
     ]
     for wrong, why in wrong_ones:
@@ -442,13 +442,14 @@ async def test_an_approval_that_is_never_of_the_same_ends() -> None:
         try:
             await ctx.approve("Delete it?", details=f"file {next(numbers)}")
         except ToolError as error:
-            return ctx.done(error.code)
+            return ctx.done([error.code, error.message])
         return ctx.done("approved")
 
     ledger = await play(plan)
     for _ in range(4):
         ledger = await play(plan, approve(ledger, "1", by="user:7"))
-    assert value_of(ledger) == "changed_since"
+    words = "The question to the person changed each time, so nothing was done."
+    assert value_of(ledger) == ["changed_since", words]
 
 
 async def test_an_answer_is_to_the_question_that_was_asked() -> None:
