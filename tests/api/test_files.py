@@ -92,7 +92,7 @@ def test_the_same_form_again_gives_the_same_prompt(ann: User, prompts: str) -> N
         ({"input": "Hi.", "colour": "red"}, "colour", "There is no such field."),
         ({"input": ["Hi.", "Ho."]}, "input", "Send it once."),
         ({"input": "Hi.", "model": "best"}, "model", "normal"),
-        ({"input": "Hi.", "visible": "perhaps"}, "visible", "boolean"),
+        ({"input": "Hi.", "visible": "perhaps"}, "visible", "true or false"),
         ({"input": ""}, "input", "Write something first."),
     ],
 )
