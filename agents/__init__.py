@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from agents.engine.runtime.policy import Context
     from agents.engine.runtime.registry import policy
     from agents.engine.tools.plugin import Plugin, Round
-    from agents.engine.tools.tool import Risk, ToolCall, tool
+    from agents.engine.tools.tool import SANDBOXED, Risk, ToolCall, tool
 
 __all__ = [
+    "SANDBOXED",
     "Action",
     "Context",
     "Output",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "SANDBOXED": "agents.engine.tools.tool",
     "Action": "agents.engine.runtime.action",
     "Context": "agents.engine.runtime.policy",
     "Output": "agents.engine.outputs.kinds",

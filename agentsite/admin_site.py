@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -43,10 +43,11 @@ class Site(Base):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Lead to the sign-in page of the site, and from there to `next`. No password is looked at here."""
         then = request.GET.get(REDIRECT_FIELD_NAME, "")
-        if not url_has_allowed_host_and_scheme(then, {request.get_host()}, request.is_secure()):
+        safe = then.startswith("/") and url_has_allowed_host_and_scheme(then, {request.get_host()}, request.is_secure())
+        if not safe:
             then = reverse("admin:index", current_app=self.name)
         if self.has_permission(request):
-            return redirect(then)
+            return HttpResponseRedirect(then)
         if request.user.is_authenticated:
             return _not_for_members(request)
         return redirect_to_login(then, reverse("login"))

@@ -111,6 +111,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "conversations.pages.csp.CspMiddleware",
+    "conversations.accounts.another.AnotherPersonMiddleware",
     "conversations.database.disk.DiskFullMiddleware",
     "conversations.database.busy.BusyMiddleware",
     "axes.middleware.AxesMiddleware",  # last: it replaces the response to a locked login

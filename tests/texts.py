@@ -16,6 +16,7 @@ TEXTS: dict[str, str] = {
     "hebrew-code": 'הרץ את rm -rf "/tmp/תיקייה (1)" --force עכשיו, ואז if (x > 3) { return a[0]; } ותודה. ' * 5,
     "emoji": "👩‍👩‍👧‍👦🏳️‍🌈👍🏽🇨🇭1️⃣" * 60,
     "word": "a" * 10_000,
+    "code-word": f"`{'a' * 10_000}` `{'a-' * 5_000}`",
     "link": LINK,
     "wide": "\ufdfd" * 40 + "𒐫" * 40 + "W" * 400,
     "zalgo": ZALGO * 6,

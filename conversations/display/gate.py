@@ -17,7 +17,7 @@ from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule
 from agents.engine.execution.gates import ANOTHER, NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Success, ToolOutput
-from agents.engine.paths import HUMAN
+from agents.engine.paths import HUMAN, parent
 from agents.engine.tools.tool import Risk
 from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.answers import Question
@@ -77,7 +77,7 @@ class Card:
     """A gate. `row` is the stored output, `entry` the engine's view of it, `by` the name of who decided.
 
     `editor`: the name of who edited the call, where four eyes are needed and somebody else is asked about the edit.
-    `asker`: who asks for it.
+    `asker`: who asks for it; `quotes`: whether what the agent said stands at this card, and not at one before it.
 
     `may`: whether the reader may decide it; `allow`: whether they may let it run, which with four eyes is up to
     somebody else; `deciders`: the names of people who may. `opened` is set by a view.
@@ -89,6 +89,7 @@ class Card:
     by: str = ""
     editor: str = ""
     asker: Asker = field(default_factory=Asker)
+    quotes: bool = False
     may: bool = False
     allow: bool = False
     deciders: Sequence[str] = ()
@@ -284,13 +285,19 @@ class Card:
 def cards(rows: Sequence[Output], reader: User | AnonymousUser, *, decided: bool = False) -> list[Card]:
     """Return the cards of these outputs, in order. Names and askers are looked up once for all of them.
 
-    Decided ones have their askers only if `decided` says so: most pages do not tell who asked.
+    Decided ones have their askers only if `decided` says so: most pages do not tell who asked. What the agent said of
+    several calls of an answer stands at the first of them, and at the first that was edited: there it is about the
+    original input.
     """
     names = names_of({actor for row in rows for actor in (row.decided_by, row.edited_by) if actor}, reader)
     found = [card(row, names) for row in rows]
     askers = askers_of([each.row for each in found if decided or each.pending])
+    quoted = set()
     for each in found:
         each.asker = askers.get(each.row.pk, each.asker)
+        said = each.row.prompt_id, parent(each.row.path), each.entry.proposed is not None
+        each.quotes = bool(each.asker.words) and not each.interrupted and said not in quoted
+        quoted |= {said} if each.quotes else set()
     others: dict[tuple[int, frozenset[int]], list[str]] = {}
     for each in (each for each in found if each.pending):
         each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.engine.tools.tool import Risk
+from agents.engine.tools.tool import SANDBOXED, Risk
 
 RISKS: dict[str, str] = {
     Risk.WRITE: "Writes",
@@ -18,8 +18,8 @@ RISKS: dict[str, str] = {
 }
 """Display names of risks; calls that only read have no badge."""
 
-SANDBOXED, NOT_SANDBOXED = "Sandboxed", "Not sandboxed"
-"""The first words of the fact that says whether the code of a call is sandboxed."""
+NOT_SANDBOXED = "Not sandboxed"
+"""How a fact begins which says that the code of a call is not sandboxed."""
 RUNS_CODE = "Runs code"
 
 RISKS_TO_FILTER = {Risk.READ: "Reads", **RISKS, Risk.HIGH: f"{RISKS[Risk.HIGH]}, or runs code"}
@@ -30,7 +30,7 @@ def risk_words(risk: str, facts: Sequence[str] = ()) -> str:
     """Return what a call of this risk, with these facts, can do: "Runs code", or "Reads" if it only reads."""
     if risk == Risk.HIGH and any(fact.startswith(NOT_SANDBOXED) for fact in facts):
         return NOT_SANDBOXED
-    if risk == Risk.HIGH and any(fact.startswith(SANDBOXED) for fact in facts):
+    if risk == Risk.HIGH and SANDBOXED in facts:
         return RUNS_CODE
     return RISKS.get(risk) or ("Reads" if risk in ("", Risk.READ) else risk)
 

@@ -2,7 +2,8 @@
 
 A request from another origin, or with a bad key, is refused before the socket is accepted (HTTP 403). A refused
 request from one of the site's own pages is accepted and closed at once with a code, because browsers do not tell
-pages why a socket was refused: 4401 sign in again, 4403 forbidden, 4404 no such conversation, or not theirs.
+pages why a socket was refused: 4401 sign in again, 4403 forbidden, 4404 no such conversation, or not theirs,
+4409 the page is not that of whoever is signed in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from conversations.models import ApiKey, Conversation
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-SIGN_IN, FORBIDDEN, NOT_FOUND = 4401, 4403, 4404
+SIGN_IN, FORBIDDEN, NOT_FOUND, ANOTHER_PERSON = 4401, 4403, 4404, 4409
 
 
 class ListeningRefused(Exception):
@@ -52,13 +53,19 @@ class Pass:
 
 
 def admit(request: HttpRequest) -> Pass:
-    """Return the pass of a client that opens a socket. Raises ListeningRefused."""
+    """Return the pass of a client that opens a socket. Raises ListeningRefused.
+
+    Pages give the id of their user as `person`: somebody else may have signed in since, in the same browser.
+    """
     header = request.headers.get("Authorization", "")
     if carries_key(header):
         return pass_by_key(header)  # a page of another site cannot make a browser send it
     if not from_own_page(request):
         raise ListeningRefused
-    return pass_by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    entry = pass_by_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    if request.GET.get("person", str(entry.user)) != str(entry.user):
+        raise ListeningRefused(ANOTHER_PERSON)
+    return entry
 
 
 def from_own_page(request: HttpRequest) -> bool:

@@ -59,7 +59,7 @@ def test_escape_leaves_the_form_of_a_card(page: Page, site: Site, opens: str, fi
     say(page, site, "Edit this.")
     card = page.locator(".ask")
     typed = card.get_by_label(field, exact=True)
-    warning = card.get_by_text("Press Escape again to discard what you changed.")
+    warning = card.get_by_text("Press Escape again to discard your changes.")
     card.get_by_role("link", name=opens).click()
     expect(typed).to_be_focused()
     page.keyboard.press("Escape")
@@ -98,7 +98,7 @@ def test_a_command_that_is_stopped_says_at_once_what_that_means(page: Page, site
     page.locator(".ask").get_by_role("button", name=re.compile("^Approve")).click()
     expect(page.locator(".tail")).to_contain_text("begun")
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("This was stopped while it ran: some of it may have happened.")).to_be_visible()
+    expect(page.get_by_text("This was stopped while it ran: part of it may already have been done.")).to_be_visible()
 
 
 def test_a_card_says_by_the_clock_when_it_expires(page: Page, site: Site) -> None:

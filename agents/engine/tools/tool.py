@@ -52,6 +52,10 @@ class Risk(StrEnum):
     HIGH = "high"
 
 
+SANDBOXED = "Sandboxed: no network, sees only this conversation's folder."
+"""The fact that says that the code of a HIGH call is sandboxed. It counts only whole: a model may begin another."""
+
+
 @dataclass
 class ToolCall(Generic[Input, State]):
     """What a tool's function is given: the validated input and everything it may use.

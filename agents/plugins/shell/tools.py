@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from agents.categories import SHELL
 from agents.engine.ledger import JSON
-from agents.engine.tools.tool import TIME_LIMIT_MOST, Risk, ToolCall, tool
+from agents.engine.tools.tool import SANDBOXED, TIME_LIMIT_MOST, Risk, ToolCall, tool
 from agents.plugins.shell import probe, process
 from agents.plugins.shell.limits import SECONDS, SECONDS_MOST
 
@@ -35,7 +35,7 @@ def facts(call: ToolCall[Command]) -> list[str]:
 
 def _reach() -> str:
     if probe.sandbox():
-        return "Sandboxed: no network, sees only this conversation's folder."
+        return SANDBOXED
     rights = "the rights of the worker" if os.geteuid() else "all rights on the machine: the worker is root"
     return f"Not sandboxed: the command runs with {rights}."
 

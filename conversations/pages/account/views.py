@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import messages
@@ -97,6 +98,12 @@ class SignIn(views.LoginView):
         """Sign in, and delete expired sessions: Django does not do so by itself."""
         SessionStore.clear_expired()
         return super().form_valid(form)
+
+    def get_redirect_url(self) -> str:  # type: ignore[override]  # the types are of a later Django
+        """Return the path that leads back; "" for a page to sign in on, which would lead here again."""
+        then = super().get_redirect_url()
+        here = (reverse("login"), reverse("admin:login"))
+        return then if then.startswith("/") and urlsplit(then).path not in here else ""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Add how many attempts are left after a wrong password."""

@@ -141,7 +141,7 @@ class Activity:
         if not self.failed:
             return ""
         if any(map(was_cut_off, self._calls)):
-            return ", stopped while it ran: some of it may have happened"
+            return ", stopped while it ran: part of it may already have been done"
         return ", which failed" if len(self._calls) == 1 else f"; {self.failed} failed"
 
     @property

@@ -39,7 +39,11 @@ CLASSES = {
     "th": CELL,
 }  # fmt: skip
 SCHEMES = {"http", "https", "mailto"}
-_HYPHENS = re.compile(r"[^\s-]*-\S*")
+_CODE_WORD = re.compile(r"\S+")
+
+
+def _in_one_piece(word: re.Match[str]) -> str:
+    return f'<span class="w">{word[0]}</span>' if "-" in word[0] else word[0]
 
 
 class Renderer(RendererHTML):
@@ -53,8 +57,7 @@ class Renderer(RendererHTML):
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Return code in a line. A word with hyphens stays in one piece: `--out` is not broken into `--` and `out`."""
-        code = _HYPHENS.sub(r'<span class="w">\g<0></span>', escapeHtml(tokens[idx].content))
-        return f"<code>{code}</code>"
+        return f"<code>{_CODE_WORD.sub(_in_one_piece, escapeHtml(tokens[idx].content))}</code>"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Open a table, in a box of its own in which a wide one scrolls. Its headings name the box."""

@@ -3,13 +3,18 @@
 
 const sockets = new Map(); // element -> {wrapper, tries, code}, with `open` (since when), `at` (time of the next attempt) or `over` (the reason)
 const main = () => sockets.get(turns || document.querySelector("[ws-connect]"));
-const SIGN_IN = 4401, CLOSED = { [SIGN_IN]: "You are signed out.", 4403: "You no longer have access to this page.", 4404: "This conversation was deleted." };
+const SIGN_IN = 4401, ANOTHER = 4409, CLOSED = {
+  [SIGN_IN]: "You are signed out.", [ANOTHER]: "Somebody else is signed in in this browser now.",
+  4403: "You no longer have access to this page.", 4404: "This conversation was deleted.",
+};
 const STEADY = 5000, LONGEST = 30_000; // milliseconds: refused sockets open for a moment too; connecting is given up after LONGEST
 let asked = 0, again = 0;
 
 htmx.config.wsReconnectDelay = () => 2 ** 30; // htmx does not reconnect: it is done below, where the user can do it now
 htmx.createWebSocket = (url) => {
-  const socket = new WebSocket(url.includes("/conversations/") ? `${url}?after=${turns.dataset.seq}` : url);
+  const query = new URLSearchParams({ person: document.body.dataset.person });
+  if (url.includes("/conversations/")) query.set("after", turns.dataset.seq);
+  const socket = new WebSocket(`${url}?${query}`);
   setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, LONGEST);
   return socket;
 };
@@ -42,8 +47,9 @@ function online() {
   if (state.open) return;
   const left = Math.ceil((state.at - Date.now()) / 1000); // NaN during an attempt
   strip.querySelector("strong").textContent = state.over || "Connection lost.";
+  const kept = state.code === ANOTHER ? "Reload to continue as them. What you typed stays here until then." : "Your draft is kept.";
   strip.querySelector("[data-says]").textContent =
-    state.over ? "Your draft is kept." : `Reconnecting ${left > 0 ? `in ${left} s` : "now"}. The agent keeps working; your draft is kept.`;
+    state.over ? kept : `Reconnecting ${left > 0 ? `in ${left} s` : "now"}. The agent keeps working; your draft is kept.`;
   strip.querySelector("button").textContent = state.over ? "Reload" : "Try now";
 }
 
@@ -56,6 +62,11 @@ function reconnect(now) {
   online();
 }
 setInterval(reconnect, 250, false);
+
+/* A request was refused because somebody else is signed in now: so are the sockets, which the page then shows. */
+function another() {
+  for (const state of sockets.values()) if (!state.over) state.wrapper.reconnect();
+}
 addEventListener("online", () => { reached(); reconnect(true); });
 byId("offline")?.querySelector("button").addEventListener("click", () => main()?.over ? location.reload() : reconnect(true));
 
@@ -93,7 +104,7 @@ document.addEventListener("visibilitychange", () => { look(); if (!document.hidd
 /* Whoever comes back to this window may have signed in again in another one. */
 addEventListener("focus", () => {
   for (const state of sockets.values())
-    if (state.over && state.code === SIGN_IN) Object.assign(state, { over: "", at: Date.now() });
+    if (state.over && [SIGN_IN, ANOTHER].includes(state.code)) Object.assign(state, { over: "", at: Date.now() });
   reconnect(true);
 });
 setInterval(() => { if (!document.hidden) look(); }, 10_000);

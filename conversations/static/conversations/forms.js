@@ -1,27 +1,29 @@
 "use strict";
 /* Requests of forms, and their responses. Loaded after site.js, whose names it uses. */
 
-/* The CSRF token is that of the cookie: a pushed form has none, and that of a page is old once its user signs in again. */
+/* The CSRF token is that of the cookie: a pushed form has none, and that of a page is old once its user signs in again.
+   It may be somebody else who signed in, so whose the page is goes with it. */
 const token = () => {
   const name = `${document.body.dataset.csrf}=`;
   return document.cookie.split("; ").find((one) => one.startsWith(name))?.slice(name.length) ?? "";
 };
+const headers = () => ({ "X-CSRFToken": token(), "X-Person": document.body.dataset.person });
 
+function hold(form, name, value) {
+  let input = form.querySelector(`[name=${name}]`);
+  if (!input) form.prepend(input = Object.assign(document.createElement("input"), { type: "hidden", name }));
+  input.value = value || input.value;
+}
 document.addEventListener("submit", ({ target }) => {
   if (target.getAttribute("method")?.toLowerCase() !== "post") return; // a field may be called method
-  let input = target.querySelector("[name=csrfmiddlewaretoken]");
-  if (!input) {
-    input = document.createElement("input");
-    input.type = "hidden";
-    input.name = "csrfmiddlewaretoken";
-    target.prepend(input);
-  }
-  input.value = token() || input.value;
+  hold(target, "csrfmiddlewaretoken", token());
+  hold(target, "page_of", document.body.dataset.person);
 }, true);
 
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   detail.formData.delete("csrfmiddlewaretoken"); // it would count more than the header
-  detail.headers["X-CSRFToken"] = token();
+  detail.formData.delete("page_of");
+  Object.assign(detail.headers, headers());
   if (turns) detail.headers["X-Seq"] = turns.dataset.seq;
 });
 document.addEventListener("htmx:beforeRequest", ({ detail }) => {
@@ -29,7 +31,11 @@ document.addEventListener("htmx:beforeRequest", ({ detail }) => {
 });
 
 function answered(event) {
-  const { responseText, responseURL } = event.detail.xhr, whole = /^\s*<!doctype/i.test(responseText);
+  const { xhr } = event.detail, { responseText, responseURL } = xhr, whole = /^\s*<!doctype/i.test(responseText);
+  if (xhr.getResponseHeader("X-Person")) {
+    event.preventDefault();
+    return another();
+  }
   if (!whole && !responseText.includes('hx-swap-oob="merge"')) return; // htmx swaps it in where it was requested
   event.preventDefault();
   if (!whole) take(responseText);

@@ -53,10 +53,13 @@ function replace(old, fresh) {
   if (again) again.focus({ preventScroll: true });
 }
 
-/* What a field holds before anybody types; a select has no `defaultValue`. */
-const initial = (one) => one.defaultValue ?? all("option", one).find((option) => option.defaultSelected)?.value ?? "";
-
-const changed = (one) => one.type === "radio" ? one.checked && !one.defaultChecked : one.value !== initial(one);
+/* Whether a field holds something else than when it was shown. The value of a box that is ticked never changes. */
+function changed(one) {
+  if (["checkbox", "radio"].includes(one.type)) return one.checked !== one.defaultChecked;
+  if (!one.options) return one.value !== one.defaultValue;
+  const first = all("option", one).find((option) => option.defaultSelected) ?? one.options[0];
+  return one.selectedOptions[0] !== first;
+}
 
 /* If a card was decided elsewhere, keep what was typed into it readable. If it was sent from here, the decision contains it. */
 function keepTyped(old, fresh) {
@@ -64,14 +67,15 @@ function keepTyped(old, fresh) {
   const kept = old.querySelector(".meanwhile");
   if (kept) fresh.append(kept);
   if (!form || fresh.querySelector("article.ask")?.dataset.card === card.dataset.card) return; // the same is still asked
-  const typed = all("textarea, input:not([type=hidden]), select", form).filter(changed);
+  const typed = all("textarea, input:not([type=hidden]), select", form).filter((one) => changed(one) && (one.type !== "radio" || one.checked));
   if (!typed.length) return;
   const note = byId("typed").content.cloneNode(true), list = note.querySelector("dl");
   for (const one of typed) {
     const name = document.createElement("dt"), value = document.createElement("dd"), text = document.createElement("pre");
-    const label = one.labels?.[0], radio = one.type === "radio";
-    name.textContent = (radio ? one.closest("fieldset")?.firstElementChild : label?.firstChild)?.textContent.trim() ?? "";
-    text.textContent = radio ? label?.textContent.trim() : one.selectedOptions?.[0]?.textContent ?? one.value;
+    const label = one.labels?.[0], box = one.type === "checkbox", choice = box || one.type === "radio";
+    name.textContent = (choice ? one.closest("fieldset")?.firstElementChild : label?.firstChild)?.textContent.trim() ?? "";
+    text.textContent = choice ? label?.textContent.trim() : one.selectedOptions?.[0]?.textContent ?? one.value;
+    if (box) text.textContent += one.checked ? ": ticked" : ": not ticked";
     value.append(text);
     list.append(name, value);
   }

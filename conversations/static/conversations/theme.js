@@ -4,7 +4,8 @@
 document.querySelector("[data-theme-form]")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.currentTarget, chosen = event.submitter;
-  const answer = await fetch(form.action, { method: "POST", body: new FormData(form, chosen), redirect: "manual" });
+  const answer = await fetch(form.action, { method: "POST", body: new FormData(form, chosen), headers: headers(), redirect: "manual" });
+  if (answer.headers.has("X-Person")) return another();
   if (answer.type !== "opaqueredirect") return location.reload(); // it was refused: the reloaded page shows the current theme
   if (chosen.value) document.documentElement.dataset.theme = chosen.value;
   else delete document.documentElement.dataset.theme;

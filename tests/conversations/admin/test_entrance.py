@@ -41,7 +41,7 @@ def test_a_member_is_told_that_it_is_not_for_them(client: Client, member: User, 
 def test_a_stranger_signs_in_on_the_page_of_the_site_and_comes_back(client: Client, chief: User, page: str) -> None:
     shown = client.get(page, follow=True)
     assert shown.redirect_chain[-1] == (f"/login/?next={page}", 302)
-    assert "admin" not in [each.name for each in shown.templates if each.name and each.name.startswith("admin/")]
+    assert not [each.name for each in shown.templates if each.name and each.name.startswith("admin/")]
     sent = client.post("/login/", {"username": "ada", "password": PASSWORD, "next": page})
     assert sent["Location"] == page
 
@@ -75,12 +75,24 @@ def test_a_member_can_sign_in_as_somebody_else(client: Client, member: User, chi
         ("https://elsewhere.example/", "/admin/"),
         ("//elsewhere.example/", "/admin/"),
         ("javascript:alert(1)", "/admin/"),
+        ("foo", "/admin/"),
+        ("home", "/admin/"),
+        ("?", "/admin/"),
+        ("#", "/admin/"),
     ],
 )
 def test_nothing_leads_off_the_site(client: Client, chief: User, then: str, leads_to: str) -> None:
     assert client.get("/admin/login/", {"next": then})["Location"] == f"/login/?next={leads_to}"
     client.force_login(chief)
     assert client.get("/admin/login/", {"next": then})["Location"] == leads_to
+
+
+@pytest.mark.parametrize("then", ["/login/", "/login/?next=/login/", "/admin/login/", "/admin/login/?next=/", "?", "#"])
+def test_a_page_to_sign_in_on_leads_to_no_other(client: Client, member: User, then: str) -> None:
+    """Neither back to itself, over and over, nor to an error."""
+    sent = client.post("/login/", {"username": "mara", "password": PASSWORD, "next": then})
+    assert sent["Location"] == "/"
+    assert client.get("/login/", {"next": then})["Location"] == "/"
 
 
 def test_the_lock_holds_whichever_way_one_came(client: Client, chief: User) -> None:

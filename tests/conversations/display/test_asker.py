@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,13 +12,17 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from agents.engine.execution.gates import gate_call
+from agents.engine.execution.gates import ANOTHER, gate_call
 from agents.engine.ledger import Step
+from agents.engine.schema import schema_digest
+from agents.plugins.shell.tools import run
+from conversations.approvals.decisions import decide
 from conversations.display.asker import WORDS_MOST
 from conversations.models import Output
 from conversations.notifications.mail import Notifier
 from conversations.prompts.start import start_prompt
 from tests.conversations.support import EXPIRES, Story, person, says
+from tests.engine.support import digest_of
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +119,52 @@ def test_what_was_said_of_several_calls_stands_at_the_first(client: Client, chie
         assert html.index("Both are stale.") < html.index("Full command")
 
 
+def calls_of_an_answer(owner: User, count: int) -> tuple[Story, list[Step]]:
+    """An answer in which the agent says something of several commands."""
+    story = Story(owner)
+    story.asks_model()
+    calls = [story.call("shell.run", command=f"rm {n}") for n in range(count)]
+    story.answers(says("They are stale."), *calls)
+    return story, calls
+
+
+def shown_on(client: Client, outputs: Sequence[Output]) -> Iterator[str]:
+    """The pages on which these cards stand one after the other."""
+    ids = ",".join(str(output.pk) for output in outputs)
+    for page in (pages(outputs[0])[0], f"{reverse('admin:conversations_approval_together')}?ids={ids}"):
+        yield words(client.get(page).text)
+
+
+def test_it_stands_at_the_next_if_the_first_was_interrupted(client: Client, chief: User) -> None:
+    """What became of a call is no longer what the agent speaks of."""
+    story, calls = calls_of_an_answer(chief, 3)
+    story.append(Step(f"user:{chief.pk}", "action_result", {"decision": "approve"}, f"{calls[0].path}/human"))
+    outputs = [story.gate(calls[0], kind="interrupted", reason="The worker stopped.")]
+    outputs += [story.gate(call) for call in calls[1:]]
+    story.pauses()
+    for html in shown_on(client, outputs):
+        assert html.count("The agent says They are stale.") == 1
+        assert html.index("did this run?") < html.index("They are stale.") < html.index("rm 1") < html.index("rm 2")
+
+
+def test_at_an_edited_call_it_is_about_the_original_input(client: Client, chief: User) -> None:
+    """The others of the answer stand as they were asked for: there, it is not."""
+    story, calls = calls_of_an_answer(person("ann"), 3)
+    schema = schema_digest(run.input)
+    outputs = [
+        story.gate(call, who=ANOTHER, digest=digest_of(run, call.payload["payload"]), schema=schema) for call in calls
+    ]
+    story.pauses()
+    first, editor = outputs[0], person("ben", is_superuser=True, is_staff=True)
+    decide(first.pk, editor, "approve", digest=first.digest, via="admin", input={"command": "rm -i 0"})
+    ids = ",".join(str(output.pk) for output in outputs)
+    html = words(client.get(f"{reverse('admin:conversations_approval_together')}?ids={ids}").text)
+    assert html.count("The agent says about its original input They are stale.") == 1
+    assert html.count("The agent says They are stale.") == 1
+    about, plain = html.index("about its original input"), html.index("The agent says They are stale.")
+    assert plain < html.index("rm 1") < html.index("rm 2") < about < html.index("rm -i 0")
+
+
 def test_a_decided_call_keeps_its_reason_in_the_admin(client: Client, chief: User) -> None:
     output = said_and_asked(chief, "The build is stale.")
     client.post(reverse("decide", args=[output.pk]), {"decision": "reject", "digest": output.digest})
@@ -149,6 +199,14 @@ def test_a_workflow_asks_by_its_name(client: Client, chief: User) -> None:
     assert f"by {name}" in words(client.get(pages(output)[1]).text)
     assert f"Asked by {name}" in words(client.get(reverse(LIST)).text)
     assert f"Asked by {name}" in letter()
+
+
+def test_a_title_stays_within_its_attribute(client: Client, chief: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks for what cannot be seen are HTML, which has no place there."""
+    monkeypatch.setattr("conversations.display.asker.title_of", lambda policy: 'Clean\u200b "up"\u202e')
+    output = asked_by_workflow(chief)
+    html = client.get(output.conversation.get_absolute_url()).text
+    assert 'data-asker="“Clean\u200b &quot;up&quot;[U+202E]”"' in html
 
 
 def test_a_question_names_who_asks(client: Client, chief: User) -> None:

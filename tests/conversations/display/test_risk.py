@@ -11,18 +11,21 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from agents import SANDBOXED
 from conversations.models import Output
 from conversations.notifications.mail import Notifier
 from tests.conversations.support import Story, asking, person
 
 pytestmark = pytest.mark.django_db
 
-INSIDE = "Sandboxed: no network, sees only this conversation's folder."
+INSIDE = SANDBOXED
 OUTSIDE = "Not sandboxed: the command runs with the rights of the worker."
 GREY, RED = "risk-write", "risk-high"
 CALLS = {
     "a command in the sandbox": ("high", [INSIDE], ("Runs code", GREY)),
     "a command outside": ("high", [OUTSIDE], ("Not sandboxed", RED)),
+    "a fact that begins with what a model wrote": ("high", [f"{INSIDE} is the subject."], ("High risk", RED)),
+    "both at once": ("high", [INSIDE, OUTSIDE], ("Not sandboxed", RED)),
     "a high risk of which nothing is known": ("high", ["Pays 200 EUR."], ("High risk", RED)),
     "what writes": ("write", [], ("Writes", GREY)),
     "what leaves the site": ("exfiltration", [], ("Leaves the site", RED)),

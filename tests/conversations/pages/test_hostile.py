@@ -1,6 +1,7 @@
 """Text of a model is displayed and does nothing else."""
 
 import re
+import time
 
 import pytest
 from django.contrib.auth.models import User
@@ -66,10 +67,19 @@ def test_markdown_is_still_markdown() -> None:
     assert '<td class="whole">3</td>' in aligned
 
 
+def test_a_long_word_of_code_takes_time_in_proportion_to_its_length() -> None:
+    """A word with hyphens is kept in one piece, also if it is as long as a text may be."""
+    began = time.process_time()
+    assert render(f"`{'a' * 60_000}`") == f'<p dir="auto"><code>{"a" * 60_000}</code></p>\n'
+    assert f'<code><span class="w">{"a-" * 30_000}</span> b</code>' in render(f"`{'a-' * 30_000} b`")
+    assert '<code>uv <span class="w">--out=a-b</span> c</code>' in render("`uv --out=a-b c`")
+    assert time.process_time() - began < 3  # seconds: it would be half a minute
+
+
 def test_a_table_scrolls_in_a_box_that_its_headings_name() -> None:
     """The box is reached by keyboard. A name is text, whatever the headings are."""
     table = render("| Engine | **Requests** | |\n|-|-|-|\n| a | 1918.4 / 0 | New York |")
-    assert '<div class="table-wrap" role="group" aria-label="Table: Engine, Requests" tabindex="0">' in table
+    assert '<div class="table-wrap" dir="auto" role="group" aria-label="Table: Engine, Requests" tabindex="0">' in table
     assert '<td class="whole">1918.4 / 0</td><td>New York</td>' in table.replace("\n", "")
     assert 'aria-label="Table: &quot; onfocus=&quot;x' in render('| " onfocus="x |\n|-|\n| a |')
 

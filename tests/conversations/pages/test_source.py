@@ -5,6 +5,9 @@ import re
 import pytest
 from django.test import Client
 
+from conversations.erasure.steps import redact
+from conversations.ledger.redacted import PLACEHOLDER
+from conversations.models import Step
 from tests.conversations.support import Story, asking, person, says
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +38,26 @@ def test_each_is_given_as_it_was_written(client: Client, story: Story) -> None:
     assert [answer.content.decode() for answer in given] == [MESSAGE, ANSWER]
     assert {answer["Content-Type"] for answer in given} == {"text/plain; charset=utf-8"}
     assert {answer["X-Content-Type-Options"] for answer in given} == {"nosniff"}
+
+
+def test_what_was_redacted_is_not_given(client: Client, story: Story) -> None:
+    """Neither by a page that still has the links, nor by one that is loaded anew."""
+    before = addresses(client, story)
+    steps = Step.objects.filter(prompt=story.prompt)
+    seqs = [steps.get(type="action_call", path="").seq, steps.get(type="text").seq]
+    redact(story.conversation, seqs, story.conversation.owner, "A password.")
+    given = {address: client.get(address) for address in (*before, *addresses(client, story))}
+    assert len(before) == 2
+    assert {answer.text for answer in given.values() if answer.status_code == 200} <= {PLACEHOLDER}
+    assert {answer.status_code for answer in given.values()} <= {200, 404}
+
+
+def test_its_link_opens_beside_the_page(client: Client, story: Story) -> None:
+    """Where nothing copies, for lack of JavaScript or of https, the chat stays open."""
+    html = client.get(story.conversation.get_absolute_url()).text
+    links = re.findall(r"<a [^>]*data-source>", html)
+    assert len(links) == 2
+    assert all('target="_blank" rel="noopener"' in link for link in links)
 
 
 def test_nobody_else_gets_it(client: Client, story: Story) -> None:

@@ -110,6 +110,16 @@ async def test_another_s_conversation_is_as_if_it_were_not_there(ann: User, bob:
                 assert await socket.closed() == 4404
 
 
+async def test_a_page_of_somebody_else_is_told_so(ann: User, bob: User) -> None:
+    """Who signed in last, in the same browser, is not whose page it is."""
+    story, session = await aside(Story, ann), await aside(cookie, ann)
+    for address in (f"/ws/conversations/{story.conversation.pk}/", "/ws/me/"):
+        async with opened(f"{address}?person={bob.pk}&after=0", session) as (socket, _):
+            assert await socket.closed() == 4409
+        async with opened(f"{address}?person={ann.pk}&after=0", session) as (_, first):
+            assert first["type"] == "websocket.accept"
+
+
 async def test_approvals_are_for_staff(ann: User) -> None:
     async with opened("/ws/approvals/", await aside(cookie, ann)) as (socket, _):
         assert await socket.closed() == 4403
@@ -255,6 +265,6 @@ async def test_who_says_too_much_is_closed(ann: User) -> None:
 
 def test_a_socket_is_closed_with_codes_that_daphne_sends() -> None:
     """It raises an error for those that the protocol keeps for servers, and the socket would stay open and silent."""
-    codes = [access.SIGN_IN, access.FORBIDDEN, access.NOT_FOUND]
+    codes = [access.SIGN_IN, access.FORBIDDEN, access.NOT_FOUND, access.ANOTHER_PERSON]
     codes += [consumers.FAILED, consumers.TRY_AGAIN, consumers.TOO_MUCH]
     assert all(4000 <= code <= 4999 for code in codes)

@@ -90,7 +90,7 @@ class Command(BaseCommand):
             with closing(open_watch()) as watch:
                 self._wait(run, watch)
         except KeyboardInterrupt:
-            raise CommandError("The run goes on without you.", returncode=OPEN) from None
+            raise CommandError("The run continues without you.", returncode=OPEN) from None
         except Error as error:
             raise CommandError(f"The database does not answer; the run may go on: {error}", returncode=OPEN) from None
         self._report(run)

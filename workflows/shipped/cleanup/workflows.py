@@ -17,7 +17,7 @@ from workflows.shipped.rejected import words_of
 CELL_MOST = 480
 """Characters of a cell of the table; the choices have the whole path."""
 STEPS = 3
-PARTLY = "Only a part of the workspace was looked at: the rest is too much, too deep, or has names that cannot be used."
+PARTLY = "Only part of the workspace was checked: the rest is too much, too deep, or has names that cannot be used."
 
 
 class CleanUp(BaseModel):

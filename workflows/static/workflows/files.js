@@ -56,7 +56,7 @@
       else replace(place, request.responseText);
     };
     request.open("POST", place.dataset.to);
-    request.setRequestHeader("X-CSRFToken", token());
+    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.send(body);
   }
 

@@ -8,8 +8,10 @@ from pydantic import BaseModel
 
 from agents import ToolError
 from agents.categories import PROJECTS
-from tests.texts import short
+from tests.texts import TEXTS, short
 from workflows import Flow, workflow
+
+TITLE = f'Ask "<b>in</b>" {short(TEXTS["zero-width"], 30)} {short(TEXTS["bidi"], 60)}'
 
 
 class Words(BaseModel):
@@ -17,7 +19,7 @@ class Words(BaseModel):
     texts: list[str] = []
 
 
-@workflow("nasty.ask", title="Ask in these words", category=PROJECTS)
+@workflow("nasty.ask", title=TITLE, category=PROJECTS)
 async def ask(flow: Flow[Words]) -> dict[str, Any]:
     """Tells its progress, asks, and returns what it was given."""
     text = flow.input.text

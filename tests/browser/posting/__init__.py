@@ -1,0 +1,1 @@
+"""An app with a workflow that takes files, for a browser."""
