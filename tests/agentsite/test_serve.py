@@ -154,10 +154,12 @@ with sqlite3.connect({str(file)!r}) as database:
 print("as before", flush=True)
 signal.pause()
 """
-    with site(folder, AGENTSITE_HOST="ox", AGENTSITE_START_SECONDS="5", **in_worker(earlier)) as running:
-        running.wait_until_up()
-        assert "as before" in running.said()
-        assert "The worker was not ready within 5 s" in running.said()
+    with site(folder, AGENTSITE_HOST="ox", **in_worker(earlier)) as running:
+        wait_for(lambda: "as before" in running.said())
+        web = running.child("agentsite.web")
+        os.kill(web, signal.SIGKILL)
+        wait_for(lambda: running.child("agentsite.web") not in {0, web})  # meanwhile, serve has looked for the worker
+        assert "Agentsite is running" not in running.said()
 
 
 def test_a_worker_that_cannot_start_ends_the_site_with_words(
