@@ -166,8 +166,9 @@ def test_a_worker_that_cannot_start_ends_the_site_with_words(
     folder: Path, in_worker: Callable[[str], dict[str, str]]
 ) -> None:
     with site(folder, **in_worker("sys.exit('no worker today')")) as running:
+        wait_for(lambda: "no worker today" in running.said())
+        wait_for(lambda: running.said().count("no worker today") == 3)
         assert running.process.wait(timeout=60) == 2, running.said()
-        assert running.said().count("no worker today") == 3
         assert "The worker stopped while it was starting: see its output above." in running.said()
         assert "Agentsite is running" not in running.said()
 
