@@ -133,6 +133,15 @@ def page(context: BrowserContext, site: Site) -> Page:
     return signed_in(context.new_page(), site)
 
 
+@pytest.fixture
+def away(browser: Browser, page: Page, context: BrowserContext) -> Iterator[Page]:
+    """A window whose console may tell of requests that failed."""
+    failing = browser.new_context(storage_state=context.storage_state())
+    failing.set_default_timeout(WAIT_MS)
+    yield failing.new_page()
+    failing.close()
+
+
 def signed_in(page: Page, site: Site) -> Page:
     """This page, once its site's administrator has signed in."""
     page.goto(site.url)

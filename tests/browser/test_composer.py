@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, FilePayload, Locator, Page, expect
 
-from tests.browser.conftest import WAIT_MS, Site
+from tests.browser.conftest import Site
 from tests.browser.test_first_turn import say
 
 pytestmark = pytest.mark.browser
@@ -23,15 +22,6 @@ GIVE = """([type, name, kind]) => {
   at.dispatchEvent(type === "paste" ? new ClipboardEvent(type, { ...options, clipboardData: given })
                                     : new DragEvent(type, { ...options, dataTransfer: given }));
 }"""
-
-
-@pytest.fixture
-def away(browser: Browser, page: Page, context: BrowserContext) -> Iterator[Page]:
-    """A window whose console may tell of requests that failed."""
-    failing = browser.new_context(storage_state=context.storage_state())
-    failing.set_default_timeout(WAIT_MS)
-    yield failing.new_page()
-    failing.close()
 
 
 def chosen(page: Page) -> Locator:
@@ -224,6 +214,6 @@ def test_what_a_stranger_may_not_send_stays(away: Page, site: Site) -> None:
     away.get_by_label("Attach files").set_input_files({**NOTES, "buffer": b"x" * 5 * MB})
     away.context.clear_cookies()
     away.get_by_role("button", name="Send").click()
-    expect(away.get_by_text("Not sent. Only who is signed in")).to_be_visible()
+    expect(away.get_by_text("Not sent. Only people who are signed in")).to_be_visible()
     expect(away.get_by_label("Message")).to_have_value("Read this.")
     expect(chosen(away)).to_have_text(["notes.txt"])

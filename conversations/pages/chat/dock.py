@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Dock:
-    """`active` is the turn that runs or waits, `last` the last turn.
+    """`active` is the turn that runs or waits, `last` the last turn, `ended` the one that ended last, shown or not.
 
     `cards` are the gates that wait together, and those of the same answer that are already decided.
     """
@@ -38,12 +38,14 @@ class Dock:
     conversation: Conversation
     active: Prompt | None
     last: Prompt | None
+    ended: Prompt | None
     cards: Sequence[Card]
 
     @classmethod
     def of(cls, conversation: Conversation, turn: TimelineTurn | None, last: Prompt | None) -> Dock:
         """Return the dock of a conversation, given its active turn."""
-        return cls(conversation, conversation.active_prompt, last, turn.gates if turn else [])
+        ended = conversation.prompts.ended().order_by("-ended_at").first()
+        return cls(conversation, conversation.active_prompt, last, ended, turn.gates if turn else [])
 
     @property
     def page(self) -> str:
@@ -60,11 +62,6 @@ class Dock:
     def again(self) -> str:
         """The address of the form with which the last turn is started again; "" if there is none."""
         return startable.again_at(self.last.policy, self.last.pk) if self.last else ""
-
-    @property
-    def ended(self) -> str:
-        """How the last turn ended; "" while one is running or waiting."""
-        return self.last.state if self.last and not self.active else ""
 
     @property
     def open(self) -> list[Card]:
@@ -106,6 +103,6 @@ class Dock:
             "menu": version(str(self.conversation), self.conversation.archived_at is None),
             "state": version(self.state, len(self.yours)),
             "waits": version([(card.row.pk, card.row.gate) for card in self.cards], len(self.yours)),
-            "act": version(active, self.state, len(self.yours), self.again, self.last and self.last.pk, self.ended),
+            "act": version(active, self.state, len(self.yours), self.again, self.ended and self.ended.pk),
         }
         return {name: Part(name, value) for name, value in shown.items()}

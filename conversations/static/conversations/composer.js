@@ -1,8 +1,7 @@
 "use strict";
 /* The composer: typed text and chosen files are never lost. Loaded after site.js, whose names it uses. */
 
-const form = byId("composer"), mine = `draft ${form?.dataset.person} `;
-const kept = mine + form?.getAttribute("action"), waits = `${kept} later`;
+const form = byId("composer"), mine = `message ${form?.dataset.person} `, stored = mine + form?.getAttribute("action");
 
 /* ---------- status: why a message was refused, and whether one can be sent ---------- */
 
@@ -14,26 +13,76 @@ function refuse(words) {
   if (words) slot.querySelector("span").textContent = words;
 }
 
+const active = () => form.querySelector("[data-stop]")?.dataset.stop; // the turn that has not ended
+
 function sendable() {
-  const send = form?.querySelector("[data-send]");
   if (!form) return;
+  const send = form.querySelector("[data-send]"), state = main(), line = byId("later");
   field.placeholder = send ? "Message the agent" : "Type your next message";
+  if (send) {
+    send.disabled = Boolean(state && !state.open && (turns || state.code in CLOSED));
+    form.querySelector("[data-offline]").hidden = !send.disabled;
+  }
+  if ("turn" in line.dataset && active() && line.dataset.turn !== active()) tellLater(""); // it tells how an earlier turn ended
   offerLater();
-  if (!send) return;
-  send.disabled = Boolean(turns && main() && !main().open);
-  form.querySelector("[data-offline]").hidden = !send.disabled;
-  if (!send.disabled) sendLater(send);
+  sendLater();
 }
 
-/* ---------- a message that is kept until the turn ends: {text, files, key, turn}, also over a reload ---------- */
+/* ---------- the message that is not sent yet: {text, files, tier, key}, kept over a reload ---------- */
 
-const WAITS = "Your message is kept here, and will be sent when this turn has ended.";
-let later = null;
+/* The key makes sure that it is taken once, however often it is sent: again after a reload, or from a copy of this tab. */
+const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/* Keep what is in the field, and send it when this turn has ended. Its key makes sure that it is taken once, also from a copy of this tab. */
+const draft = { key: newKey() };
+let sent = null; // the message being sent: {text, files, key}
+
+function store() {
+  Object.assign(draft, { text: field.value, files: chosen.length, tier: form.querySelector("[name=model]:checked")?.value });
+  if (draft.text || draft.files) sessionStorage.setItem(stored, JSON.stringify(draft));
+  else sessionStorage.removeItem(stored);
+}
+
+/* Text or files were changed: if the message is being sent, this is the next one. */
+function edited() {
+  if (draft.key === sent?.key) draft.key = newKey();
+  dropLater();
+}
+
+function restore() {
+  Object.assign(draft, JSON.parse(sessionStorage.getItem(stored)));
+  const given = new URLSearchParams(location.search).get("message"), { text = "", files = 0, since } = draft;
+  if (given) { // from a link; what was typed before stays above it
+    field.value = [text, field.value].filter(Boolean).join("\n");
+    history.replaceState(null, "", location.pathname + location.hash);
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
+  field.value ||= text;
+  grow(field);
+  chosen.push(...picker.files); // a browser may keep them across a reload
+  for (const tier of all("[name=model]", form)) if (tier.value === draft.tier) tier.checked = true;
+  showChosen();
+  if (files > chosen.length) dropLater("Reloading the page removed your files: attach them again.");
+  else if (since && field.value !== text) dropLater("A link added to your message, so it is not sent by itself. You can still send it.");
+  else if (Date.now() - since > LATEST) dropLater("You wrote this some hours ago, so it is not sent by itself. You can still send it.");
+  else if (since) tellLater(WAITS);
+  store();
+}
+
+/* ---------- a message that is kept until a turn ends: it has the `turn`, and `since` when it waits for it ---------- */
+
+const WAITS = "Your message is kept here. It will be sent when this turn ends, if this page is still open.";
+const TRIES = "Your message is kept here. The site did not answer, so it will be sent again, if this page is still open.";
+const LATEST = 4 * 3600 * 1000; // milliseconds: a tab that is restored after that does not surprise anybody
+const NOT_SENT = { failed: "failed", cancelled: "was stopped" }; // after a turn that ended so, it is not sent
+let tries = 0, retryAt = 0; // how often the site did not answer, and when to try again
+
 function keepLater() {
   if (!field.value.trim() && !chosen.length) return refuse("Write something first.");
-  later = { text: field.value, files: chosen.length, key: later?.key ?? byId("key").value };
+  if (draft.key === sent?.key) return; // it is being sent
+  draft.turn = active();
+  draft.since ??= Date.now();
+  store();
   refuse("");
   tellLater(WAITS);
   offerLater();
@@ -41,43 +90,35 @@ function keepLater() {
 
 /* It stays in the field, and is not sent by itself any more. `words`: why, if that is not obvious. */
 function dropLater(words = "") {
-  if (!later && byId("later").hidden) return;
-  later = null;
-  sessionStorage.removeItem(waits);
+  delete draft.turn;
+  delete draft.since;
+  tries = retryAt = 0;
+  store();
   tellLater(words);
   offerLater();
 }
 
 function tellLater(words) {
-  const line = byId("later");
+  const line = byId("later"), says = line.querySelector("span");
+  delete line.dataset.turn;
   line.hidden = !words;
-  line.querySelector("span").textContent = words;
-  line.querySelector("button").hidden = !later;
+  if (says.textContent !== words) says.textContent = words;
+  line.querySelector("button").hidden = !draft.since;
 }
 
-/* Store what is kept, with the turn that it waits for. While one runs, the button beside Stop does what Enter does. */
+/* While a turn runs, the button beside Stop does what Enter does. */
 function offerLater() {
-  const stop = form.querySelector("[data-stop]"), button = form.querySelector("[data-later]");
-  if (later && stop) later.turn = stop.dataset.stop;
-  if (later) sessionStorage.setItem(waits, JSON.stringify(later));
-  if (button) button.hidden = Boolean(later) || !(field.value.trim() || chosen.length);
+  const button = form.querySelector("[data-later]");
+  if (button) button.hidden = Boolean(draft.since) || draft.key === sent?.key || !(field.value.trim() || chosen.length);
 }
 
-function sendLater(send) {
-  if (!later || sent) return;
-  const { last, ended } = byId("act").dataset;
-  if (last === later.turn && ["failed", "cancelled"].includes(ended))
-    return dropLater(`This turn ${ended === "failed" ? "failed" : "was stopped"}, so your message was not sent. It is still here: send it when you like.`);
-  byId("key").value = later.key;
-  form.requestSubmit(send);
-}
-
-function restoreLater() {
-  later = JSON.parse(sessionStorage.getItem(waits));
-  if (!later) return;
-  if (later.text !== field.value) return dropLater();
-  if (later.files !== chosen.length) return dropLater("Not sent: attach your files again. A page that is loaded again does not have them.");
-  tellLater(WAITS);
+/* Once its turn has ended. If another one runs by then, the site says whether it was this message's: then it takes it once. */
+function sendLater() {
+  if (!draft.since || sent || !main()?.open || Date.now() < retryAt || (active() && active() === draft.turn)) return;
+  const { ended, how } = byId("act").dataset;
+  if (ended !== draft.turn || !NOT_SENT[how]) return form.requestSubmit(form.querySelector("[data-send]"));
+  dropLater(`This turn ${NOT_SENT[how]}, so your message was not sent. It is still here: you can still send it.`);
+  byId("later").dataset.turn = active() ?? "";
 }
 
 /* ---------- files: the input holds all chosen files, whether picked, pasted or dropped ---------- */
@@ -103,6 +144,7 @@ function attach(files) {
   if (many.length) why.push(`Not attached, because a message can have up to ${most} files: ${many.join(", ")}.`);
   refuse(why.join(" "));
   showChosen();
+  edited();
 }
 
 function showChosen() {
@@ -110,8 +152,6 @@ function showChosen() {
   chosen.forEach((file) => transfer.items.add(file));
   picker.files = transfer.files;
   list.hidden = !chosen.length;
-  dropLater();
-  offerLater();
   list.replaceChildren(...chosen.map(chip));
 }
 
@@ -125,6 +165,7 @@ function chip(file) {
     chosen.splice(at, 1);
     refuse("");
     showChosen();
+    edited();
     (all("#chosen button")[Math.min(at, chosen.length - 1)] || field).focus();
   });
   return made;
@@ -162,11 +203,13 @@ function drag(event) {
 
 /* ---------- sending ---------- */
 
-let sent = null; // the message being sent: {text, files}
-
 function submitted(event) {
   if (event.target !== form || event.submitter?.matches("[data-stop]")) return;
-  if (!sent && (field.value.trim() || chosen.length)) return;
+  if (!sent && (field.value.trim() || chosen.length)) {
+    store();
+    byId("key").value = draft.key;
+    return;
+  }
   event.preventDefault();
   event.stopImmediatePropagation();
   if (sent) return;
@@ -195,24 +238,22 @@ function progress({ detail }) {
 
 function over({ detail }) {
   if (detail.elt !== form) return;
-  const { text, files } = sent, { status } = detail.xhr, away = status < 300 && detail.xhr.getResponseHeader("HX-Redirect");
-  if (!away) sent = null; // otherwise the page navigates to the conversation
+  const { status, responseText } = detail.xhr, { text, files, key } = sent, away = detail.xhr.getResponseHeader("HX-Redirect");
+  const taken = status > 199 && status < 300 && (away || responseText.includes('hx-swap-oob="merge"')); // not a page to sign in
+  if (!taken || !away) sent = null; // otherwise the page navigates to the conversation
   byId("sending").hidden = true;
   byId("chosen").inert = false;
-  const plain = detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain"); // one sentence, from before any page
-  if (status === 409 && "later" in byId("problem").dataset) {
-    byId("problem").replaceChildren();
-    return field.value === text ? keepLater() : dropLater("Not sent: a turn has not ended yet.");
-  }
-  const auto = Boolean(later);
-  dropLater();
-  if (status > 399 && plain) refuse(`Not sent. ${detail.xhr.responseText}`);
-  else if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
-  if (status < 200 || status > 299) return;
+  if (!taken) return refused(detail.xhr, key);
   chosen.splice(0, chosen.length, ...chosen.filter((file) => !files.includes(file)));
   showChosen();
-  if (field.value === text) field.value = "";
-  sessionStorage.setItem(kept, field.value);
+  if (draft.key !== key) { // the next message is there already
+    if (field.value === text && !draft.since) field.value = "";
+    return store();
+  }
+  const auto = Boolean(draft.since);
+  field.value = "";
+  draft.key = newKey();
+  dropLater();
   refuse("");
   grow(field);
   if (auto) return announce("Your message was sent."); // whoever reads meanwhile is left where they are
@@ -220,32 +261,44 @@ function over({ detail }) {
   if (!matchMedia("(pointer: coarse)").matches) lead(field, form);
 }
 
+function refused(xhr, key) {
+  const { status } = xhr, mine = draft.key === key, slot = byId("problem");
+  if (xhr.getResponseHeader("Content-Type")?.startsWith("text/plain")) refuse(`Not sent. ${xhr.responseText}`); // one sentence, from before any page
+  else if (status === 413) refuse("Not sent: this is more than the site accepts at once. Remove a file, or send them one by one.");
+  if (status < 400 || [502, 503, 504].includes(status)) { // nobody knows whether it arrived
+    if (mine && draft.since) {
+      tries += 1;
+      retryAt = Date.now() + 1000 * Math.min(2 ** tries, 30);
+      tellLater(TRIES);
+    } else if (!draft.since) draft.key = key; // what is typed by now is not sent before the site has said that it did not
+    return store();
+  }
+  if (status === 409 && "later" in slot.dataset) {
+    delete slot.dataset.later;
+    slot.replaceChildren();
+    retryAt = Date.now() + 1000;
+    if (mine) return keepLater();
+    return draft.since ? undefined : dropLater("Not sent: a turn has not ended yet.");
+  }
+  if (mine && byId("key").value !== key) draft.key = newKey(); // the key was that of another message
+  if (mine) dropLater();
+}
+
 async function unreadable(files) {
   const gone = [];
   for (const file of files) await file.slice(0, 1).arrayBuffer().catch(() => gone.push(file.name));
-  if (gone.length) refuse(`Not sent: ${gone.join(", ")} was changed or removed after it was attached. Remove it here and attach it again.`);
+  if (!gone.length) return;
+  dropLater();
+  refuse(`Not sent: ${gone.join(", ")} was changed or removed after it was attached. Remove it here and attach it again.`);
 }
 
 if (form) {
   for (const key of Object.keys(sessionStorage)) // somebody else may have been signed in before in this tab
-    if (key.startsWith("draft ") && !key.startsWith(mine)) sessionStorage.removeItem(key);
+    if (key.startsWith("message ") && !key.startsWith(mine)) sessionStorage.removeItem(key);
   byId("main").append(byId("drop")); // so that it covers the whole thread
-  if (new URLSearchParams(location.search).get("message")) { // from a link; what was typed before stays above it
-    field.value = [sessionStorage.getItem(kept), field.value].filter(Boolean).join("\n");
-    history.replaceState(null, "", location.pathname + location.hash);
-    field.focus();
-    field.setSelectionRange(field.value.length, field.value.length);
-  }
-  field.value ||= sessionStorage.getItem(kept) || "";
-  grow(field);
-  attach(picker.files); // a browser may keep them across a reload
-  restoreLater();
-  field.addEventListener("input", () => {
-    sessionStorage.setItem(kept, field.value);
-    refuse("");
-    dropLater();
-    offerLater();
-  });
+  restore();
+  field.addEventListener("input", () => { refuse(""); edited(); });
+  form.addEventListener("change", ({ target }) => { if (target.name === "model") store(); });
   byId("later").querySelector("button").addEventListener("click", () => { dropLater(); field.focus(); });
   form.addEventListener("click", ({ target }) => { if (target.closest("[data-later]")) { keepLater(); field.focus(); } });
   field.addEventListener("keydown", pressed);
@@ -253,16 +306,20 @@ if (form) {
   document.addEventListener("paste", paste);
   for (const type of ["dragover", "dragleave", "drop"]) document.addEventListener(type, drag);
   document.addEventListener("submit", submitted, true);
+  form.addEventListener("htmx:configRequest", ({ detail }) => { // htmx takes the address of a button that has the focus
+    if (detail.elt === form) detail.path = form.getAttribute("action");
+  });
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.elt !== form) return;
-    sent = { text: field.value, files: [...chosen] };
+    sent = { text: field.value, files: [...chosen], key: draft.key };
     byId("chosen").inert = true;
   });
+  document.addEventListener("htmx:wsOpen", () => { retryAt = 0; }); // the connection is back
   form.addEventListener("htmx:xhr:progress", progress);
   form.addEventListener("htmx:afterRequest", over);
   form.addEventListener("htmx:sendError", ({ detail }) => { if (detail.elt === form) unreadable(chosen); });
-  byId("sending").querySelector("button").addEventListener("click", () => htmx.trigger(form, "htmx:abort"));
-  addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // with a new key
+  byId("sending").querySelector("button").addEventListener("click", () => { dropLater(); htmx.trigger(form, "htmx:abort"); });
+  addEventListener("pageshow", (event) => { if (event.persisted && !turns) location.reload(); }); // it may have been sent since
   if (!turns && !location.search && !matchMedia("(pointer: coarse)").matches && isLeft()) field.focus();
   sendable();
 }
