@@ -181,6 +181,8 @@ c/                                                                 MMMMMMM   Lww
 c/<int:pk>/                                                        LoNNNNL   LMMMMML
 c/<int:pk>/prompts/                                                MMMMMMM   LwNNNNL
 prompts/<int:pk>/                                                  LoNNNNL   LMMMMML
+prompts/<int:pk>/message/                                          LoNNNNL   LMMMMML
+prompts/<int:pk>/texts/<int:position>/                             LoNNNNL   LMMMMML
 prompts/<int:pk>/cancel/                                           MMMMMMM   LwNNNNL
 prompts/<int:pk>/continue/                                         MMMMMMM   LwNNNNL
 prompts/<int:pk>/again/                                            MMMMMMM   LwNNNNL

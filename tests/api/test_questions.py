@@ -42,8 +42,8 @@ def test_a_form_is_told_as_a_schema(api: Api, ann: User, site: Site) -> None:
     wrong = error_of(api.post(address(gate, "answer"), {"digest": gate.digest, "answer": {"city": 5, "tags": 1}}), 400)
     assert wrong["code"] == "invalid_answer"
     assert wrong["fields"]["answer.nights"] == ["Enter a value."]
-    assert "not of type" in wrong["fields"]["answer.city"][0]
-    assert "tags" in wrong["fields"]["answer"][0]
+    assert wrong["fields"]["answer.city"] == ["Enter a text."]
+    assert wrong["fields"]["answer.tags"]
     refused = {"digest": gate.digest, "answer": TRIP | {"city": "Nowhere"}}
     assert api.post(address(gate, "answer"), refused).status_code == 200
     site.works()

@@ -21,7 +21,7 @@ from agents.models import Skill, Suggestion, SystemPrompt
 from conversations.accounts.keys import make_key
 from conversations.files.pending import keep
 from conversations.files.uploads import Upload
-from conversations.models import Erasure, File, Prompt, Redaction, Step, Verification
+from conversations.models import Erasure, File, Output, Prompt, Redaction, Step, Verification
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
 from tests.conversations.support import Story, asking
@@ -119,6 +119,7 @@ class World:
         yield "<str:name>", "shop.order"
         yield "<str:token>", self.upload.token
         yield "<int:pk>", self._place(route)
+        yield "<int:position>", Output.objects.get(prompt=self.stopped, type="text").position
 
     def _row(self, model: str) -> object:
         rows: dict[str, object] = {
@@ -148,7 +149,7 @@ class World:
             return self.description.pk
         if "batches/" in route:
             return self.batch.pk
-        if "continue" in route or "again" in route:
+        if "continue" in route or "again" in route or "texts/" in route:
             return self.stopped.pk
         if "put-back" in route:
             return self.away.pk

@@ -189,9 +189,9 @@ async def test_an_empty_answer_is_asked_again(wire: WireServer, site: PolicyRegi
 @pytest.mark.parametrize(
     ("refusal", "code"),
     [
-        (Refusal(401, "invalid_api_key", f"Incorrect API key provided: {KEY}."), "refused"),
+        (Refusal(401, "invalid_api_key", f"Incorrect API key provided: {KEY}."), "key_refused"),
         (Refusal(400, "context_length_exceeded", "Too long."), "context_overflow"),
-        (Refusal(404, "model_not_found", "No such model."), "refused"),
+        (Refusal(404, "model_not_found", "No such model."), "unknown_model"),
     ],
 )
 async def test_what_will_not_pass_ends_the_turn(

@@ -73,9 +73,9 @@ async def _outcome(speaker: Provider) -> str:
     ("status", "code", "expected", "retryable"),
     [
         (429, "rate_limit_exceeded", "rate_limited", True),
-        (429, "insufficient_quota", "refused", False),
+        (429, "insufficient_quota", "insufficient_quota", False),
         (500, "", "server_error", True),
-        (401, "invalid_api_key", "refused", False),
+        (401, "invalid_api_key", "key_refused", False),
         (400, "context_length_exceeded", "context_overflow", False),
     ],
 )

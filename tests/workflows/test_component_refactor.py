@@ -173,7 +173,7 @@ def test_tests_that_fail_fail_the_run_and_the_changes_are_shown(trials: Trials) 
 def test_without_tests_none_are_run(trials: Trials) -> None:
     (trials.services.workspace() / "alone.py").write_text("a = 40\nb = 40\n")
     trial = start(trials, path="alone.py").approve().approve()
-    assert trial.value["tests"].startswith("Not run: there is no folder tests nearby")
+    assert trial.value["tests"].startswith("Not run: there is no folder called tests nearby")
     assert RAN == []
 
 

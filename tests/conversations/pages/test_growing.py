@@ -24,7 +24,7 @@ MARKDOWN = st.lists(
     st.one_of(st.sampled_from(FRAGMENTS), st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=12
 ).flatmap(lambda parts: st.sampled_from(["", "\n", "\n\n"]).map(lambda between: between.join(parts)))
 ALLOWED = markdown.TAGS
-ATTRIBUTES = {"aria-label", "class", "href", "rel", "role", "start", "tabindex", "title"}
+ATTRIBUTES = {"aria-label", "class", "dir", "href", "rel", "role", "start", "tabindex", "title"}
 CODE_LINES = 3
 
 

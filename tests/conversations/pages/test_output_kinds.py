@@ -165,7 +165,7 @@ def test_a_redaction_keeps_the_fields_that_stay(turns: Turns, receipts: Callable
     assert Row.objects.get(type="receipt").content["buyer"] == "[redacted]"
     assert "Receipt N-7 for [redacted]" in turns.page
     *_, later = turns.run(ORDER, says("Done."), says("Again."))
-    assert "[receipt N-7] 3 pieces for [redacted]" in later[1]
+    assert "[receipt N-7] 3 pieces for [redacted]" in later[0]
     assert turns.problems == []
 
 

@@ -91,7 +91,7 @@ async def test_real_programs_keep_them_at_every_prefix() -> None:
     [
         (
             changed("1", "action_result", answer={"word": 1}),
-            "the answer at 1 is none to what was asked: word: 1 is not",
+            "the answer at 1 is none to what was asked: word: Enter a text",
         ),
         (changed("2", "action_result", answer="c"), "the answer at 2 is none to what was asked: answer: Choose one of"),
         (changed("2", "action_result", "user:1"), "2 was answered by user:1, who asked for the turn"),
