@@ -47,6 +47,8 @@ def archive(page: Page, name: str) -> None:
 
 
 def test_star_run_find_and_run_again_by_keyboard(page: Page, site: Site) -> None:
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("w")
     page.wait_for_url(f"{site.url}/workflows/")

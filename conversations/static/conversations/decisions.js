@@ -41,6 +41,11 @@ document.addEventListener("input", ({ target }) => {
   if (warning) warning.hidden = true;
 });
 
+/* Escape leaves the message field, in which new conversations begin: then the keys below work. */
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.isComposing && event.target === field) field.blur();
+});
+
 let going = 0; // when G was pressed: the next key says where to
 
 document.addEventListener("keydown", (event) => {
