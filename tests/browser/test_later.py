@@ -422,13 +422,20 @@ def test_a_link_adds_to_what_is_kept_and_says_that_it_is_not_sent(page: Page, si
     is_sent(page, "Ask and go on.")
 
 
-def test_the_focus_on_stop_sends_it_nowhere_else(page: Page, context: BrowserContext, site: Site) -> None:
-    """The button that has the focus has an address of its own."""
-    address = say(page, site, "Ask and go on.")
-    keep(page, "And then?")
-    page.locator("[data-stop]").focus()
-    other = context.new_page()
-    other.goto(address)
-    approve(other)
-    is_sent(page, "Ask and go on.", "And then?")
-    is_over(page)
+def test_a_retry_stops_no_turn_whose_stop_button_has_the_focus(away: Page, page: Page, site: Site) -> None:
+    """The button has an address of its own, which the message does not go to; it is kept for that turn then."""
+    address = say(away, site, "Ask and go on.")
+    keep(away, "And then?")
+    away.route(posted_to(away), lambda route: route.fulfill(status=503, body=""))
+    approve(away)
+    expect(away.locator("#later")).to_contain_text("it will be sent again")
+    page.goto(address)
+    page.get_by_label("Message").fill("Ask and go on.")
+    page.get_by_label("Message").press("Enter")
+    expect(away.locator(".ask")).to_be_visible()
+    away.locator("[data-stop]").focus()
+    away.unroute(posted_to(away))
+    expect(away.locator("#later")).to_contain_text("It will be sent when this turn ends")
+    approve(away)
+    is_sent(away, "Ask and go on.", "Ask and go on.", "And then?")
+    is_over(away)
