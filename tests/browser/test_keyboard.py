@@ -142,7 +142,8 @@ def test_an_administrator_with_a_model_server_in_trouble(context: BrowserContext
         press(page, panel.get_by_role("button", name="Ask again"))
         expect(page.locator(".prose").last).to_contain_text("Hello again.")
 
-        server.reply = Reply("An answer that is long enough to be cut in its middle.", pause_seconds=0.1, break_after=6)  # breaks off
+        cut = "An answer that is long enough to be cut in its middle."
+        server.reply = Reply(cut, pause_seconds=0.1, break_after=6)  # breaks off
         turn = say(page, "Say something long.")
         expect(turn.locator(".prose")).to_contain_text("An answer")
         server.reply = Reply("Whole this time.")

@@ -70,6 +70,7 @@ if (slash && form) {
   field.addEventListener("input", () => { slashShut = ""; slashLook(); });
   field.addEventListener("blur", () => setTimeout(() => { if (!slash.contains(document.activeElement)) slashShow(false); }));
   field.addEventListener("focus", slashLook);
+  document.addEventListener("DOMContentLoaded", () => { if (document.activeElement === field) slashLook(); }); // htmx can load it from here on
   document.addEventListener("keydown", slashPressed, true);
   slash.addEventListener("htmx:afterSwap", slashLook);
   slash.addEventListener("mousedown", (event) => { if (event.target.closest("[role=option]")) event.preventDefault(); }); // the field keeps the focus
