@@ -50,7 +50,7 @@ class BadInput(ValueError):
 
 
 class Deactivated(Exception):
-    """The owner's account was deactivated, so nothing was sent. An administrator can activate it again."""
+    """The account was deactivated, so nothing was sent. An administrator can activate it again."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)

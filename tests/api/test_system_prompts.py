@@ -145,7 +145,7 @@ def test_staff_start_none_that_a_message_could_not(
     turn_off(None)
     User.objects.filter(pk=ann.pk).update(is_active=False)
     error = error_of(staff.post(prompts_of(talk), body), 403)
-    assert (error["code"], "The owner's account was deactivated" in error["message"]) == ("forbidden", True)
+    assert (error["code"], "The account was deactivated" in error["message"]) == ("forbidden", True)
     assert not Prompt.objects.exists()
 
 

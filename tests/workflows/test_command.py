@@ -230,7 +230,7 @@ def test_ctrl_c_leaves_the_run_open(ann: User, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("workflows.management.commands.run_workflow._reasons", interrupt)
     ended = Ended("shop.fail", "--wait")
-    assert (ended.code, ended.error) == (2, "The run goes on without you.")
+    assert (ended.code, ended.error) == (2, "The run continues without you.")
     assert Prompt.objects.get().state == "queued"
 
 

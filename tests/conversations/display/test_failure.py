@@ -172,7 +172,7 @@ def test_the_api_has_a_code_for_each_kind(owner: User) -> None:
     error = api.get(f"/api/prompts/{story.prompt.pk}/").json()["error"]
     assert error["code"] == "key_refused"
     assert error["message"].startswith("The model server does not accept this site's key. It was asked 2 times")
-    assert error["message"].endswith("Ask an administrator to fix this, then send your message again.")
+    assert error["message"].endswith("Ask an administrator to fix this, and then try again.")
     assert error["details"] == SAID
     ended = Story(owner)
     assert api.get(f"/api/prompts/{ended.prompt.pk}/").json()["error"] is None
@@ -196,7 +196,7 @@ def test_an_export_has_both(client: Client, owner: User) -> None:
     client.force_login(owner)
     story = fails(owner, "key_refused")
     text = client.get(f"/c/{story.conversation.pk}/export/").content.decode()
-    assert "Ask an administrator to fix this, then send your message again." in text
+    assert "Ask an administrator to fix this, and then try again." in text
     assert "does not accept this site" in text
     assert "The model server said:" in text
 

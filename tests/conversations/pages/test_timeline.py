@@ -59,7 +59,7 @@ def test_a_command_that_was_stopped_says_that_some_of_it_may_have_happened(
     story.fails(call, "cancelled", f"Stopped before it was done. {HAD_BEGUN if begun else ''}")
     story.ends("cancelled", "cancelled")
     shown = page(client, story)
-    assert ("This was stopped while it ran: some of it may have happened." in shown) == begun
+    assert ("This was stopped while it ran: part of it may already have been done." in shown) == begun
 
 
 def test_a_step_that_was_stopped_says_that_some_of_it_may_have_happened(client: Client, owner: User) -> None:
@@ -71,7 +71,7 @@ def test_a_step_that_was_stopped_says_that_some_of_it_may_have_happened(client: 
     story.begins(call)
     story.fails(call, "cancelled", f"Stopped before it was done. {HAD_BEGUN}")
     story.ends("cancelled", "cancelled")
-    assert "1 step: read a.txt, stopped while it ran: some of it may have happened" in page(client, story)
+    assert "1 step: read a.txt, stopped while it ran: part of it may already have been done" in page(client, story)
 
 
 def test_what_a_call_emits_stands_after_it(client: Client, owner: User) -> None:
