@@ -22,7 +22,7 @@ from conversations.admin.base import one_piece
 from conversations.admin.deciding import DecidingPages, address_of
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
-from conversations.display.faithful import first_line, inert, visible
+from conversations.display.faithful import command_lines, first_line, inert, visible
 from conversations.display.gate import Card, cards
 from conversations.display.risk import RISKS_TO_FILTER
 from conversations.display.when import span
@@ -146,7 +146,7 @@ class ApprovalAdmin(DecidingPages):
     @admin.display(description="Input")
     def asks(self, obj: Approval) -> SafeString:
         """Show the first line of the input."""
-        return one_piece(visible(first_line(_card(obj).first_line, 60)))
+        return one_piece(command_lines(first_line(_card(obj).first_line, 60))[0])
 
     @admin.display(description="Owner")
     def whose(self, obj: Approval) -> str:
