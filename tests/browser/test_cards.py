@@ -84,6 +84,7 @@ def test_what_the_site_refused_is_not_lost_by_one_escape(page: Page, site: Site)
     say(page, site, "Edit this.")
     card = page.locator(".ask")
     card.get_by_role("link", name="Edit").click()
+    expect(card.get_by_label("Command")).to_be_focused()  # else the focus comes while the other field is filled in
     card.get_by_label("Timeout seconds").fill("9999")
     card.get_by_role("button", name="Approve as edited").click()
     expect(card.get_by_text("Enter a number from 1 to 590.")).to_be_visible()

@@ -28,7 +28,7 @@ function sendable() {
   sendLater();
 }
 
-/* ---------- the message that is not sent yet: {text, files, tier, key}, kept over a reload ---------- */
+/* ---------- the message that is not sent yet: {text, files, tier, key, linked}, kept over a reload ---------- */
 
 /* The key makes sure that it is taken once, however often it is sent: again after a reload, or from a copy of this tab. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -51,8 +51,10 @@ function edited() {
 function restore() {
   Object.assign(draft, JSON.parse(sessionStorage.getItem(stored)));
   const given = new URLSearchParams(location.search).get("message"), { text = "", files = 0, since } = draft;
-  if (given) { // from a link; what was typed before stays above it
-    field.value = [text, field.value].filter(Boolean).join("\n");
+  if (given) { // from a link; what was typed before stays above it, what another link gave does not
+    const typed = text === draft.linked && !since ? "" : text;
+    field.value = [typed, field.value].filter(Boolean).join("\n");
+    draft.linked = typed ? "" : field.value;
     history.replaceState(null, "", location.pathname + location.hash);
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
