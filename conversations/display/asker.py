@@ -10,6 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
 from agents.engine.actors import Kind
 from agents.engine.outputs.kinds import TextOutput
 from agents.engine.paths import parent
@@ -19,6 +22,7 @@ from conversations.models import Output, Step
 
 WORDS_MOST = 600
 """Characters of an agent's words beside a card: more would push the call itself out of view."""
+_MARKDOWN = MarkdownIt("commonmark")
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,25 @@ def askers_of(rows: Sequence[Output]) -> dict[int, Asker]:
         if policies.get(above, AGENT) not in (AGENT, Kind.MODEL):
             found[row.pk] = Asker(program=title_of(policies[above]))
         else:
-            said = "\n\n".join(words[above])
+            said = without_marks("\n\n".join(words[above])[: 2 * WORDS_MOST])
             found[row.pk] = Asker(words=said if len(said) <= WORDS_MOST else f"{said[:WORDS_MOST]}…")
     return found
+
+
+def without_marks(markdown: str) -> str:
+    """Return Markdown as it is read, without the marks that make words bold, a list or code."""
+    read = ""
+    for token in _MARKDOWN.parse(markdown):
+        if token.type in ("inline", "fence", "code_block"):
+            between = "\n" if token.level > 1 else "\n\n"  # deeper: the items of a list
+            read += f"{between if read else ''}{_words_of(token)}"
+    return read.strip()
+
+
+def _words_of(token: Token) -> str:
+    if token.children is None:
+        return token.content
+    return "".join("\n" if each.type in ("softbreak", "hardbreak") else each.content for each in token.children)
 
 
 def _policies(rows: Sequence[Output]) -> dict[tuple[int, str], str]:

@@ -30,6 +30,14 @@ def approve(page: Page) -> None:
     page.locator(".ask").first.get_by_role("button", name=re.compile("^Approve")).click()
 
 
+def approve_elsewhere(context: BrowserContext, address: str) -> Page:
+    """Approve what waits in another window, and return it."""
+    other = context.new_page()
+    other.goto(address)
+    approve(other)
+    return other
+
+
 def is_sent(page: Page, *messages: str) -> None:
     """The conversation comes to have just these messages."""
     expect(page.locator(".said .typed")).to_have_text(list(messages))
@@ -126,9 +134,7 @@ def test_it_outlives_a_reload_and_a_lost_connection(page: Page, context: Browser
     expect(page.locator("#offline")).to_be_hidden()
     line.cut()
     expect(page.locator("#offline")).to_be_visible()
-    other = context.new_page()
-    other.goto(address)
-    approve(other)
+    other = approve_elsewhere(context, address)
     expect(other.get_by_text("It went on.")).to_be_visible()
     expect(other.locator("[data-send]")).to_be_visible()
     is_sent(other, "Ask and go on.")
@@ -143,9 +149,7 @@ def test_what_failed_while_the_page_was_away_sends_nothing(page: Page, context: 
     address = say(page, site, "Ask and fail.")
     keep(page, "And then?")
     page.goto("about:blank")
-    other = context.new_page()
-    other.goto(address)
-    approve(other)
+    other = approve_elsewhere(context, address)
     expect(other.get_by_text("This turn failed")).to_be_visible()
     page.goto(address)
     expect(page.locator("#later")).to_contain_text("This turn failed, so your message was not sent.")
@@ -211,9 +215,7 @@ def test_it_is_sent_once_by_a_page_that_comes_back_after_the_end(
     address = say(page, site, "Ask and go on.")
     keep(page, "Ask and fail.")
     page.goto("about:blank")
-    other = context.new_page()
-    other.goto(address)
-    approve(other)
+    other = approve_elsewhere(context, address)
     expect(other.locator("[data-send]")).to_be_visible()
     page.goto(address)
     is_sent(page, "Ask and go on.", "Ask and fail.")

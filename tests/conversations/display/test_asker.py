@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.urls import reverse
-from pytest_django.fixtures import Settings
 
 from agents.engine.execution.gates import ANOTHER, gate_call
 from agents.engine.ledger import Step
@@ -24,23 +23,9 @@ from conversations.prompts.start import start_prompt
 from tests.conversations.support import EXPIRES, Story, person, says
 from tests.engine.support import digest_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters")]
 
 LIST = "admin:conversations_approval_changelist"
-
-
-@pytest.fixture(autouse=True)
-def _mail(settings: Settings) -> Iterator[None]:
-    settings.AGENTSITE_MAIL_AFTER_SECONDS = -60  # a turn that waits has done so for long enough
-    yield
-    mail.outbox = []
-
-
-@pytest.fixture
-def chief(client: Client) -> User:
-    user = person("chief", is_superuser=True, is_staff=True, email="chief@example.org")
-    client.force_login(user)
-    return user
 
 
 def said_and_asked(owner: User, *texts: str) -> Output:
@@ -103,6 +88,15 @@ def test_what_the_agent_said_goes_with_the_card(client: Client, chief: User) -> 
     assert "The agent says: The build is stale, so I will remove it." in letter()
     html = client.get(output.conversation.get_absolute_url()).text
     assert html.count("The build is stale") == 1, "there, it stands above the card"
+
+
+def test_it_is_read_without_the_marks_of_markdown(client: Client, chief: User) -> None:
+    """In the conversation they are rendered; beside a card nobody reads `**` aloud."""
+    said = "**Two** things in `build`:\n\n- [old](https://example.com) files\n- <b>logs</b>\n\n```\n**/*.o\n```"
+    output = said_and_asked(chief, said)
+    read = "Two things in build: old files &lt;b&gt;logs&lt;/b&gt; **/*.o"
+    for page in pages(output):
+        assert f"The agent says {read}" in words(client.get(page).text), page
 
 
 def test_what_was_said_of_several_calls_stands_at_the_first(client: Client, chief: User) -> None:

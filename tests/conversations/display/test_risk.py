@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.urls import reverse
-from pytest_django.fixtures import Settings
 
 from agents import SANDBOXED
 from conversations.models import Output
 from conversations.notifications.mail import Notifier
-from tests.conversations.support import Story, asking, person
+from tests.conversations.support import Story, asking
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters")]
 
 INSIDE = SANDBOXED
 OUTSIDE = "Not sandboxed: the command runs with the rights of the worker."
@@ -33,20 +32,6 @@ CALLS = {
     "what destroys in the sandbox": ("destructive", [INSIDE], ("Destructive", RED)),
 }
 """The risk of a tool and the facts of a call, with the words and the colour of its badge."""
-
-
-@pytest.fixture(autouse=True)
-def _mail(settings: Settings) -> Iterator[None]:
-    settings.AGENTSITE_MAIL_AFTER_SECONDS = -60  # a turn that waits has done so for long enough
-    yield
-    mail.outbox = []
-
-
-@pytest.fixture
-def chief(client: Client) -> User:
-    user = person("chief", is_superuser=True, is_staff=True, email="chief@example.org")
-    client.force_login(user)
-    return user
 
 
 PAGES: list[Callable[[Output], str]] = [
