@@ -143,7 +143,7 @@ def test_an_administrator_with_a_model_server_in_trouble(context: BrowserContext
         expect(page.locator(".prose").last).to_contain_text("Hello again.")
 
         cut = "An answer that is long enough to be cut in its middle."
-        server.reply = Reply(cut, pause_seconds=0.1, break_after=6)  # breaks off
+        server.reply = Reply(cut, pause_seconds=1, break_after=6)  # breaks off
         turn = say(page, "Say something long.")
         expect(turn.locator(".prose")).to_contain_text("An answer")
         server.reply = Reply("Whole this time.")

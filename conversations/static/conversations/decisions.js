@@ -32,7 +32,9 @@ document.addEventListener("keydown", (event) => {
   if (!warning) return;
   event.preventDefault();
   const typed = "typed" in form.dataset || all("textarea, input:not([type=hidden]), select", form).some(changed);
-  if (!typed || !warning.hidden) return form.querySelector("[data-leaves]").click();
+  const leaves = form.querySelector("[data-leaves]");
+  htmx.process(leaves); // it may have come a moment ago
+  if (!typed || !warning.hidden) return leaves.click();
   warning.hidden = false;
   announce(warning.textContent);
 });
