@@ -65,6 +65,15 @@ class Environment:
         """Return the items of a comma-separated value, without surrounding spaces; an empty list if it is not set."""
         return [item.strip() for item in self.text(name).split(",") if item.strip()]
 
+    def pairs(self, name: str) -> dict[str, str]:
+        """Return the pairs of a comma-separated value like `a=b, c=d`; none if it is not set."""
+        pairs = [tuple(part.strip() for part in item.partition("=")[::2]) for item in self.items(name)]
+        if wrong := next((pair for pair in pairs if not all(pair)), None):
+            raise CannotStart(f"{name} has {'='.join(wrong)!r}: write pairs like name=value, separated by commas.")
+        if len(found := dict(pairs)) < len(pairs):
+            raise CannotStart(f"{name} names the same thing twice: write each name once.")
+        return found
+
     def url(self, name: str, schemes: Iterable[str]) -> str:
         """Return a URL with one of `schemes` and a host; "" if it is not set."""
         value, allowed = self.text(name), list(schemes)

@@ -110,7 +110,26 @@ class Migration(migrations.Migration):
                 ("expiry", models.DateTimeField(blank=True, null=True)),
                 ("digest", models.CharField(max_length=128, unique=True)),
                 ("name", models.CharField(help_text="What it is for.", max_length=100)),
-                ("scopes", models.JSONField(default=list, help_text="Of read, chat and decide.")),
+                (
+                    "scopes",
+                    models.JSONField(default=list, help_text="Of read, chat, decide, workflows and passthrough."),
+                ),
+                (
+                    "only_models",
+                    models.JSONField(default=list, help_text="The models that it may use under /v1. Empty: all."),
+                ),
+                (
+                    "requests_a_minute",
+                    models.PositiveIntegerField(blank=True, help_text="Under /v1. Empty: no limit.", null=True),
+                ),
+                (
+                    "requests_a_day",
+                    models.PositiveIntegerField(blank=True, help_text="The same, in the last 24 hours.", null=True),
+                ),
+                (
+                    "tokens_a_day",
+                    models.PositiveBigIntegerField(blank=True, help_text="Likewise, input and output.", null=True),
+                ),
                 (
                     "used_at",
                     models.DateTimeField(blank=True, help_text="When it was last used, to the minute.", null=True),
@@ -627,6 +646,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "requests_a_minute",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Under /v1, with all keys together. Empty: the site's; 0: no limit.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "requests_a_day",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Under /v1 in the last 24 hours. Empty: the site's; 0: no limit.",
+                        null=True,
+                    ),
+                ),
+                (
                     "storage_mb",
                     models.PositiveIntegerField(
                         blank=True,
@@ -720,6 +755,42 @@ class Migration(migrations.Migration):
                     "cost_nano_usd",
                     models.BigIntegerField(help_text="Billionths of a US dollar; empty: no price is known.", null=True),
                 ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="PassthroughUsage",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key_id", models.BigIntegerField(help_text="The API key, which may be gone by now.")),
+                ("key_name", models.CharField(blank=True, max_length=100)),
+                (
+                    "model",
+                    models.CharField(
+                        blank=True, help_text="Its name at the provider. Empty: none was asked.", max_length=200
+                    ),
+                ),
+                ("minute", models.DateTimeField(help_text="Its beginning.")),
+                ("requests", models.BigIntegerField(default=0)),
+                ("answers", models.BigIntegerField(default=0, help_text="Of the requests, those that used tokens.")),
+                (
+                    "estimated",
+                    models.BigIntegerField(default=0, help_text="Of the answers, those whose tokens are an estimate."),
+                ),
+                (
+                    "unpriced",
+                    models.BigIntegerField(default=0, help_text="Of the answers, those whose price is not known."),
+                ),
+                ("input_tokens", models.BigIntegerField(default=0)),
+                ("cached_tokens", models.BigIntegerField(default=0, help_text="Part of the input.")),
+                ("output_tokens", models.BigIntegerField(default=0)),
+                ("reasoning_tokens", models.BigIntegerField(default=0, help_text="Part of the output.")),
+                ("cost_nano_usd", models.BigIntegerField(default=0, help_text="Of the answers with a known price.")),
                 (
                     "user",
                     models.ForeignKey(
@@ -878,6 +949,16 @@ class Migration(migrations.Migration):
             model_name="usage",
             constraint=models.UniqueConstraint(
                 fields=("conversation_id", "prompt_id", "path"), name="one_usage_per_answer"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="passthroughusage",
+            index=models.Index(fields=["user", "minute"], name="passthrough_usage_of_user"),
+        ),
+        migrations.AddConstraint(
+            model_name="passthroughusage",
+            constraint=models.UniqueConstraint(
+                fields=("key_id", "model", "minute"), name="one_passthrough_usage_a_minute"
             ),
         ),
     ]

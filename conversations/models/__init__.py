@@ -7,6 +7,7 @@ from conversations.models.erasure import Erasure, Redaction
 from conversations.models.file import File
 from conversations.models.killswitch import KillSwitch
 from conversations.models.output import Approval, GateState, Output
+from conversations.models.passthrough import PassthroughUsage
 from conversations.models.pending import PendingFile
 from conversations.models.prompt import Origin, Prompt, State
 from conversations.models.secret import RunSecret

@@ -35,6 +35,12 @@ class Quota(models.Model):
         blank=True,
         help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
     )
+    requests_a_minute = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Under /v1, with all keys together. Empty: the site's; 0: no limit."
+    )
+    requests_a_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Under /v1 in the last 24 hours. Empty: the site's; 0: no limit."
+    )
     storage_mb = models.PositiveIntegerField(
         "Storage in MB",
         null=True,
@@ -62,11 +68,13 @@ class Notice(models.Model):
 
 
 class Scope(models.TextChoices):
-    """What an API key may do. Every scope includes reading."""
+    """What an API key may do. Every scope includes reading, except for `passthrough`, which is only for /v1."""
 
     READ = "read", "Read"
     CHAT = "chat", "Start and stop turns"
     DECIDE = "decide", "Decide approvals"
+    WORKFLOWS = "workflows", "Start workflows"
+    PASSTHROUGH = "passthrough", "Use the site\u2019s models with any OpenAI client"
 
 
 class ApiKey(AbstractAuthToken):  # type: ignore[misc]
@@ -74,7 +82,11 @@ class ApiKey(AbstractAuthToken):  # type: ignore[misc]
 
     digest = models.CharField(max_length=CONSTANTS.DIGEST_LENGTH, unique=True)  # not the primary key: pages show that
     name = models.CharField(max_length=100, help_text="What it is for.")
-    scopes = models.JSONField(default=list, help_text="Of read, chat and decide.")
+    scopes = models.JSONField(default=list, help_text="Of read, chat, decide, workflows and passthrough.")
+    requests_a_minute = models.PositiveIntegerField(null=True, blank=True, help_text="Under /v1. Empty: no limit.")
+    requests_a_day = models.PositiveIntegerField(null=True, blank=True, help_text="The same, in the last 24 hours.")
+    tokens_a_day = models.PositiveBigIntegerField(null=True, blank=True, help_text="Likewise, input and output.")
+    only_models = models.JSONField(default=list, help_text="The models that it may use under /v1. Empty: all.")
     used_at = models.DateTimeField(null=True, blank=True, help_text="When it was last used, to the minute.")
 
     objects: ClassVar[AuthTokenManager] = AuthTokenManager()
