@@ -12,19 +12,16 @@ calls, their results and an approval. Exits with 1 if a turn does not end as it 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import secrets
-import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import support
-from bench.processes import free_port
+from bench import litellm
+from bench.processes import free_port, logged
 from bench.visitor import Visitor, text_of, until
 
 MOCK = "This answer is LiteLLM's own."
@@ -45,8 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.foreign", description=__doc__.partition("\n")[0])
     parser.add_argument("--litellm", type=Path, required=True, help="the path of the program `litellm`")
     options = parser.parse_args()
-    version = subprocess.run([options.litellm, "--version"], capture_output=True, text=True, check=True).stdout
-    print(" ".join(version.split()))
+    print(litellm.version(options.litellm))
     with (
         tempfile.TemporaryDirectory(prefix="agentsite-foreign-") as folder,
         _demo(Path(folder)) as demo,
@@ -71,7 +67,7 @@ def _turn(folder: Path, address: str, key: str, api: str, model: str) -> bool:
         "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
     }
     visitor = Visitor(f"http://127.0.0.1:{port}")
-    with _process([sys.executable, "manage.py", "serve"], folder / f"serve-{api}-{model}.log", settings):
+    with logged([sys.executable, "manage.py", "serve"], folder / f"serve-{api}-{model}.log", settings):
         until(visitor.answers)
         page = visitor.say(visitor.sign_in("admin", PASSWORD), "run echo through another server")
         turn = visitor.wait_for_turn(page)
@@ -88,36 +84,19 @@ def _turn(folder: Path, address: str, key: str, api: str, model: str) -> bool:
 
 @contextmanager
 def _litellm(program: Path, folder: Path, demo: str) -> Iterator[tuple[str, str]]:
-    """LiteLLM's proxy on this machine: its address and its key."""
-    port, key = free_port(), f"sk-{secrets.token_hex(24)}"
+    """LiteLLM's proxy on this machine, with its own mock and the demo model: its address and its key."""
+    port, key = free_port(), litellm.new_key()
     address = f"http://127.0.0.1:{port}"
-
-    def model(name: str, **parameters: object) -> dict[str, object]:
-        return {"model_name": name, "litellm_params": parameters}
-
     models = [
         # The mock of its Responses API does not stream (1.106.2 answers with an error of its own), that of its Chat
         # Completions does: its bridge from the one to the other makes the stream.
-        model("mock", model="hosted_vllm/chat", api_base=f"{address}/v1", api_key=key, use_chat_completions_api=True),
-        model("chat", model="openai/none", api_key="none", mock_response=MOCK),
-        model("demo", model="openai/demo", api_base=f"{demo}/v1", api_key="demo"),
+        litellm.model(
+            "mock", model="hosted_vllm/chat", api_base=f"{address}/v1", api_key=key, use_chat_completions_api=True
+        ),
+        litellm.model("chat", model="openai/none", api_key="none", mock_response=MOCK),
+        litellm.model("demo", model="openai/demo", api_base=f"{demo}/v1", api_key="demo"),
     ]
-    config = folder / "litellm.yaml"
-    config.write_text(json.dumps({"model_list": models}))  # which is YAML too
-    settings = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    command = [
-        str(program),
-        "--config",
-        str(config),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--telemetry",
-        "False",
-    ]
-    with _process(command, folder / "litellm.log", settings):
-        until(lambda: _alive(f"{address}/health/liveliness"))
+    with litellm.proxy(program, folder, port, key, models):
         yield address, key
 
 
@@ -126,34 +105,9 @@ def _demo(folder: Path) -> Iterator[str]:
     """The demo model, behind the wire server's strict checks; its address."""
     port = folder / "port"
     command = [sys.executable, "-m", "tests.wire", "--port", "0", "--port-file", str(port)]
-    with _process(command, folder / "demo.log", {}):
+    with logged(command, folder / "demo.log", {}):
         until(port.exists)
         yield f"http://127.0.0.1:{port.read_text().strip()}"
-
-
-@contextmanager
-def _process(command: list[str], log: Path, settings: dict[str, str]) -> Iterator[None]:
-    """A process while the block runs; what it wrote is shown where the block fails."""
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, cwd=support.ROOT, env={**os.environ, **settings}, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        yield
-    except BaseException:
-        print(log.read_text()[-4000:])
-        raise
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _alive(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 if __name__ == "__main__":

@@ -40,6 +40,26 @@ def await_answer(address: str) -> None:
     raise SystemExit("The web process does not answer.")
 
 
+@contextmanager
+def logged(command: list[str], log: Path, settings: dict[str, str]) -> Iterator[int]:
+    """Run a program while the block runs, and show the end of what it wrote where the block fails.
+
+    `settings` are added to its environment. Yields its process id.
+    """
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=support.ROOT, env={**os.environ, **settings}, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process.pid
+    except BaseException:
+        print(log.read_text()[-4000:])
+        raise
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def free_port() -> int:
     """Return a free port."""
     with socket.socket() as probe:
@@ -58,23 +78,27 @@ class ProcessUsage:
         """Return percent of one core since the beginning, and MB now."""
         seconds, cpu = time.monotonic() - self._began, self._all_cpu()
         used = {f"{name}_cpu": 100 * (cpu[name] - self._cpu[name]) / seconds for name in self._own}
-        memory = {f"{name}_mb": sum(map(_memory, self._below(pid))) for name, pid in self._own.items()}
+        memory = {f"{name}_mb": sum(map(_memory, _below(pid))) for name, pid in self._own.items()}
         return used | memory
 
     def _all_cpu(self) -> dict[str, float]:
-        return {name: sum(map(_cpu, self._below(pid))) for name, pid in self._own.items()}
+        return {name: cpu_seconds(pid) for name, pid in self._own.items()}
 
-    def _below(self, pid: int) -> list[int]:
-        """Return the process and its descendants; of this process only itself, because the others are its children."""
-        if pid == os.getpid():
-            return [pid]
-        parents = {
-            int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()
-        }
-        found = [pid]
-        for each in found:
-            found += [child for child, parent in parents.items() if parent == each]
-        return found
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process and its descendants have used; of this process, only its own."""
+    return sum(map(_cpu, _below(pid)))
+
+
+def _below(pid: int) -> list[int]:
+    """Return the process and its descendants; of this process only itself, because the others are its children."""
+    if pid == os.getpid():
+        return [pid]
+    parents = {int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found
 
 
 def _stat(pid: int) -> list[str]:
