@@ -1,4 +1,7 @@
-"""The demo model as a bare ASGI app: `POST /v1/responses` and `POST /v1/chat/completions`, for any model's name."""
+"""The demo model as a bare ASGI app: `POST /v1/responses` and `POST /v1/chat/completions`, for any model's name.
+
+`GET /v1/models` lists the one name that means it, `demo`.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,26 @@ APIS = {
 }
 """The APIs by their paths."""
 
+MODELS = "/v1/models"
+MODEL: dict[str, JSON] = {"id": "demo", "object": "model", "created": 0, "owned_by": "agentsite"}
+"""The demo model, as the API describes a model."""
+MISSING = {"/v1/embeddings": "embeddings", "/v1/completions": "completions without a chat"}
+"""What the demo model cannot do, by the paths of the APIs for it."""
+
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request (ASGI)."""
     method, path = scope["method"], scope["path"]
     if method == "POST" and path in APIS:
         await _respond(APIS[path], await read_body(receive), send)
+    elif method == "GET" and path == MODELS:
+        await send_json(send, {"object": "list", "data": [MODEL]})
+    elif method == "GET" and path.startswith(f"{MODELS}/"):
+        await _describe(path.removeprefix(f"{MODELS}/"), send)
+    elif method == "POST" and path in MISSING:
+        await _refuse(
+            send, 404, f"The demo model has no {MISSING[path]}. Set OPENAI_API_KEY or OPENAI_BASE_URL for a real model."
+        )
     else:
         await _refuse(send, 404, f"Invalid URL ({method} {path})")
 
@@ -67,9 +84,16 @@ async def _respond(api: Api, raw: bytes, send: Send) -> None:
     return await send({"type": "http.response.body", "body": api.end})
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
+async def _describe(model: str, send: Send) -> None:
+    if model == MODEL["id"]:
+        await send_json(send, MODEL)
+    else:
+        await _refuse(send, 404, f"There is no model {model!r} here, only 'demo'.", "model", "model_not_found")
+
+
+async def _refuse(send: Send, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
     """Send an error in the APIs' shape."""
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     await send_json(send, {"error": error}, status)
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
 from agents.providers.demo.server import listen
 from agents.providers.responses.protocol import Responses
@@ -84,6 +84,24 @@ async def test_other_addresses_are_not_found(wire: WireServer) -> None:
             assert answer.status_code == 404
             assert path in answer.json()["error"]["message"]
         assert (await client.post(f"{wire.url}/responses", content=b"{")).status_code == 400
+
+
+async def test_the_one_model_is_listed(client: AsyncOpenAI) -> None:
+    """Programs offer what is listed; the answer to another name tells which there is."""
+    assert [model.id async for model in client.models.list()] == ["demo"]
+    described = await client.models.retrieve("demo")
+    assert (described.id, described.object, described.owned_by) == ("demo", "model", "agentsite")
+    with pytest.raises(NotFoundError, match="only 'demo'") as missing:
+        await client.models.retrieve("some/other model")
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+
+
+async def test_what_the_demo_model_cannot_do(client: AsyncOpenAI) -> None:
+    """The message says what to do."""
+    with pytest.raises(NotFoundError, match=r"no embeddings\. Set OPENAI_API_KEY or OPENAI_BASE_URL"):
+        await client.embeddings.create(model="demo", input="Hello")
+    with pytest.raises(NotFoundError, match=r"no completions without a chat\. Set OPENAI_API_KEY"):
+        await client.completions.create(model="demo", prompt="Hello")
 
 
 async def test_requests_are_recorded(wire: WireServer, provider: Responses) -> None:
