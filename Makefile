@@ -11,7 +11,7 @@ POSTGRES ?= postgres://postgres@127.0.0.1:5432/agentsite
 COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: run test test-all test-browser test-crash test-postgres nightly lint lock
+.PHONY: run test test-all test-browser test-crash test-clients test-postgres nightly lint lock
 
 run: $(RUN) ## Start the site: web server, worker and, if no model is set up, the demo model.
 	@$(BIN)/python manage.py serve
@@ -19,13 +19,16 @@ run: $(RUN) ## Start the site: web server, worker and, if no model is set up, th
 test: $(DEV) ## Run the tests that need no services, and report what was left out.
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-test-all: test-browser test-crash test-postgres ## Run the other tests. A missing service is a failure.
+test-all: test-browser test-crash test-clients test-postgres ## Run the other tests. A missing service is a failure.
 
 test-browser: $(DEV) ## Run the tests in a real Chromium.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "browser and not crash" $(ARGS)
 
 test-crash: $(DEV) ## Run the tests that kill real processes, on SQLite and PostgreSQL.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal -m crash $(ARGS)
+
+test-clients: $(DEV) ## Install clients that others wrote, from a package index, and run them against a site.
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m clients $(ARGS) tests/clients
 
 test-postgres: $(DEV) ## Run on PostgreSQL the tests that use the database, and those that need PostgreSQL.
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \

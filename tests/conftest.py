@@ -12,7 +12,7 @@ from django.db import connection
 
 from tests.budget import set_budget
 
-SERVICES = ("postgres", "browser", "crash")  # markers; pyproject.toml says what each needs
+SERVICES = ("postgres", "browser", "crash", "clients")  # markers; pyproject.toml says what each needs
 DATABASE = {"db", "transactional_db"}
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--services",
         action="store_true",
         default=os.environ.get("AGENTSITE_REQUIRE_SERVICES") == "1",
-        help="also run what needs PostgreSQL or a browser, or takes long; a missing service is a failure",
+        help="also run what needs PostgreSQL, a browser or packages, or takes long; a missing service is a failure",
     )
 
 
