@@ -50,10 +50,7 @@ def route(scope: dict[str, Any]) -> Route:
 
 def check_query(query: bytes) -> None:
     """Raise Refused if the query names a model, too: servers differ in which of the two they would use."""
-    names = {
-        name.casefold()
-        for name, _ in parse_qsl(unquote(query.decode("latin-1")).replace(";", "&"), keep_blank_values=True)
-    }
-    if "model" in names:
+    text = unquote(query.decode("latin-1")).replace(";", "&")  # which some servers still split at
+    if "model" in {name.casefold() for name, _ in parse_qsl(text, keep_blank_values=True)}:
         said = "Name the model in the body alone, not in the address."
         raise Refused(400, "model_in_query", said, param="model")
