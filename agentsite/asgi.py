@@ -1,4 +1,4 @@
-"""The site as an ASGI application: Django with its static files, and the WebSockets.
+"""The site as an ASGI application: Django with its static files, `/v1` in front of it, and the WebSockets.
 
 Static files are served by the same process so that one command is enough; Daphne does not serve them by itself. They
 are served from the apps' own folders, without `collectstatic`, whether DEBUG is on or off.
@@ -11,11 +11,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 
 import django
 from channels.routing import ProtocolTypeRouter
+from django.conf import settings
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.exceptions import SuspiciousFileOperation
 from django.core.handlers.asgi import ASGIHandler
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 
+from agents.passthrough.app import Passthrough
 from agentsite.bodies import Reader
 
 
@@ -44,6 +46,16 @@ class StaticFiles(Site, ASGIStaticFilesHandler):  # type: ignore[misc]  # so doe
 django.setup(set_prefix=False)
 pages = StaticFiles(Site())
 
-from conversations.push.routing import sockets  # noqa: E402 - Django's apps are ready only now
+from conversations.accounts.passthrough import SiteCaller  # noqa: E402 - Django's apps are ready only now
 
-application = ProtocolTypeRouter({"http": pages, "websocket": sockets})
+from conversations.push.routing import sockets  # noqa: E402
+
+passthrough = Passthrough(
+    pages,
+    SiteCaller(),
+    base_url=settings.OPENAI_BASE_URL,
+    api_key=settings.OPENAI_API_KEY,
+    aliases=settings.AGENTSITE_PASSTHROUGH_ALIASES,
+    https_only=settings.HTTPS,
+)
+application = ProtocolTypeRouter({"http": passthrough, "websocket": sockets})

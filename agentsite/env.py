@@ -67,12 +67,15 @@ class Environment:
 
     def pairs(self, name: str) -> dict[str, str]:
         """Return the pairs of a comma-separated value like `a=b, c=d`; none if it is not set."""
-        pairs = [tuple(part.strip() for part in item.partition("=")[::2]) for item in self.items(name)]
-        if wrong := next((pair for pair in pairs if not all(pair)), None):
-            raise CannotStart(f"{name} has {'='.join(wrong)!r}: write pairs like name=value, separated by commas.")
-        if len(found := dict(pairs)) < len(pairs):
-            raise CannotStart(f"{name} names the same thing twice: write each name once.")
-        return found
+        pairs: dict[str, str] = {}
+        for item in self.items(name):
+            key, _, value = (part.strip() for part in item.partition("="))
+            if not key or not value:
+                raise CannotStart(f"{name} has {item!r}: write pairs like name=value, separated by commas.")
+            if key in pairs:
+                raise CannotStart(f"{name} has {key!r} twice: write each name once.")
+            pairs[key] = value
+        return pairs
 
     def url(self, name: str, schemes: Iterable[str]) -> str:
         """Return a URL with one of `schemes` and a host; "" if it is not set."""

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import parse_cookie
 from django.urls import Resolver404, resolve
 
+from agents.passthrough.routes import POSTED, ROOT
 from agentsite.refusals import ORDINARY_MOST
 from conversations.database.threads import DatabaseThread
 from conversations.files.uploads import FILES_MOST
@@ -29,6 +30,8 @@ UPLOADS = ("start", "say", "stop", "api-prompts", "workflow", "workflow-fill")
 """The addresses to which files are sent. Without JavaScript, the button that stops a turn sends its form's files."""
 UPLOADS_OF_ONE = ("workflow-upload", "api-uploads")
 """The addresses to which one file is sent."""
+PASSED_ON = frozenset(ROOT + path for path in POSTED)
+"""The paths of what goes on to the model server: no URLs of Django's."""
 
 
 class SiteLimits:
@@ -41,6 +44,8 @@ class SiteLimits:
     def most(self, method: bytes, target: bytes) -> int:
         """Return how many bytes a body may have that is sent with this method to this request target."""
         path = unquote(target.partition(b"?")[0].decode("latin-1"))
+        if path in PASSED_ON:
+            return settings.AGENTSITE_PASSTHROUGH_BODY_MB * MB if method == b"POST" else ORDINARY_MOST
         try:
             most = self._table.get(resolve(path).view_name, ORDINARY_MOST)
         except Resolver404:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from agents.passthrough.errors import error_body
+
 ORDINARY_MOST = 3 * 1024 * 1024
 """Bytes of a body that anybody may send."""
 PERSON_AT_ONCE = 2
@@ -24,12 +26,14 @@ class Refusal:
     retry_after: int = 0  # seconds; 0: not later either
 
     def response(self, method: bytes, target: bytes) -> bytes:
-        """Return the whole answer; under /api/ in the shape of all API errors."""
+        """Return the whole answer; under /api/ and /v1/ in the shape of all their errors."""
         kind, text = "text/plain; charset=utf-8", self.message
         if target.startswith(b"/api/"):
             error = {"code": self.code, "message": self.message}
             kind = "application/json"
             text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})
+        elif target.startswith(b"/v1/"):
+            kind, text = "application/json", error_body(self.status, self.code, self.message).decode()
         head = [
             f"HTTP/1.1 {self.status.value} {self.status.phrase}",
             f"Content-Type: {kind}",

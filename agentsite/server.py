@@ -14,6 +14,7 @@ from typing import Any
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
 
+from agents.passthrough.exchange import CUT
 from agentsite.bodies import BODY, HEAD_SECONDS, Channel, LimitedRequest, Limits, Room, reading
 
 FULL_SECONDS = (0.001, 0.05)
@@ -95,7 +96,13 @@ class PatientServer(Server):  # type: ignore[misc]
         return super().create_application(protocol, scope)
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        """Send a message, and return when there is room for more or the client is gone."""
+        """Send a message, and return when there is room for more or the client is gone.
+
+        `http.response.cut`, an extension of ASGI, ends the connection instead: what the client has is not all.
+        """
+        if message["type"] == CUT:
+            self._cut(protocol)
+            return
         await super().handle_reply(protocol, message)
         taken, since, (pause, longest) = None, time.monotonic(), FULL_SECONDS
         while transport := self._full(protocol):  # polled, because Twisted notifies only its own producers
@@ -105,6 +112,11 @@ class PatientServer(Server):  # type: ignore[misc]
                 transport.abortConnection()
             await asyncio.sleep(pause)
             pause = min(2 * pause, longest)
+
+    def _cut(self, protocol: Any) -> None:
+        """End a connection once the client has what was sent: it then sees that the end is missing."""
+        if protocol in self.connections and protocol.channel is not None:
+            protocol.channel.loseConnection()
 
     def _full(self, protocol: Any) -> Any:
         """Return Twisted's transport of a connection whose buffer is full; None if there is room, or nobody to read."""

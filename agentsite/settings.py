@@ -252,11 +252,13 @@ AGENTSITE_MODEL_FALLBACK = env.text("AGENTSITE_MODEL_FALLBACK")  # used if the t
 AGENTSITE_MODEL_API = env.choice("AGENTSITE_MODEL_API", "responses", ("responses", "chat", "json"))
 AGENTSITE_MODEL_NEEDS_USER = env.flag("AGENTSITE_MODEL_NEEDS_USER")  # its server insists on roles that alternate
 
-# --- The models for other programs, under /v1 ---------------------------------------------------------------------------
+# --- The models for other programs, under /v1 -------------------------------------------------------------------------
 
 AGENTSITE_PASSTHROUGH_ALIASES = env.pairs("AGENTSITE_PASSTHROUGH_ALIASES")  # other names of models: name=model, ...
 AGENTSITE_PASSTHROUGH_BODY_MB = env.whole("AGENTSITE_PASSTHROUGH_BODY_MB", 20, least=1, most=1000)  # of one request
-AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE = env.whole("AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE", 600)  # per person; 0: any
+AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE = env.whole(
+    "AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE", 600
+)  # per person; 0: any
 AGENTSITE_PASSTHROUGH_REQUESTS_A_DAY = env.whole("AGENTSITE_PASSTHROUGH_REQUESTS_A_DAY", 0)  # likewise
 
 # --- What a turn may use -------------------------------------------------------------------------------------------

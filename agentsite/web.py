@@ -45,6 +45,7 @@ def serve() -> None:
     from agentsite.asgi import application
     from agentsite.checks import log_reach
     from agentsite.limits import SiteLimits
+    from conversations.accounts.counts import COUNTS
 
     check_database()
     log_reach()
@@ -55,6 +56,7 @@ def serve() -> None:
         limits=SiteLimits(),
     )
     server.run()
+    COUNTS.flush()
     if not server.listening_addresses:
         raise CannotStart(
             f"Port {settings.PORT} of {settings.HOST} cannot be opened: stop the program that uses it, or set PORT."

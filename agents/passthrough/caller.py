@@ -1,4 +1,4 @@
-"""Who calls `/v1`: what this room needs to know of the people and keys of a site, which `conversations.accounts` knows."""
+"""Who calls `/v1`: what this room asks of a site about its people and their keys."""
 
 from __future__ import annotations
 

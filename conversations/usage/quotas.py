@@ -11,6 +11,15 @@ from conversations.usage.totals import DAY, of_person
 UNATTENDED_MOST = 5
 """How many turns that the system starts may be queued in one conversation."""
 
+SETTINGS = {
+    "running_prompts": "AGENTSITE_PROMPTS_AT_ONCE",
+    "tokens_a_day": "AGENTSITE_TOKENS_A_DAY",
+    "requests_a_minute": "AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE",
+    "requests_a_day": "AGENTSITE_PASSTHROUGH_REQUESTS_A_DAY",
+    "storage_mb": "AGENTSITE_STORAGE_MB",
+}
+"""The limits of a person, with the settings that have the site's."""
+
 
 class OverQuota(Exception):
     """This person may not start a turn now. The message says why, and what to do."""
@@ -61,7 +70,9 @@ def over_tokens(user_id: int) -> str | None:
 def limits(user_id: int) -> Quota:
     """Return this person's limits; those of the site where they have none of their own. 0 means no limit."""
     own = Quota.objects.filter(user=user_id).first() or Quota()
-    running = settings.AGENTSITE_PROMPTS_AT_ONCE if own.running_prompts is None else own.running_prompts
-    tokens = settings.AGENTSITE_TOKENS_A_DAY if own.tokens_a_day is None else own.tokens_a_day
-    storage = settings.AGENTSITE_STORAGE_MB if own.storage_mb is None else own.storage_mb
-    return Quota(running_prompts=running, tokens_a_day=tokens, storage_mb=storage)
+    return Quota(
+        **{
+            name: getattr(settings, of_site) if getattr(own, name) is None else getattr(own, name)
+            for name, of_site in SETTINGS.items()
+        }
+    )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
 from agents.engine.closing import USAGE
-from conversations.models import Usage
+from conversations.models import ApiKey, PassthroughUsage, Usage
 
 DAY, MONTH = timedelta(hours=24), timedelta(days=30)
 """The periods that people see totals for."""
@@ -86,9 +86,55 @@ def by_model(conversation: int) -> dict[str, Spent]:
 
 
 def of_person(user_id: int, span: timedelta) -> Spent:
-    """Return what this person's conversations used within the last `span`, including deleted ones."""
+    """Return what this person used within the last `span`: their conversations, including deleted ones, and keys."""
     recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - span)
-    return _by("user_id", recent).get(user_id, NOTHING)
+    return sum((each.spent for each in by_key(user_id, span)), _by("user_id", recent).get(user_id, NOTHING))
+
+
+@dataclass(frozen=True)
+class KeyUsage:
+    """What an API key used of one model under /v1. `estimated` counts the answers whose tokens are an estimate."""
+
+    key: int
+    name: str
+    revoked: bool
+    model: str
+    requests: int
+    estimated: int
+    spent: Spent
+
+
+def by_key(user_id: int, span: timedelta) -> list[KeyUsage]:
+    """Return what each of this person's keys used of each model within the last `span`, by name, most tokens first."""
+    rows = PassthroughUsage.objects.filter(user=user_id, minute__gt=timezone.now() - span)
+    sums = {f"sum_{name}": Sum(name) for name in ("requests", "answers", "estimated", "unpriced", *SUMMED)}
+    found: list[Any] = list(rows.order_by().values("key_id", "model").annotate(name=Max("key_name"), **sums))
+    keys = dict(ApiKey.objects.filter(pk__in={row["key_id"] for row in found}).values_list("pk", "name"))
+    names: dict[int, str] = {}
+    for row in found:  # in the minute in which a key was revoked, its name may be missing
+        names[row["key_id"]] = keys.get(row["key_id"]) or max(names.get(row["key_id"], ""), row["name"])
+    usages = [
+        KeyUsage(
+            key=row["key_id"],
+            name=names[row["key_id"]],
+            revoked=row["key_id"] not in keys,
+            model=row["model"],
+            requests=row["sum_requests"],
+            estimated=row["sum_estimated"],
+            spent=Spent(
+                **{name: row[f"sum_{name}"] for name in ("answers", "unpriced", *SUMMED)},
+                models=(row["model"],) if row["model"] else (),
+            ),
+        )
+        for row in found
+    ]
+    return sorted(usages, key=lambda each: (each.name, each.key, -each.spent.total_tokens, each.model))
+
+
+def conversation_tokens(user_id: int) -> int:
+    """Return the input and output tokens that this person's conversations used within the last 24 hours."""
+    recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - DAY)
+    return recent.aggregate(sum=Sum(F("input_tokens") + F("output_tokens")))["sum"] or 0
 
 
 def _by(column: str, rows: QuerySet[Usage]) -> dict[Any, Spent]:

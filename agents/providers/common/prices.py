@@ -27,11 +27,17 @@ async def cost(base_url: str | None, usage: Mapping[str, int], *names: str) -> i
     Without `base_url` it is OpenAI's. The first known name is used: servers answer with a model's full name, or with a
     name of their own.
     """
+    if not is_loopback(base_url) and usage and not (loading := _loading()).done():
+        await asyncio.wait([asyncio.wrap_future(loading)])
+    return cost_in_thread(base_url, usage, *names)
+
+
+def cost_in_thread(base_url: str | None, usage: Mapping[str, int], *names: str) -> int | None:
+    """Return the same in a thread that may wait: the first time, it loads the data."""
     if is_loopback(base_url) or not usage:
         return None
     try:
-        if not (loading := _loading()).done():
-            await asyncio.wait([asyncio.wrap_future(loading)])
+        _loading().result()
         return _cost(usage, names, base_url or OPENAI)
     except Exception:  # an answer must not fail because of its price
         log.warning("no price for %s", names, exc_info=True)

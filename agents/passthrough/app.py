@@ -1,0 +1,146 @@
+"""The ASGI app in front of the site: what is for the model server goes there, everything else to the site."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic
+from urllib.parse import quote
+
+from aiohttp import ClientResponse
+
+from agents.passthrough import routes
+from agents.passthrough.body import read, with_model
+from agents.passthrough.caller import Caller, Who
+from agents.passthrough.counting import Counter
+from agents.passthrough.errors import Refused
+from agents.passthrough.exchange import Exchange, Left, Message, Receive, Send, read_most
+from agents.passthrough.headers import to_client, value_of
+from agents.passthrough.listing import MOST, listed
+from agents.passthrough.patrol import Patrol
+from agents.passthrough.routes import Route
+from agents.passthrough.upstream import Upstream
+
+AT_ONCE = 400
+"""Requests that may be on their way at a time: each takes two of the 1,024 files that a process may have open."""
+
+FAILED = 400
+"""Statuses from this one on are errors."""
+
+App = Callable[..., Awaitable[None]]
+
+
+class Passthrough(Generic[Who]):
+    """The app. `elsewhere` answers what is not for the model server at `base_url`, whose key is `api_key`.
+
+    `aliases`: the server's names of models by the names that clients may use as well. `https_only`: refuse what did not
+    come through the proxy that handles HTTPS.
+    """
+
+    def __init__(
+        self,
+        elsewhere: App,
+        caller: Caller[Who],
+        *,
+        base_url: str,
+        api_key: str,
+        aliases: Mapping[str, str],
+        https_only: bool = False,
+    ) -> None:
+        self._elsewhere, self._caller, self._aliases = elsewhere, caller, aliases
+        self._key, self._https_only = api_key, https_only
+        self._upstream, self._patrol = Upstream(base_url, api_key), Patrol(caller.authenticate)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on (ASGI)."""
+        exchange = Exchange(receive, send)
+        try:
+            route = routes.route(scope)
+            if route is None:
+                await self._elsewhere(scope, receive, send)
+            else:
+                await self._answer(route, scope, receive, exchange)
+        except Left:
+            pass
+        except Refused as refused:
+            if exchange.begun:  # revoked in mid-stream
+                await exchange.cut()
+            else:
+                await exchange.whole(refused.status, refused.headers, refused.body)
+
+    async def _answer(self, route: Route, scope: Message, receive: Receive, exchange: Exchange) -> None:
+        headers = scope["headers"]
+        if self._https_only and value_of(headers, b"x-forwarded-proto") != "https":
+            raise Refused(403, "https_only", "Use https: over http, anybody on the way can read the key.")
+        routes.check_query(scope["query_string"])
+        authorization = next((value.decode("latin-1") for name, value in headers if name == b"authorization"), "")
+        who = await self._caller.authenticate(authorization)
+        body = await _body(receive)
+        if self._patrol.count >= AT_ONCE:
+            raise Refused(503, "busy", "The site is passing on as many requests as it can.", retry_after=1)
+        with self._patrol.watching(authorization, exchange):
+            if scope["method"] == "POST":
+                await exchange.run(self._ask(route, scope, body, who, exchange))
+            else:
+                await exchange.run(self._look(route, scope, who, exchange))
+
+    async def _ask(self, route: Route, scope: Message, body: bytes, who: Who, exchange: Exchange) -> None:
+        """Pass on a request to a model."""
+        if value_of(scope["headers"], b"content-encoding") not in ("", "identity"):
+            raise Refused(415, "encoded_body", "Send the body as it is, without a Content-Encoding.")
+        asked = await read(body)
+        body, model = with_model(body, asked, self._aliases)
+        self._caller.may(who, model)
+        counter, counts = Counter(len(body)), True
+        answer: ClientResponse | None = None
+        try:
+            answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body)
+            if answer.status >= FAILED:
+                counts = False
+                await exchange.pass_error_back(answer, self._key)
+            else:
+                await exchange.pass_back(answer, counter)
+        except Refused:
+            counts = False  # it did not get there
+            raise
+        finally:
+            if answer is not None:
+                answer.close()
+            if counts:
+                self._caller.used(who, model, counter.tokens())
+
+    async def _look(self, route: Route, scope: Message, who: Who, exchange: Exchange) -> None:
+        """Pass on a request for the list of models, or for what is known of one."""
+        self._caller.may(who, "")
+        model = self._aliases.get(route.model, route.model)
+        if model and not self._caller.allows(who, model):
+            raise Refused(404, "model_not_found", "There is no model of this name, or not for this key.", param="model")
+        path = route.path if model == route.model else f"{routes.MODELS}/{quote(model, safe='')}"
+        plain = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+        answer = await self._upstream.ask("GET", path, _query(scope), plain, None)
+        try:
+            if answer.status >= FAILED:
+                await exchange.pass_error_back(answer, self._key)
+                return
+            body = await read_most(answer, MOST)
+            if not route.model:
+                body = listed(body, lambda name: self._caller.allows(who, name), self._aliases)
+            await exchange.whole(answer.status, to_client(answer.raw_headers), body)
+        finally:
+            answer.close()
+
+
+def _query(scope: Message) -> str:
+    query: bytes = scope["query_string"]
+    return query.decode("latin-1")
+
+
+async def _body(receive: Receive) -> bytes:
+    """Return the whole body of a request. Raises Left."""
+    pieces, more = [], True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Left
+        pieces.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(pieces)

@@ -1,0 +1,101 @@
+"""The tokens of an answer are the server's own count, wherever its pieces are cut; else an estimate."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.passthrough.caller import Tokens
+from agents.passthrough.counting import TAIL, Counter
+
+JSON_KIND, STREAM = "application/json", "text/event-stream; charset=utf-8"
+CHAT = {"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}}
+RESPONSES = {"input_tokens": 12, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 4}}
+COUNTED = Tokens(input_tokens=12, cached_tokens=4, output_tokens=7)
+
+
+def count(pieces: Iterable[bytes], kind: str = JSON_KIND, encoding: str = "", asked: int = 400) -> Tokens:
+    counter = Counter(asked)
+    counter.begin(kind, encoding)
+    for piece in pieces:
+        counter.feed(piece)
+    return counter.tokens()
+
+
+def events(*data: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in data) + b"data: [DONE]\n\n"
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": said}}], "usage": None}
+
+
+@pytest.mark.parametrize("usage", [CHAT, RESPONSES])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_the_servers_count(usage: dict[str, Any], encoding: str) -> None:
+    body = json.dumps({"said": 'about "usage": {"prompt_tokens": 99}', "usage": usage, "metadata": {}}).encode()
+    assert count([gzip.compress(body) if encoding else body], encoding=encoding) == COUNTED
+
+
+def test_of_embeddings_which_have_only_an_input() -> None:
+    body = json.dumps({"data": [0.125] * 50_000, "usage": {"prompt_tokens": 9, "total_tokens": 9}}).encode()
+    assert len(body) > TAIL
+    assert count([body]) == Tokens(input_tokens=9)
+
+
+@given(st.data())
+def test_of_a_stream_cut_into_any_pieces(data: st.DataObject) -> None:
+    """In the middle of a name, a number or a letter, too."""
+    body = events(text("Grüße "), text('a "quoted" word'), {"choices": [], "usage": CHAT})
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)))))
+    pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    assert count(pieces, STREAM) == COUNTED
+
+
+@given(st.data())
+def test_a_stream_without_counts_is_estimated(data: st.DataObject) -> None:
+    """By the bytes of its texts, not of what is around them."""
+    body = events(text("a" * 40), text("b" * 40), {"choices": [{"delta": {"tool_calls": [{"arguments": "c" * 20}]}}]})
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)))))
+    pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    assert count(pieces, STREAM) == Tokens(input_tokens=100, output_tokens=25, estimated=True)
+
+
+def test_a_request_that_was_never_answered_is_estimated() -> None:
+    assert Counter(400).tokens() == Tokens(input_tokens=100, estimated=True)
+
+
+@pytest.mark.parametrize(
+    "usage", [b"null", b"{}", b'{"prompt_tokens": -1}', b'{"prompt_tokens": 1e9}', b'{"prompt_tokens": ', b"[" * 9999]
+)
+def test_a_count_that_is_none_is_not_believed(usage: bytes) -> None:
+    assert count([b'{"choices": [], "usage": ' + usage]).estimated
+
+
+def test_a_count_that_no_answer_has_is_not_believed() -> None:
+    assert count([b'{"usage": {"prompt_tokens": 1%s}}' % (b"0" * 30)]).estimated
+
+
+def test_an_answer_that_is_not_what_it_says_is_estimated() -> None:
+    assert count([b"not compressed"], encoding="gzip").estimated
+
+
+def test_little_is_kept_of_a_long_answer() -> None:
+    """Of one that expands to a hundred times its size, too."""
+    counter = Counter(1)
+    counter.begin(STREAM, "gzip")
+    compressed = gzip.compress(events(*[text("a" * 10_000)] * 3000))
+    tracemalloc.start()
+    for start in range(0, len(compressed), 1000):
+        counter.feed(compressed[start : start + 1000])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counter.tokens().output_tokens == 3000 * 10_000 // 4
+    assert peak < 20 * TAIL
