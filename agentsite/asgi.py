@@ -47,12 +47,11 @@ django.setup(set_prefix=False)
 pages = StaticFiles(Site())
 
 from conversations.accounts.passthrough import SiteCaller  # noqa: E402 - Django's apps are ready only now
-
 from conversations.push.routing import sockets  # noqa: E402
 
 passthrough = Passthrough(
     pages,
-    SiteCaller(),
+    SiteCaller(settings.AGENTSITE_PASSTHROUGH_ALIASES),
     base_url=settings.OPENAI_BASE_URL,
     api_key=settings.OPENAI_API_KEY,
     aliases=settings.AGENTSITE_PASSTHROUGH_ALIASES,

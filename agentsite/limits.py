@@ -17,13 +17,16 @@ from conversations.usage.storage import MB
 
 
 def table() -> dict[str, int]:
-    """Return the bytes that a body may have, by name of URL, where that is not ORDINARY_MOST: more or less.
+    """Return the bytes that a body may have, where that is not ORDINARY_MOST: more or less.
+
+    By the name of the URL or, of what is passed on to the model server and is no URL of Django's, by the path.
 
     More is only for POST, and for people who are known.
     """
     upload = (FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB  # plus two for the text and the form around it
     one = (settings.AGENTSITE_UPLOAD_MB + 2) * MB
-    return dict.fromkeys(UPLOADS, upload) | dict.fromkeys(UPLOADS_OF_ONE, one)
+    passed_on = settings.AGENTSITE_PASSTHROUGH_BODY_MB * MB
+    return dict.fromkeys(UPLOADS, upload) | dict.fromkeys(UPLOADS_OF_ONE, one) | dict.fromkeys(PASSED_ON, passed_on)
 
 
 UPLOADS = ("start", "say", "stop", "api-prompts", "workflow", "workflow-fill")
@@ -31,7 +34,7 @@ UPLOADS = ("start", "say", "stop", "api-prompts", "workflow", "workflow-fill")
 UPLOADS_OF_ONE = ("workflow-upload", "api-uploads")
 """The addresses to which one file is sent."""
 PASSED_ON = frozenset(ROOT + path for path in POSTED)
-"""The paths of what goes on to the model server: no URLs of Django's."""
+"""The paths of what is passed on to the model server."""
 
 
 class SiteLimits:
@@ -44,10 +47,8 @@ class SiteLimits:
     def most(self, method: bytes, target: bytes) -> int:
         """Return how many bytes a body may have that is sent with this method to this request target."""
         path = unquote(target.partition(b"?")[0].decode("latin-1"))
-        if path in PASSED_ON:
-            return settings.AGENTSITE_PASSTHROUGH_BODY_MB * MB if method == b"POST" else ORDINARY_MOST
         try:
-            most = self._table.get(resolve(path).view_name, ORDINARY_MOST)
+            most = self._table.get(path if path in PASSED_ON else resolve(path).view_name, ORDINARY_MOST)
         except Resolver404:
             most = ORDINARY_MOST
         return most if method == b"POST" else min(most, ORDINARY_MOST)

@@ -11,6 +11,10 @@ SHAPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 """The `type` of an error by its status. Others below 500 are `invalid_request_error`, and the rest `server_error`."""
 
 
+LONGEST_WAIT = 60
+"""Seconds that OpenAI's clients wait at most. Told to wait longer, they would try again too early, and in vain."""
+
+
 class Refused(Exception):
     """A request that gets an error from us. `retry_after`: seconds to wait before it is sent again; 0: not by itself.
 
@@ -34,6 +38,8 @@ class Refused(Exception):
             headers.append((b"www-authenticate", b"Bearer"))
         if self.retry_after:
             headers.append((b"retry-after", str(self.retry_after).encode()))
+        if self.retry_after > LONGEST_WAIT:
+            headers.append((b"x-should-retry", b"false"))
         return headers
 
 

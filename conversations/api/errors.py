@@ -21,6 +21,9 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from agents.engine.ledger import JSON
+from agents.passthrough.errors import Refused
+from agents.passthrough.routes import POSTED
+from agents.passthrough.routes import ROOT as PASSTHROUGH
 from conversations.accounts.keys import SCHEME
 from conversations.approvals.decisions import Conflict, DecisionRefused
 from conversations.database.busy import busy_response, is_busy
@@ -157,14 +160,24 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
 
 
 def _handler(page: Callable[[HttpRequest, Exception], HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return a handler that answers with an error under /api/, and with Django's page elsewhere."""
+    """Return a handler that answers with an error under /api/ and /v1/, and with Django's page elsewhere."""
 
     def handle(request: HttpRequest, exception: Exception) -> HttpResponse:
+        if request.path.startswith(f"{PASSTHROUGH}/"):
+            return _unknown_address(request)
         if not request.path.startswith(ROOT):
             return page(request, exception)
         return (refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")).response()
 
     return handle
+
+
+def _unknown_address(request: HttpRequest) -> HttpResponse:
+    """Answer an OpenAI client that asks for something else than the models."""
+    passed_on = ", ".join(f"POST {PASSTHROUGH}{path}" for path in POSTED)
+    said = f"Nothing answers {request.method} {request.path}: this site has GET {PASSTHROUGH}/models, {passed_on}."
+    refused = Refused(HTTPStatus.NOT_FOUND, "unknown_address", said)
+    return HttpResponse(refused.body, status=refused.status, content_type="application/json")
 
 
 bad_request = _handler(defaults.bad_request)

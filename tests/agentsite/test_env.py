@@ -27,6 +27,17 @@ def test_it_reads_what_values_stand_for() -> None:
     assert env.url("URL", ("https", "http")) == "http://h:1/v1"
 
 
+def test_it_reads_pairs() -> None:
+    """A value may have an equals sign; the names of models have slashes and colons."""
+    assert read().pairs("NONE") == {}
+    assert read(A="fast = org/a:1 ,, b=c=d").pairs("A") == {"fast": "org/a:1", "b": "c=d"}
+    for wrong in ("fast", "=a", "a=", "a=b, c"):
+        with pytest.raises(CannotStart, match="write pairs like name=value"):
+            read(A=wrong).pairs("A")
+    with pytest.raises(CannotStart, match="write each name once"):
+        read(A="a=b, a=c").pairs("A")
+
+
 @pytest.mark.parametrize("value", ["maybe", "2", "ja"])
 def test_it_refuses_a_flag_that_is_neither(value: str) -> None:
     with pytest.raises(CannotStart, match=r"DEBUG is .* write 1 for yes or 0 for no"):

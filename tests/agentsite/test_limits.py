@@ -15,6 +15,11 @@ MB = 1024 * 1024
         ("POST", "/c/7/prompts/?x=/login/", 202 * MB),
         ("POST", "/c%2f", 202 * MB),  # Django reads it so, too
         ("POST", "/api/conversations/7/prompts/", 202 * MB),
+        ("POST", "/v1/chat/completions", 20 * MB),
+        ("POST", "/v1/chat%2fcompletions?x=1", 20 * MB),
+        ("GET", "/v1/chat/completions", ORDINARY_MOST),
+        ("POST", "/v1/chat/completions/", ORDINARY_MOST),
+        ("POST", "/v1/models", ORDINARY_MOST),
         ("PUT", "/c/", ORDINARY_MOST),
         ("post", "/c/", ORDINARY_MOST),
         ("POST", "/c", ORDINARY_MOST),

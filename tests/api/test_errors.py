@@ -31,6 +31,18 @@ def test_an_address_that_is_none(client: Client, method: str, path: str) -> None
         assert said(response, 404) == "not_found"
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("post", "/v1/moderations"), ("get", "/v1/chat/completions"), ("post", "/v1/chat/completions/"), ("get", "/v1/")],
+)
+def test_an_openai_client_reads_that_an_address_is_none(client: Client, method: str, path: str) -> None:
+    response = getattr(client, method)(path)
+    assert response.status_code == 404
+    error = response.json()["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", "unknown_address")
+    assert f"{method.upper()} {path}" in error["message"]
+
+
 @pytest.mark.parametrize("number", [0, 9, 2**63, 10**30])
 @pytest.mark.parametrize("kind", ["conversations", "prompts", "approvals", "files"])
 def test_an_id_that_is_none(api: Api, kind: str, number: int) -> None:

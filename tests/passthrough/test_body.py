@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from agents.passthrough.body import read, with_model
 from agents.passthrough.errors import Refused
 
+TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
 )
 FIELDS = st.dictionaries(
-    st.text().filter(lambda name: name.casefold() not in ("model", "stream")) | st.just("stream"), VALUES
+    TEXTS.filter(lambda name: name.casefold() not in ("model", "stream")) | st.just("stream"), VALUES
 )
 NAMES = st.text(min_size=1, max_size=200).filter(str.isprintable)
 BLANK = st.text(" \t\n\r", max_size=3)
@@ -30,23 +31,18 @@ def refusal(body: bytes) -> str:
     try:
         asyncio.run(read(body))
     except Refused as refused:
-        assert refused.status == 400
-        return refused.code
+        return refused.code if refused.status == 400 else str(refused.status)
     return ""
 
 
-@given(FIELDS, NAMES, NAMES, st.integers(min_value=0), st.booleans(), st.sampled_from([None, 1]), BLANK)
+@given(FIELDS, NAMES, NAMES, st.data())
 def test_the_model_is_found_and_an_alias_replaces_it_alone(
-    fields: dict[str, Any], name: str, other: str, place: int, ascii_only: bool, indent: int | None, blank: str
+    fields: dict[str, Any], name: str, other: str, data: st.DataObject
 ) -> None:
     items = list(fields.items())
-    items.insert(place % (len(items) + 1), ("model", name))
-    text = json.dumps(dict(items), ensure_ascii=ascii_only, indent=indent)
-    body = f"{blank}{text}{blank}".encode("utf-8", "surrogatepass")
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return  # a lone surrogate, written as it is, is not UTF-8
+    items.insert(data.draw(st.integers(0, len(items))), ("model", name))
+    text = json.dumps(dict(items), ensure_ascii=data.draw(st.booleans()), indent=data.draw(st.sampled_from([None, 1])))
+    body = f"{data.draw(BLANK)}{text}{data.draw(BLANK)}".encode()
     asked = asyncio.run(read(body))
     assert asked.model == name
     assert with_model(body, asked, {}) == (body, name)
