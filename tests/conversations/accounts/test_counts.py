@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -168,7 +168,8 @@ def test_others_count_too(caller: SiteCaller, ann: User) -> None:
     key, header = key_of(ann, requests_a_day=3)
     caller.may(known(caller, header), MODEL)
     COUNTS.flush()
-    passthrough.add({Place(ann.pk, key.pk, MODEL, int(time.time()) // 60): Counted(requests=2)})
+    with transaction.atomic():
+        passthrough.add({Place(ann.pk, key.pk, MODEL, int(time.time()) // 60): Counted(requests=2)})
     ann.save()
     assert refused(caller, known(caller, header)).code == "quota_exceeded"
 
