@@ -25,7 +25,6 @@ from conversations.database.away import is_away
 from conversations.database.busy import RETRY_SECONDS
 from conversations.database.threads import DatabaseThread
 from conversations.models import ApiKey, Quota, Scope
-from conversations.usage.passthrough import Place
 
 FRESH_SECONDS = 0.8
 """How long a key is known before the database is asked again. With counts.PAUSE_SECONDS it stays below a second."""
@@ -86,8 +85,8 @@ class SiteCaller:
         """Count a request. Raises Refused."""
         if not self.allows(who, model):
             raise Refused(403, "model_not_found", f"This API key may not use the model {model!r}.", param="model")
-        place = self._place(who, model)
         with COUNTS.lock:
+            place = who.standing.place(who.key, _kept(model))
             who.standing.check(who.key, who.limits)
             who.standing.add(place, 1, 0)
             COUNTS.add_request(place)
@@ -102,13 +101,10 @@ class SiteCaller:
         believed = Tokens(**counts, estimated=tokens.estimated)
         if not believed.input_tokens + believed.output_tokens:
             return
-        place = self._place(who, model)
         with COUNTS.lock:
+            place = who.standing.place(who.key, _kept(model))
             who.standing.add(place, 0, believed.input_tokens + believed.output_tokens)
             COUNTS.add_answer(place, believed)
-
-    def _place(self, who: KnownKey, model: str) -> Place:
-        return Place(who.standing.user, who.key, valid_text(model[:MODEL_LENGTH]), int(time.time()) // 60)
 
     def _fresh(self, digest: bytes) -> KnownKey | None:
         since, known = self._known.get(digest, (0.0, None))
@@ -158,3 +154,8 @@ class SiteCaller:
         with COUNTS.lock:
             self._changes += 1
             self._known.clear()
+
+
+def _kept(model: str) -> str:
+    """Return the name of a model as the database takes it."""
+    return valid_text(model[:MODEL_LENGTH])

@@ -29,6 +29,8 @@ class Limits(NamedTuple):
 
 PERSON = 0
 """In place of a key's id: all keys of the person together."""
+MODELS_MOST = 20
+"""Models of a person that are counted by name within a minute: anybody can ask for ones that do not exist."""
 MESSAGES = {
     "minute": "{whose} sent {used:,} requests within this minute, and the limit is {most:,}. Wait for the next one.",
     "requests": "{whose} sent {used:,} requests in the last 24 hours, and the limit is {most:,}. Try again later.",
@@ -37,14 +39,24 @@ MESSAGES = {
 
 
 class Standing:
-    """Of one person. Whoever calls `check` or `add` holds the lock of the counts."""
+    """Of one person. Whoever calls `place`, `check` or `add` holds the lock of the counts."""
 
     def __init__(self, user: int) -> None:
         self.user = user
         self._limits = Limits()
         self._levels: defaultdict[int, Level] = defaultdict(Level)
         self._room_at: dict[tuple[int, str], float] = {}  # when a limit of a day will have room again
+        self._minute, self._models = 0, set[str]()
         self._day = False  # whether any limit of a day was ever asked about
+
+    def place(self, key: int, model: str) -> Place:
+        """Return where to count what this key does now. Further models of a minute are counted without their names."""
+        minute = int(time.time()) // 60
+        if minute != self._minute:
+            self._minute, self._models = minute, set()
+        if len(self._models) < MODELS_MOST:
+            self._models.add(model)
+        return Place(self.user, key, model if model in self._models else "", minute)
 
     def check(self, key: int, limits: Limits) -> None:
         """Raise Refused if this key, or the person, may not send another request now."""

@@ -5,16 +5,17 @@ Those of the record and of events are in `conversations.display.shapes`. All are
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from conversations.display.shapes.base import Shape, Time
+from conversations.display.shapes.base import Shape, Text, Time
 from conversations.display.shapes.outputs import Approval
 from conversations.display.shapes.record import Conversation, Prompt, PromptHead, QueuedPrompt, Step, Usage
 from conversations.models import PendingFile
 from conversations.usage import quotas, storage
-from conversations.usage.totals import DAY, MONTH, Spent, of_person
+from conversations.usage.totals import DAY, MONTH, KeyUsage, by_key, of_person
 
 T = TypeVar("T")
 
@@ -98,17 +99,51 @@ class Verdicts(Shape):
     results: list[Verdict]
 
 
+class KeySpending(Shape):
+    """What one API key used of one model under `/v1`. `unpriced` counts the answers whose price is not known."""
+
+    key: Annotated[int, Field(description="The id of the key.")]
+    name: Annotated[Text, Field(description="The name of the key. Null if it was revoked and is not known any more.")]
+    revoked: bool
+    model: Annotated[Text, Field(description="Null for the requests to models that never answered.")]
+    requests: int
+    answers: int
+    estimated: Annotated[int, Field(description="Of the answers, those whose tokens are an estimate.")]
+    unpriced: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    total_tokens: int
+    cost_usd: float | None
+    known_usd: Annotated[float, Field(description="The cost of the answers whose price is known.")]
+
+    @classmethod
+    def of(cls, usage: KeyUsage) -> Self:
+        """Return this usage."""
+        named = {name: getattr(usage, name) for name in ("key", "name", "revoked", "model", "requests", "estimated")}
+        return cls.read(usage.spent, **named, known_usd=usage.spent.cost_nano_usd / 1e9)
+
+
 class Spending(Usage):
     """Usage over a period. `unpriced` counts the answers whose price is not known."""
 
     answers: int
     unpriced: int
     known_usd: Annotated[float, Field(description="The cost of the answers whose price is known.")]
+    requests: Annotated[int, Field(description="Requests under `/v1`.")]
+    keys: Annotated[list[KeySpending], Field(description="The part of your keys under `/v1`, by key and model.")]
 
     @classmethod
-    def in_period(cls, spent: Spent) -> Self:
-        """Return what was used in a period."""
-        return cls.read(spent, known_usd=spent.cost_nano_usd / 1e9)
+    def in_period(cls, person: int, span: timedelta) -> Self:
+        """Return what the user with this id used within the last `span`."""
+        spent, keys = of_person(person, span), by_key(person, span)
+        return cls.read(
+            spent,
+            known_usd=spent.cost_nano_usd / 1e9,
+            requests=sum(each.requests for each in keys),
+            keys=[KeySpending.of(each) for each in keys],
+        )
 
 
 class Quota(Shape):
@@ -116,11 +151,13 @@ class Quota(Shape):
 
     running_prompts: Annotated[int | None, Field(description="Turns that may run or be queued at the same time.")]
     tokens_a_day: Annotated[int | None, Field(description="Input and output tokens within 24 hours.")]
+    requests_a_minute: Annotated[int | None, Field(description="Requests under `/v1`, with all your keys together.")]
+    requests_a_day: Annotated[int | None, Field(description="The same within 24 hours.")]
     storage_bytes: Annotated[int | None, Field(description="Bytes of all your files and workspaces.")]
 
 
 class OwnUsage(Shape):
-    """The usage of your conversations, including deleted ones, and your limits."""
+    """The usage of your conversations, including deleted ones, and of your keys under `/v1`; and your limits."""
 
     last_24_hours: Spending
     last_30_days: Spending
@@ -135,13 +172,15 @@ class OwnUsage(Shape):
         """Return the usage and the limits of the user with this id."""
         limits = quotas.limits(person)
         return cls(
-            last_24_hours=Spending.in_period(of_person(person, DAY)),
-            last_30_days=Spending.in_period(of_person(person, MONTH)),
+            last_24_hours=Spending.in_period(person, DAY),
+            last_30_days=Spending.in_period(person, MONTH),
             running_prompts=quotas.running(person),
             storage_bytes=storage.used(person),
             quota=Quota(
                 running_prompts=limits.running_prompts or None,
                 tokens_a_day=limits.tokens_a_day or None,
+                requests_a_minute=limits.requests_a_minute or None,
+                requests_a_day=limits.requests_a_day or None,
                 storage_bytes=storage.limit(person) or None,
             ),
         )

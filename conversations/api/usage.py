@@ -15,5 +15,8 @@ class UsageView(ApiView):
 
     @operation("Get your usage", shapes.OwnUsage)
     def get(self, request: Request) -> Response:
-        """Return the tokens and cost of the last 24 hours and the last 30 days, and your quota."""
+        """Return the tokens and cost of the last 24 hours and the last 30 days, and your quota.
+
+        `keys` has what your API keys used under `/v1`. It is at most a few seconds old.
+        """
         return Response(shapes.OwnUsage.of(request.user.pk))

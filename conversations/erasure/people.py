@@ -18,7 +18,17 @@ from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files import pending
 from conversations.ledger.claims import any_held
-from conversations.models import Account, ApiKey, Conversation, Erasure, Notice, Prompt, Quota, Redaction
+from conversations.models import (
+    Account,
+    ApiKey,
+    Conversation,
+    Erasure,
+    Notice,
+    PassthroughUsage,
+    Prompt,
+    Quota,
+    Redaction,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -98,6 +108,7 @@ def _anonymize(user: User) -> None:
     Redaction.objects.filter(redacted_by=name).update(redacted_by=gone)
     for kind in _PERSONAL:
         kind._default_manager.filter(user=user).delete()
+    PassthroughUsage.objects.filter(user=user).update(key_name="")
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()
     pending.discard_all(user)

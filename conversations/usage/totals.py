@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -60,6 +60,22 @@ class Spent:
 NOTHING = Spent()
 
 
+@dataclass(frozen=True)
+class KeyUsage:
+    """What an API key used of one model under /v1. `estimated` counts the answers whose tokens are an estimate.
+
+    `name` is "" if the key was revoked and nobody knows its name any more, and `model` for requests without an answer.
+    """
+
+    key: int
+    name: str
+    revoked: bool
+    model: str
+    requests: int = 0
+    estimated: int = 0
+    spent: Spent = NOTHING
+
+
 def dollars(nano: int) -> str:
     """Format billionths of a US dollar for people. Small amounts keep enough digits: only zero is shown as "$0.00"."""
     usd = nano / 1e9
@@ -91,43 +107,27 @@ def of_person(user_id: int, span: timedelta) -> Spent:
     return sum((each.spent for each in by_key(user_id, span)), _by("user_id", recent).get(user_id, NOTHING))
 
 
-@dataclass(frozen=True)
-class KeyUsage:
-    """What an API key used of one model under /v1. `estimated` counts the answers whose tokens are an estimate."""
-
-    key: int
-    name: str
-    revoked: bool
-    model: str
-    requests: int
-    estimated: int
-    spent: Spent
-
-
 def by_key(user_id: int, span: timedelta) -> list[KeyUsage]:
-    """Return what each of this person's keys used of each model within the last `span`, by name, most tokens first."""
-    rows = PassthroughUsage.objects.filter(user=user_id, minute__gt=timezone.now() - span)
-    sums = {f"sum_{name}": Sum(name) for name in ("requests", "answers", "estimated", "unpriced", *SUMMED)}
-    found: list[Any] = list(rows.order_by().values("key_id", "model").annotate(name=Max("key_name"), **sums))
-    keys = dict(ApiKey.objects.filter(pk__in={row["key_id"] for row in found}).values_list("pk", "name"))
+    """Return what each of this person's keys used of each model within the last `span`, by name, most tokens first.
+
+    Models that never answered are taken together, for each key: anybody can ask for models that do not exist.
+    """
+    rows = PassthroughUsage.objects.filter(user=user_id, minute__gt=timezone.now() - span).order_by()
+    sums = {f"sum_{name}": Sum(name) for name in ("requests", "estimated", "answers", "unpriced", *SUMMED)}
+    asked: list[Any] = list(rows.values("key_id", "model").annotate(name=Max("key_name"), **sums))
+    keys = dict(ApiKey.objects.filter(pk__in={row["key_id"] for row in asked}).values_list("pk", "name"))
     names: dict[int, str] = {}
-    for row in found:  # in the minute in which a key was revoked, its name may be missing
-        names[row["key_id"]] = keys.get(row["key_id"]) or max(names.get(row["key_id"], ""), row["name"])
-    usages = [
-        KeyUsage(
-            key=row["key_id"],
-            name=names[row["key_id"]],
-            revoked=row["key_id"] not in keys,
-            model=row["model"],
-            requests=row["sum_requests"],
-            estimated=row["sum_estimated"],
-            spent=Spent(
-                **{name: row[f"sum_{name}"] for name in ("answers", "unpriced", *SUMMED)},
-                models=(row["model"],) if row["model"] else (),
-            ),
+    found: dict[tuple[int, str], KeyUsage] = {}
+    for row in asked:
+        key, model = row["key_id"], row["model"] if row["sum_answers"] else ""
+        names[key] = max(names.get(key, ""), row["name"])  # a row of the time at which the key was revoked has none
+        spent = Spent(
+            **{name: row[f"sum_{name}"] for name in ("answers", "unpriced", *SUMMED)}, models=(model,) if model else ()
         )
-        for row in found
-    ]
+        before = found.get((key, model), KeyUsage(key, "", key not in keys, model))
+        requests, estimated = before.requests + row["sum_requests"], before.estimated + row["sum_estimated"]
+        found[key, model] = replace(before, requests=requests, estimated=estimated, spent=before.spent + spent)
+    usages = [replace(each, name=keys.get(each.key, names[each.key])) for each in found.values()]
     return sorted(usages, key=lambda each: (each.name, each.key, -each.spent.total_tokens, each.model))
 
 

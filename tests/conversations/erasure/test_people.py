@@ -11,13 +11,24 @@ from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from conversations.accounts.keys import make_key
 from conversations.approvals.decisions import decide
 from conversations.erasure import people
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.erasure.people import LastAdministrator, erase_user
-from conversations.models import Account, ApiKey, Conversation, Erasure, Output, Prompt, Quota, Usage
+from conversations.models import (
+    Account,
+    ApiKey,
+    Conversation,
+    Erasure,
+    Output,
+    PassthroughUsage,
+    Prompt,
+    Quota,
+    Usage,
+)
 from conversations.pages.account.forms import Details
 from conversations.prompts import start as prompts
 from conversations.prompts.start import (
@@ -44,7 +55,8 @@ def lea(db: None) -> User:
     user = person(name, "decide_approval", first_name=first, email=email)
     Account.objects.create(user=user)
     Quota.objects.create(user=user, running_prompts=3)
-    make_key(user, "mine", ["read"], None)
+    key, _ = make_key(user, f"{first}'s", ["read"], None)
+    PassthroughUsage.objects.create(user=user, key_id=key.pk, key_name=key.name, minute=timezone.now(), requests=7)
     return user
 
 
@@ -64,7 +76,7 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     site.works()
     mine = site.ended(lea, says("Mine."))
     used = Usage.objects.filter(user=lea).count()
-    assert known() >= {"User", "Erasure", "AccessAttempt"}
+    assert known() >= {"User", "Erasure", "AccessAttempt", "PassthroughUsage"}
 
     assert erase_user(lea, ann, "She asked.") == 1
 
@@ -79,6 +91,7 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     assert client.get("/").status_code == 302
     assert Output.objects.get(pk=gate.pk).decided_by == f"user:{lea.pk}"
     assert Usage.objects.filter(user=lea).count() == used > 0
+    assert PassthroughUsage.objects.get(user=lea).requests == 7
     assert verify(others.conversation_id).problems == []
     html = client_of(ann).get(others.conversation.get_absolute_url()).text
     assert f"erased-{lea.pk}" in html

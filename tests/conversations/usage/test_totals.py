@@ -93,7 +93,13 @@ def test_the_api_tells_the_same(client: Client, owner: User, django_assert_num_q
     story = answered(owner)
     told = client.get("/api/usage/").json()
     assert told["last_24_hours"] | {"answers": 1, "cost_usd": 0.0015, "total_tokens": 1200} == told["last_24_hours"]
-    assert told["quota"] == {"running_prompts": 20, "tokens_a_day": None, "storage_bytes": 20480 * 2**20}
+    assert told["quota"] == {
+        "running_prompts": 20,
+        "tokens_a_day": None,
+        "requests_a_minute": 600,
+        "requests_a_day": None,
+        "storage_bytes": 20480 * 2**20,
+    }
     one = client.get(f"/api/conversations/{story.conversation.pk}/").json()
     assert (one["usage"]["total_tokens"], one["usage"]["models"]) == (1200, ["demo"])
     client.get("/api/conversations/")
