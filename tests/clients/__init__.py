@@ -1,1 +1,1 @@
-"""Clients that others wrote, each installed in an environment of its own, against `/v1` of a running site."""
+"""Clients that others wrote, as they come from a package index, against `/v1` of a running site."""

@@ -13,7 +13,8 @@ from agents.engine.ledger import JSON
 from tests.attacks.doors import site
 from tests.wire.server import WireServer
 
-REQUIREMENTS = Path(__file__).parent / "requirements"
+REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients.md"
 PROVIDER_KEY = "the-key-of-the-site"
 PATIENCE_SECONDS = 60.0
 
@@ -30,6 +31,14 @@ class Served:
         """The bodies of all requests that the model server received, each of them with the site's own key."""
         assert {each.headers["authorization"] for each in self.model.requests} <= {f"Bearer {PROVIDER_KEY}"}
         return [each.body for each in self.model.requests]
+
+
+def example(heading: str, language: str, served: Served) -> str:
+    """The first example in this language below a heading of docs/clients.md, with the site's address and key."""
+    below = PAGE.read_text(encoding="utf-8").partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
+    text = below.partition(f"```{language}\n")[2].partition("```")[0]
+    assert "https://agents.example/v1" in text
+    return text.replace("https://agents.example/v1", served.base_url).replace("agk_...", served.key)
 
 
 @pytest.fixture(scope="session")
@@ -50,31 +59,29 @@ def served(running: Served) -> Served:
 
 
 @pytest.fixture(scope="session")
-def llm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program `llm`."""
-    return _installed("llm", tmp_path_factory) / "llm"
-
-
-@pytest.fixture(scope="session")
-def pydantic_ai(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has pydantic-ai."""
-    return _installed("pydantic-ai", tmp_path_factory) / "python"
-
-
-def _installed(name: str, folders: pytest.TempPathFactory) -> Path:
-    """Install a client in an environment of its own. Returns the folder of its programs."""
-    folder = folders.mktemp(name)
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the clients' programs, in an environment of their own: one for all, which is there sooner."""
+    folder = tmp_path_factory.mktemp("clients")
     venv.create(folder, with_pip=True)
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]
     done = subprocess.run(
-        [folder / "bin" / "python", *install, REQUIREMENTS / f"{name}.txt"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [folder / "bin" / "python", *install, REQUIREMENTS], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        pytest.fail(f"{name} could not be installed, which needs a package index:\n{done.stderr}", pytrace=False)
+        pytest.fail(f"The clients could not be installed, which needs a package index:\n{done.stderr}", pytrace=False)
     return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def llm(programs: Path) -> Path:
+    """The program `llm`."""
+    return programs / "llm"
+
+
+@pytest.fixture(scope="session")
+def pydantic_ai(programs: Path) -> Path:
+    """A Python that has pydantic-ai."""
+    return programs / "python"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import Ended, Served, ran
+from tests.clients.conftest import Ended, Served, example, ran
 from tests.wire.script import Call, Refusal, Reply
 
 pytestmark = pytest.mark.clients
@@ -74,3 +74,12 @@ def test_a_key_that_nobody_has(run: Run, served: Served) -> None:
     assert ended.code == 1
     assert "Send one of your API keys of this site" in ended.errors
     assert served.asked() == []
+
+
+def test_the_configuration_of_the_page(llm: Path, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "extra-openai-models.yaml").write_text(example("llm", "yaml", served))
+    assert ran(llm, "keys", "set", "agentsite", "--value", served.key, home=tmp_path).code == 0
+    served.model.script = [Reply(SAID)]
+    assert ran(llm, "-m", "site", QUESTION["content"], home=tmp_path) == Ended(0, f"{SAID}\n", "")
+    (asked,) = served.asked()
+    assert asked["model"] == "gpt-6.1-terra"
