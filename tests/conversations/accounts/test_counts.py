@@ -21,6 +21,7 @@ from conversations.erasure.people import erase_user
 from conversations.models import PassthroughUsage, Quota
 from conversations.usage import passthrough
 from conversations.usage.passthrough import Counted, Place
+from tests.agentsite.processes import free_port
 from tests.conversations.accounts.calling import ANSWER, MODEL, counted, key_of, known, refused
 from tests.conversations.accounts.test_passthrough import elsewhere
 from tests.conversations.recorded import at_once
@@ -161,6 +162,34 @@ def test_a_process_that_ends_has_written_everything(caller: SiteCaller, ann: Use
     """Several add to the same rows at the same time."""
     at_once(*[lambda: elsewhere(COUNTS_TOO.format(end=end), ann.pk) for _ in range(3)])
     assert counted("requests") == [(3,)] * 20
+
+
+WEB = """
+import signal, socket, threading
+from contextlib import suppress
+from conversations.accounts import counts
+from conversations.usage.passthrough import Place
+from agentsite.web import run
+counts.PAUSE_SECONDS = 3600
+def counts_and_stops():
+    serves = False
+    while not serves:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))):
+            serves = True
+    with counts.COUNTS.lock:
+        counts.COUNTS.add_request(Place(int(sys.argv[2]), 1, "small-1", 100))
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=counts_and_stops, daemon=True).start()
+run()
+"""
+
+
+def test_a_web_server_that_stops_writes_what_it_counted(
+    caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PORT", str(free_port()))
+    elsewhere(WEB, ann.pk)
+    assert counted("requests") == [(1,)]
 
 
 def test_others_count_too(caller: SiteCaller, ann: User) -> None:
