@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic
 from urllib.parse import quote
@@ -23,8 +24,12 @@ from agents.passthrough.upstream import Upstream
 AT_ONCE = 400
 """Requests that may be on their way at a time: each takes two of the 1,024 files that a process may have open."""
 
+KEY_AT_ONCE = 200
+"""Of these, requests with one key: nobody can take up all of them."""
 FAILED = 400
 """Statuses from this one on are errors."""
+
+logger = logging.getLogger(__name__)
 
 App = Callable[..., Awaitable[None]]
 
@@ -52,20 +57,19 @@ class Passthrough(Generic[Who]):
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on (ASGI)."""
+        if not routes.is_for_models(scope):
+            await self._elsewhere(scope, receive, send)
+            return
         exchange = Exchange(receive, send)
         try:
-            route = routes.route(scope)
-            if route is None:
-                await self._elsewhere(scope, receive, send)
-            else:
-                await self._answer(route, scope, receive, exchange)
+            await self._answer(routes.route(scope), scope, receive, exchange)
         except Left:
             pass
         except Refused as refused:
-            if exchange.begun:  # revoked in mid-stream
-                await exchange.cut()
-            else:
-                await exchange.whole(refused.status, refused.headers, refused.body)
+            await exchange.refuse(refused)
+        except Exception:  # a mistake of ours: the client must not wait for ever
+            logger.exception("a request to %s failed", scope["path"])
+            await exchange.refuse(Refused(500, "internal_error", "Something went wrong on the site. It is in its log."))
 
     async def _answer(self, route: Route, scope: Message, receive: Receive, exchange: Exchange) -> None:
         headers = scope["headers"]
@@ -75,13 +79,16 @@ class Passthrough(Generic[Who]):
         authorization = next((value.decode("latin-1") for name, value in headers if name == b"authorization"), "")
         who = await self._caller.authenticate(authorization)
         body = await _body(receive)
-        if self._patrol.count >= AT_ONCE:
+        if self._patrol.count() >= AT_ONCE:
             raise Refused(503, "busy", "The site is passing on as many requests as it can.", retry_after=1)
+        if self._patrol.count(authorization) >= KEY_AT_ONCE:
+            said = f"This key has {KEY_AT_ONCE} requests under way, which is the limit. Wait for one of them to end."
+            raise Refused(429, "rate_limit_exceeded", said, retry_after=1)
+        asks = scope["method"] == "POST"
+        work = self._ask(route, scope, body, who, exchange) if asks else self._look(route, scope, who, exchange)
+        del body  # it may be large, and an answer takes long
         with self._patrol.watching(authorization, exchange):
-            if scope["method"] == "POST":
-                await exchange.run(self._ask(route, scope, body, who, exchange))
-            else:
-                await exchange.run(self._look(route, scope, who, exchange))
+            await exchange.run(work)
 
     async def _ask(self, route: Route, scope: Message, body: bytes, who: Who, exchange: Exchange) -> None:
         """Pass on a request to a model."""
@@ -94,6 +101,7 @@ class Passthrough(Generic[Who]):
         answer: ClientResponse | None = None
         try:
             answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body)
+            del body
             if answer.status >= FAILED:
                 counts = False
                 await exchange.pass_error_back(answer, self._key)

@@ -79,6 +79,13 @@ class Exchange:
         await self.start(status, [*kept, (b"content-length", str(len(body)).encode())])
         await self.write(body, more=False)
 
+    async def refuse(self, refused: Refused) -> None:
+        """Answer with an error; in the middle of an answer, which cannot say so, cut it."""
+        if self.begun:
+            await self.cut()
+        else:
+            await self.whole(refused.status, refused.headers, refused.body)
+
     async def cut(self) -> None:
         """End the connection: the client must not take the answer for a whole one."""
         await self._send({"type": CUT})

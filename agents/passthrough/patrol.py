@@ -29,10 +29,11 @@ class Patrol:
         self._under_way: dict[str, set[Ending]] = {}
         self._walking: asyncio.Task[None] | None = None
 
-    @property
-    def count(self) -> int:
-        """How many are under way."""
-        return sum(map(len, self._under_way.values()))
+    def count(self, authorization: str | None = None) -> int:
+        """Return how many are under way; by default of all."""
+        if authorization is None:
+            return sum(map(len, self._under_way.values()))
+        return len(self._under_way.get(authorization, ()))
 
     @contextmanager
     def watching(self, authorization: str, one: Ending) -> Iterator[None]:

@@ -25,24 +25,23 @@ class Route:
     model: str = ""
 
 
-def route(scope: dict[str, Any]) -> Route | None:
-    """Return where a request leads; None if it is not for the model server, but for the site. Only the path decides.
+def is_for_models(scope: dict[str, Any]) -> bool:
+    """Whether a request is for the model server, by its method and path alone; all others are for the site."""
+    path: str = scope["path"]
+    if scope["method"] == "POST":
+        return path.startswith(ROOT) and path.removeprefix(ROOT) in POSTED
+    return scope["method"] == "GET" and (path == ROOT + MODELS or path.startswith(f"{ROOT}{MODELS}/"))
+
+
+def route(scope: dict[str, Any]) -> Route:
+    """Return where a request for the model server leads.
 
     Raises Refused if it names a model in a way that might lead elsewhere.
     """
-    path: str = scope["path"]
-    if scope["type"] != "http" or not path.startswith(f"{ROOT}/"):
-        return None
-    rest = path.removeprefix(ROOT)
-    if scope["method"] == "POST":
-        return Route(rest) if rest in POSTED else None
-    if scope["method"] != "GET" or not rest.startswith(MODELS):
-        return None
-    if rest == MODELS:
+    rest: str = scope["path"].removeprefix(ROOT)
+    if not rest.startswith(f"{MODELS}/"):
         return Route(rest)
     name = rest.removeprefix(f"{MODELS}/")
-    if name == rest or not name:
-        return None
     if not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
         raise Refused(404, "model_not_found", "There is no model of this name.", param="model")
     raw: bytes = scope["raw_path"]
@@ -51,7 +50,7 @@ def route(scope: dict[str, Any]) -> Route | None:
 
 def check_query(query: bytes) -> None:
     """Raise Refused if the query names a model, too: servers differ in which of the two they would use."""
-    names = {name.casefold() for name, _ in parse_qsl(unquote(query.decode("latin-1")), keep_blank_values=True)}
-    if "model" in names:
+    text = unquote(query.decode("latin-1")).replace(";", "&")  # which some servers still split at
+    if "model" in {name.casefold() for name, _ in parse_qsl(text, keep_blank_values=True)}:
         said = "Name the model in the body alone, not in the address."
         raise Refused(400, "model_in_query", said, param="model")
