@@ -106,7 +106,7 @@ class Passthrough(Generic[Who]):
                 counts = False
                 await exchange.pass_error_back(answer, self._key)
             else:
-                await exchange.pass_back(answer, counter)
+                await exchange.pass_back(answer, self._key, counter)
         except Refused:
             counts = False  # it did not get there
             raise
@@ -132,7 +132,7 @@ class Passthrough(Generic[Who]):
             body = await read_most(answer, MOST)
             if not route.model:
                 body = listed(body, lambda name: self._caller.allows(who, name), self._aliases)
-            await exchange.whole(answer.status, to_client(answer.raw_headers), body)
+            await exchange.whole(answer.status, to_client(answer.raw_headers, self._key), body)
         finally:
             answer.close()
 

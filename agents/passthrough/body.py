@@ -27,9 +27,9 @@ STRETCH = 64 * 1024
 """Bytes that are read at a time of what has no brackets and no texts, such as a list of numbers."""
 
 _BLANK = re.compile(rb"[ \t\n\r]*")
-_MARK = re.compile(rb"[^ \t\n\r+\-.0-9:,A-Za-z]")
-"""What can begin or end something. JSON has only brackets and quotation marks besides these."""
-_PLAIN = re.compile(rb"[+\-.0-9A-Za-z]+")
+_MARK = re.compile(rb"[^ \t\n\r+\-.0-9:,Eaeflnrstu]")
+"""What can begin or end something. JSON has only brackets and quotation marks besides these; NaN is no JSON."""
+_PLAIN = re.compile(rb"[+\-.0-9Eaeflnrstu]+")
 """A number, true, false or null."""
 _REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 """A text after its first quotation mark."""
@@ -81,7 +81,7 @@ def _fields(body: bytes) -> Generator[None, None, dict[str, tuple[int, int]]]:
     if body[(at := _blank(body, at)) : at + 1] == b"}":
         return found
     while True:
-        if steps := (steps + 1) % STEPS:
+        if (steps := steps + 1) % STEPS == 0:
             yield
         start = at = _blank(body, at)
         at = yield from _text(body, _after(body, at, b'"'))

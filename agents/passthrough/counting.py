@@ -20,6 +20,8 @@ TOKEN_BYTES = 4
 """Bytes of a token, roughly, in English: help.openai.com/en/articles/4936856."""
 COUNT_MOST = 10**12
 """Tokens: no answer has so many. A count of more is a mistake, and would not fit into the database for long."""
+EVENT_STREAM = "text/event-stream"
+"""How the Content-Type of a stream begins."""
 READABLE = ("gzip", "deflate")
 """The encodings of an answer that are read here."""
 
@@ -42,7 +44,7 @@ class Counter:
 
     def begin(self, kind: str, encoding: str) -> None:
         """Begin an answer with this Content-Type and Content-Encoding."""
-        self._streams = kind.startswith("text/event-stream")
+        self._streams = kind.startswith(EVENT_STREAM)
         self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in READABLE else None
 
     def feed(self, piece: bytes) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 
 from aiohttp import ClientError, ClientResponse
 
-from agents.engine.secrets import SHORTEST
-from agents.passthrough.counting import READABLE, Counter
+from agents.passthrough.counting import EVENT_STREAM, READABLE, Counter
 from agents.passthrough.errors import Refused
-from agents.passthrough.headers import Header, to_client, value_of
+from agents.passthrough.headers import Header, repeats, to_client, value_of
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -90,12 +89,15 @@ class Exchange:
         """End the connection: the client must not take the answer for a whole one."""
         await self._send({"type": CUT})
 
-    async def pass_back(self, answer: ClientResponse, counter: Counter) -> None:
+    async def pass_back(self, answer: ClientResponse, key: str, counter: Counter) -> None:
         """Send the server's answer as it comes, counted. One that breaks off breaks off for the client, too."""
-        headers = to_client(answer.raw_headers)
-        counter.begin(value_of(headers, b"content-type"), value_of(headers, b"content-encoding"))
+        headers = to_client(answer.raw_headers, key)
+        kind = value_of(headers, b"content-type")
+        counter.begin(kind, value_of(headers, b"content-encoding"))
         try:
             await self.start(answer.status, headers)
+            if kind.startswith(EVENT_STREAM):
+                await self.write(b"")  # Daphne sends the head with the first piece, which may come much later
             async for piece in answer.content.iter_any():
                 counter.feed(piece)
                 await self.write(piece)
@@ -106,9 +108,9 @@ class Exchange:
 
     async def pass_error_back(self, answer: ClientResponse, key: str) -> None:
         """Send the server's error as it came, unless it repeats the site's `key`, or is endless."""
-        body, headers = await read_most(answer, ERROR_MOST), to_client(answer.raw_headers)
+        body, headers = await read_most(answer, ERROR_MOST), to_client(answer.raw_headers, key)
         plain = _inflated(body, value_of(headers, b"content-encoding"))
-        if len(body) == ERROR_MOST or (len(key) >= SHORTEST and key.encode() in plain):
+        if len(body) == ERROR_MOST or repeats(plain, key):
             headers = [each for each in headers if each[0] != b"content-encoding"]
             await self.whole(answer.status, headers, plain.replace(key.encode(), b"[key]"))
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agents.passthrough.counting import READABLE
+from agents.engine.secrets import SHORTEST
+from agents.passthrough.counting import EVENT_STREAM, READABLE
 
 Header = tuple[bytes, bytes]
 
@@ -53,11 +54,11 @@ def to_server(headers: Sequence[Header]) -> Iterator[tuple[str, str]]:
     yield "Accept-Encoding", ", ".join(one for one in READABLE if one.encode() in accepted) or "identity"
 
 
-def to_client(headers: Sequence[Header]) -> list[Header]:
-    """Return the model server's headers that the client gets."""
-    passing = list(_passing(headers, NOT_RETURNED, NOT_RETURNED_PREFIXES))
+def to_client(headers: Sequence[Header], key: str) -> list[Header]:
+    """Return the model server's headers that the client gets. None of them repeats `key`, which is the site's."""
+    passing = [each for each in _passing(headers, NOT_RETURNED, NOT_RETURNED_PREFIXES) if not repeats(each[1], key)]
     names = {name for name, _ in passing}
-    if value_of(passing, b"content-type").startswith("text/event-stream"):
+    if value_of(passing, b"content-type").startswith(EVENT_STREAM):
         passing += [each for each in UNBUFFERED if each[0] not in names]
     return passing
 
@@ -65,6 +66,11 @@ def to_client(headers: Sequence[Header]) -> list[Header]:
 def value_of(headers: Sequence[Header], name: bytes) -> str:
     """Return the value of a header in lower case; "" if there is none."""
     return next((value.decode("latin-1").strip().lower() for each, value in headers if each.lower() == name), "")
+
+
+def repeats(text: bytes, key: str) -> bool:
+    """Whether the site's key stands in what the model server sent. What is too short for a secret is none."""
+    return len(key) >= SHORTEST and key.encode() in text
 
 
 def _passing(headers: Sequence[Header], not_these: frozenset[bytes], nor_those: tuple[bytes, ...]) -> Iterator[Header]:

@@ -16,7 +16,7 @@ from agents.passthrough.errors import Refused
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
     lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
 )
 FIELDS = st.dictionaries(
