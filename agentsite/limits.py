@@ -10,9 +10,10 @@ from django.urls import Resolver404, resolve
 
 from agents.passthrough.routes import POSTED, ROOT
 from agentsite.refusals import ORDINARY_MOST
+from conversations.accounts.keys import key_from_header
 from conversations.database.threads import DatabaseThread
 from conversations.files.uploads import FILES_MOST
-from conversations.push.access import ListeningRefused, carries_key, pass_by_key, pass_by_session
+from conversations.push.access import ListeningRefused, carries_key, pass_by_session
 from conversations.usage.storage import MB
 
 
@@ -59,9 +60,10 @@ class SiteLimits:
 
 
 def _person(authorization: str, cookies: str) -> int | None:
+    if carries_key(authorization):
+        key = key_from_header(authorization)  # whatever it may do: not all that send large bodies may read
+        return key.user_id if key else None
     try:
-        if carries_key(authorization):
-            return pass_by_key(authorization).user
         return pass_by_session(parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "")).user
     except ListeningRefused:
         return None

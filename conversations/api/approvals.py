@@ -54,7 +54,7 @@ class OneApproval(ApiView):
 class ApproveOne(ApiView):
     """Approving one call."""
 
-    scope = Scope.DECIDE
+    scopes = (Scope.DECIDE,)
 
     @operation("Approve a call", Approval, request=Approve)
     def post(self, request: Request, pk: int) -> Response:
@@ -66,7 +66,7 @@ class ApproveOne(ApiView):
 class RejectOne(ApiView):
     """Rejecting one call."""
 
-    scope = Scope.DECIDE
+    scopes = (Scope.DECIDE,)
 
     @operation("Reject a call", Approval, request=Reject)
     def post(self, request: Request, pk: int) -> Response:
@@ -78,7 +78,7 @@ class RejectOne(ApiView):
 class AnswerOne(ApiView):
     """Answering one question."""
 
-    scope = Scope.DECIDE
+    scopes = (Scope.DECIDE,)
 
     @operation("Answer a question", Approval, request=Answer)
     def post(self, request: Request, pk: int) -> Response:
@@ -92,7 +92,7 @@ class AnswerOne(ApiView):
 class DecideTogether(ApiView):
     """Deciding several approvals."""
 
-    scope = Scope.DECIDE
+    scopes = (Scope.DECIDE,)
 
     @operation("Decide several", shapes.Verdicts, request=Decisions)
     def post(self, request: Request) -> Response:

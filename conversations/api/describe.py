@@ -67,7 +67,7 @@ FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 ERRORS = {
     400: "The request is not valid: `invalid`, with `fields`, or `malformed`.",
     401: "You are not signed in and sent no key (`not_authenticated`), or the key is not valid (`bad_key`).",
-    403: "You, or your key, may not do this: `forbidden`, `csrf_failed`.",
+    403: "You may not do this, or your key lacks the scope for it: `forbidden`, `csrf_failed`.",
     404: "`not_found`: it does not exist, or it is not yours.",
     409: "Conflict with the current state, which the error describes.",
     429: "`throttled`: wait `retry_after` seconds. The Retry-After header has the same number.",

@@ -23,6 +23,10 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
     " connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
+KEY = (
+    "An API key, made on your account page. Reading takes its scope `read`. Changing something takes `chat`, except for"
+    " approvals (`decide`), and for workflows, their batches and uploads (`workflows`)."
+)
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -33,7 +37,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """Return the security scheme."""
-        return {"type": "http", "scheme": "bearer", "description": "An API key, made on your account page."}
+        return {"type": "http", "scheme": "bearer", "description": KEY}
 
 
 class Shapes(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]

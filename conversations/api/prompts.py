@@ -10,6 +10,7 @@ from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.engine.root import AGENT
 from conversations.api import shapes
 from conversations.api.bodies import (
     GoOn,
@@ -27,10 +28,10 @@ from conversations.api.bodies import (
 from conversations.api.describe import IDEMPOTENCY, LIST, MOMENT, STEPS, operation
 from conversations.api.errors import RequestRefused
 from conversations.api.paging import number, paginate, paginate_steps
-from conversations.api.views import ApiView, StartingView
+from conversations.api.views import ApiView, StartingView, require_scope
 from conversations.display.moments import TurnMoment
 from conversations.display.shapes import record
-from conversations.models import Conversation, Origin, Prompt, Step
+from conversations.models import Conversation, Origin, Prompt, Scope, Step
 from conversations.prompts.start import (
     BadInput,
     cancel_prompt,
@@ -40,11 +41,15 @@ from conversations.prompts.start import (
 )
 from conversations.prompts.startable import find_for
 
+TURNS = (Scope.CHAT, Scope.WORKFLOWS)
+"""What a key may need to start or stop a turn; what it was started with says which."""
+
 
 class Prompts(StartingView):
     """The prompts of one conversation."""
 
     parser_classes = [StrictJSON, MultipartBody]
+    scopes = TURNS
 
     @operation("List a conversation's prompts", shapes.PromptHeadPage, parameters=LIST)
     def get(self, request: Request, pk: int) -> Response:
@@ -77,11 +82,14 @@ class Prompts(StartingView):
 
         With an Idempotency-Key, the same request sent again, even at the same moment, returns the same prompt with the
         same status. The same key with a different request is 409 `idempotency_conflict`. Files are part of the request.
+
+        With an API key, it takes the scope `chat`; for a `policy` that is a workflow, `workflows`.
         """
         by = request.user
         reached = Conversation.objects.listed() if by.is_staff else Conversation.objects.visible_to(by)
         conversation = reached.get(pk=pk)
         body, files, key = _new_prompt(request), uploaded_files(request), idempotency_key(request)
+        require_scope(request, _scope_of(body.policy or AGENT))
         own, by_system = conversation.owner_id == by.pk, body.input is None and body.policy is None and not files
         if not (own or by_system):
             raise Conversation.DoesNotExist
@@ -129,33 +137,47 @@ class PromptOutputs(ApiView):
 class Cancel(ApiView):
     """Stopping a turn."""
 
+    scopes = TURNS
+
     @operation("Stop a turn", record.Prompt, request=Stop)
     def post(self, request: Request, pk: int) -> Response:
-        """Stop a turn. Whatever runs is ended within seconds. A turn that has already ended does not change."""
+        """Stop a turn. Whatever runs is ended within seconds. A turn that has already ended does not change.
+
+        With a key, it takes the scope `chat`; for a run of a workflow, `workflows` will do.
+        """
         prompt = _mine(request).get(pk=pk)
+        require_scope(request, Scope.CHAT, _scope_of(prompt.policy))
         return _prompt_response(cancel_prompt(prompt.pk, request.user, read(request, Stop).reason))
 
 
 class Continue(StartingView):
     """Continuing a turn."""
 
+    scopes = TURNS
+
     @operation("Continue a turn", {201: record.Prompt}, request=GoOn, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
         """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
         body, key = read(request, GoOn), idempotency_key(request)
+        require_scope(request, _scope_of(_mine(request).get(pk=pk).policy))
         return _created_response(continue_prompt(pk, request.user, body.model, origin=Origin.API, key=key))
 
 
 class Again(StartingView):
     """Repeating a turn."""
 
+    scopes = TURNS
+
     @operation("Ask a turn again", {201: record.Prompt}, request=NoFields, parameters=IDEMPOTENCY)
     def post(self, request: Request, pk: int) -> Response:
         """Repeat a turn that has ended: a new prompt with the same message, files and tier. `repeats` is the old id.
 
         A completed turn can be repeated only while it is the last one of its conversation.
+
+        With a key, it takes the scope `chat`; for a run of a workflow, `workflows`.
         """
         read(request, NoFields)
+        require_scope(request, _scope_of(_mine(request).get(pk=pk).policy))
         return _created_response(repeat_prompt(pk, request.user, origin=Origin.API, key=idempotency_key(request)))
 
 
@@ -164,6 +186,12 @@ def _new_prompt(request: Request) -> NewPrompt:
     if isinstance(request.data, QueryDict):
         return NewPrompt(**dict(read(request, NewMessage)))
     return read(request, NewPrompt)
+
+
+def _scope_of(policy: str) -> Scope:
+    """Return the scope that a key needs to start this policy."""
+    # What registers in `startable`, such as a workflow, is called `<kind>:<name>`; no other name has a colon.
+    return Scope.WORKFLOWS if ":" in policy else Scope.CHAT
 
 
 def _mine(request: Request) -> QuerySet[Prompt]:

@@ -13,12 +13,13 @@ from conversations.api.paging import paginate
 from conversations.api.views import ApiView
 from conversations.files import pending
 from conversations.files.uploads import BadFile, Upload
-from conversations.models import PendingFile
+from conversations.models import PendingFile, Scope
 
 
 class Uploads(ApiView):
     """The files that the caller uploaded, and no run has taken."""
 
+    scopes = (Scope.WORKFLOWS,)
     parser_classes = [MultipartBody, StrictJSON]
 
     @operation("List your uploads", shapes.UploadPage, parameters=LIST)
@@ -31,6 +32,7 @@ class Uploads(ApiView):
         """Upload a file for a workflow. Give its `token` as the parameter that takes a file (`format: uploaded-file`).
 
         The run that starts with it has the file in its workspace; then the upload is gone. So it is after a day.
+        With a key, it takes the scope `workflows`.
         """
         try:
             return Response(shapes.Upload.of(pending.keep(request.user, _sent_file(request))), status=201)
@@ -40,6 +42,8 @@ class Uploads(ApiView):
 
 class OneUpload(ApiView):
     """One upload."""
+
+    scopes = (Scope.WORKFLOWS,)
 
     @operation("Delete an upload", {204: None})
     def delete(self, request: Request, token: str) -> Response:

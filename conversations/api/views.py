@@ -48,17 +48,21 @@ class KeyAuthentication(BaseAuthentication):  # type: ignore[misc]
 
 
 class HasScope(BasePermission):  # type: ignore[misc]
-    """Allows users who are signed in, and keys with the scope that the request needs. Every key may read."""
+    """Allows users who are signed in, and keys with a scope that the request needs."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Whether the request is allowed. A session may do whatever its user may."""
         if not (request.user and request.user.is_authenticated):
             return False
-        if not isinstance(request.auth, ApiKey):
-            return True
-        wanted: Scope = Scope.READ if request.method in SAFE_METHODS else view.scope
-        self.message = f"This key lacks the scope {wanted.value!r}: create one that has it on your account page."
-        return allows(request.auth, wanted)
+        require_scope(request, *((Scope.READ,) if request.method in SAFE_METHODS else view.scopes))
+        return True
+
+
+def require_scope(request: Request, *scopes: Scope) -> None:
+    """Raise PermissionDenied for a key that has none of these scopes. A session may do whatever its user may."""
+    if isinstance(request.auth, ApiKey) and not any(allows(request.auth, scope) for scope in scopes):
+        named = " or ".join(repr(scope.value) for scope in dict.fromkeys(scopes))
+        raise PermissionDenied(f"This key lacks the scope {named}: create one that has it on your account page.")
 
 
 class Requests(UserRateThrottle):  # type: ignore[misc]
@@ -98,7 +102,7 @@ class ShapeRenderer(JSONRenderer):  # type: ignore[misc]
 
 
 class ApiView(APIView):  # type: ignore[misc]
-    """A view of the API. `scope`: the scope that a key needs to change something here."""
+    """A view of the API. `scopes`: those of which a key needs one to change something here; for all else, `read`."""
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]  # the key first: then cookies are ignored
     permission_classes = [HasScope]
@@ -106,7 +110,7 @@ class ApiView(APIView):  # type: ignore[misc]
     parser_classes = [StrictJSON]
     renderer_classes: list[Any] = [ShapeRenderer]
     metadata_class = None
-    scope = Scope.CHAT
+    scopes: tuple[Scope, ...] = (Scope.CHAT,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate, authorise and rate-limit the request. What is refused counts towards the limit too."""

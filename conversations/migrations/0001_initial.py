@@ -641,7 +641,7 @@ class Migration(migrations.Migration):
                     "tokens_a_day",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
+                        help_text="Of the last 24 hours, in conversations and under /v1. Empty: the site's; 0: no limit.",
                         null=True,
                     ),
                 ),
@@ -649,16 +649,18 @@ class Migration(migrations.Migration):
                     "requests_a_minute",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Under /v1, with all keys together. Empty: the site's; 0: no limit.",
+                        help_text="With all their keys together. Empty: the site's; 0: no limit.",
                         null=True,
+                        verbose_name="Requests a minute under /v1",
                     ),
                 ),
                 (
                     "requests_a_day",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Under /v1 in the last 24 hours. Empty: the site's; 0: no limit.",
+                        help_text="Of the last 24 hours, with all their keys together. Empty: the site's; 0: no limit.",
                         null=True,
+                        verbose_name="Requests a day under /v1",
                     ),
                 ),
                 (

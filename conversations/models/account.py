@@ -33,13 +33,19 @@ class Quota(models.Model):
     tokens_a_day = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Tokens of the last 24 hours, input and output. Empty: the site's; 0: no limit.",
+        help_text="Of the last 24 hours, in conversations and under /v1. Empty: the site's; 0: no limit.",
     )
     requests_a_minute = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Under /v1, with all keys together. Empty: the site's; 0: no limit."
+        "Requests a minute under /v1",
+        null=True,
+        blank=True,
+        help_text="With all their keys together. Empty: the site's; 0: no limit.",
     )
     requests_a_day = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Under /v1 in the last 24 hours. Empty: the site's; 0: no limit."
+        "Requests a day under /v1",
+        null=True,
+        blank=True,
+        help_text="Of the last 24 hours, with all their keys together. Empty: the site's; 0: no limit.",
     )
     storage_mb = models.PositiveIntegerField(
         "Storage in MB",

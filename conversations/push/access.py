@@ -23,8 +23,8 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from conversations.accounts.keys import SCHEME, key_from_header
-from conversations.models import ApiKey, Conversation
+from conversations.accounts.keys import SCHEME, allows, key_from_header
+from conversations.models import ApiKey, Conversation, Scope
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -80,9 +80,9 @@ def carries_key(header: str) -> bool:
 
 
 def pass_by_key(header: str) -> Pass:
-    """Return the pass of the API key in an `Authorization` header. Raises ListeningRefused. Every key may read."""
+    """Return the pass of the API key in an `Authorization` header. Raises ListeningRefused, also if it may not read."""
     key = key_from_header(header)
-    if key is None:
+    if key is None or not allows(key, Scope.READ):
         raise ListeningRefused
     return Pass(key.user_id, key=key.pk)
 

@@ -4,6 +4,9 @@ import pytest
 
 from agentsite import limits
 from agentsite.refusals import ORDINARY_MOST
+from conversations.accounts.keys import make_key
+from tests.conversations.listening import aside, cookie
+from tests.conversations.support import person
 
 MB = 1024 * 1024
 
@@ -42,3 +45,15 @@ def test_a_row_may_be_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [site.most(method, b"/login/") for method in (b"POST", b"GET")] == [1000, 1000]
     assert site.most(b"POST", b"/admin/login/") == 2000
     assert site.most(b"POST", b"/c/") == ORDINARY_MOST
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_whoever_has_a_key_is_known_whatever_it_may_do() -> None:
+    """A key for models alone sends large bodies, too. Beside a key, good or not, a session does not count."""
+    ann = await aside(person, "ann")
+    _, text = await aside(make_key, ann, "models", ["passthrough"])
+    site, session = limits.SiteLimits(), f"sessionid={await aside(cookie, ann)}"
+    assert await site.person(f"Bearer {text}", "") == ann.pk
+    assert await site.person(f"Bearer {text[:-1]}", session) is None
+    assert await site.person("", session) == ann.pk
+    assert await site.person("", "") is None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -137,7 +138,7 @@ def test_the_last_use_is_kept_to_the_minute(ann: User, api: Api, django_assert_n
 
 
 def test_a_key_does_what_its_scopes_say(ann: User, limited: Callable[..., Api]) -> None:
-    """Every key may read; decisions need a scope of their own."""
+    """A key that may chat or decide may read, too; decisions need a scope of their own."""
     story, gate = asking(ann)
     prompt, talk = story.prompt.pk, f"{LIST}{story.conversation.pk}/prompts/"
     reads = [LIST, talk, f"/api/prompts/{prompt}/", f"/api/prompts/{prompt}/steps/", "/api/approvals/", "/api/schema/"]
@@ -164,6 +165,78 @@ def test_a_key_does_what_its_scopes_say(ann: User, limited: Callable[..., Api]) 
     assert Prompt.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["read"], ["read"]),
+        (["decide", "chat"], ["read", "chat", "decide"]),
+        (["workflows"], ["read", "workflows"]),
+        (["passthrough"], ["passthrough"]),
+        (["passthrough", "read"], ["read", "passthrough"]),
+        (["passthrough", "workflows"], ["read", "workflows", "passthrough"]),
+    ],
+)
+def test_reading_comes_with_every_scope_but_that_for_models(ann: User, given: list[str], kept: list[str]) -> None:
+    make_key(ann, "x", given)
+    assert ApiKey.objects.get().scopes == kept
+
+
+def test_a_key_for_models_alone_reads_nothing(ann: User, limited: Callable[..., Api]) -> None:
+    """It is told what it lacks, wherever it asks; with `read` beside it, it may read."""
+    models, both = limited("passthrough"), limited("passthrough", "read")
+    story, _ = asking(ann)
+    prompt, talk = story.prompt.pk, f"{LIST}{story.conversation.pk}/"
+    for path in (LIST, talk, f"{talk}prompts/", f"/api/prompts/{prompt}/", "/api/usage/", "/api/schema/"):
+        error = error_of(models.get(path), 403)
+        assert error["code"] == "forbidden", path
+        assert "lacks the scope 'read': create one that has it" in error["message"]
+    assert said(models.post(f"/api/prompts/{prompt}/cancel/"), 403) == "forbidden"
+    assert both.get(LIST).status_code == 200
+    assert said(both.post(LIST), 403) == "forbidden"
+
+
+LIMITS = ("requests_a_minute", "requests_a_day", "tokens_a_day")
+
+
+def test_a_key_for_models_has_models_and_limits(ann: User) -> None:
+    """Names are stripped, and each is kept once, in the order in which they were given."""
+    limits = dict(zip(LIMITS, (60, 1000, 10**15), strict=True))
+    make_key(ann, "x", ["passthrough"], only_models=[" b ", "a/b c", "b", "", " "], **limits)
+    key = ApiKey.objects.get()
+    assert key.only_models == ["b", "a/b c"]
+    assert [getattr(key, limit) for limit in LIMITS] == [60, 1000, 10**15]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"scopes": ["read", "workflows"], "only_models": ["gpt"]}, "Only a key that may use the site\u2019s models"),
+        ({"scopes": ["chat"], "tokens_a_day": 5}, "Only a key that may use the site\u2019s models"),
+        ({"only_models": [f"m{number}" for number in range(101)]}, "Name at most 100 models; these are 101."),
+        ({"only_models": ["m" * 201]}, "at most 200 characters; one has 201."),
+        ({"only_models": ["a\x00b"]}, "cannot be seen"),
+        ({"only_models": ["a\ud800"]}, "cannot be seen"),
+        ({"only_models": ["a\u202eb"]}, "cannot be seen"),
+        *[({limit: 0}, "Give a number from 1 to") for limit in LIMITS],
+        *[({limit: -1}, "Give a number from 1 to") for limit in LIMITS],
+        *[({limit: 10**16}, "Give a number from 1 to") for limit in LIMITS],
+    ],
+)
+def test_models_and_limits_that_make_no_sense_are_refused_in_words(ann: User, wrong: dict[str, Any], why: str) -> None:
+    with pytest.raises(keys.BadKey, match=why) as refused:
+        make_key(ann, "x", **{"scopes": ["passthrough"], **wrong})
+    assert refused.value.field == list(wrong)[-1]
+    assert not ApiKey.objects.exists()
+
+
+def test_as_many_and_as_long_as_may_be_is_accepted(ann: User) -> None:
+    names = [f"{number:0200}" for number in range(100)]
+    make_key(ann, "x", ["passthrough"], only_models=names, **keys.LIMITS_MOST)
+    key = ApiKey.objects.get()
+    assert key.only_models == names
+    assert {limit: getattr(key, limit) for limit in LIMITS} == keys.LIMITS_MOST
+
+
 def test_a_key_gives_no_right_that_its_person_lacks(bob: User, ann: User) -> None:
     _, gate = asking(ann)
     assert (
@@ -179,7 +252,8 @@ def test_a_key_gives_no_right_that_its_person_lacks(bob: User, ann: User) -> Non
         (" \x00".replace("\x00", ""), ["read"], None),
         ("x", ["admin"], None),
         ("x", ["read"], 0),
-        ("x", [], 40_000),
+        ("x", ["read"], 40_000),
+        ("x", [], None),
     ],
 )
 def test_a_key_that_makes_no_sense_is_not_made(ann: User, name: str, scopes: list[str], days: int | None) -> None:
@@ -191,16 +265,16 @@ def test_a_key_that_makes_no_sense_is_not_made(ann: User, name: str, scopes: lis
 def test_a_person_has_so_many_keys_that_work(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired and revoked keys make room, and the limit is per user."""
     monkeypatch.setattr(keys, "KEYS_MOST", 2)
-    first, second = (make_key(ann, name, [])[0] for name in ("first", "second"))
+    first, second = (make_key(ann, name, ["read"])[0] for name in ("first", "second"))
     with pytest.raises(ValueError, match=r"You already have 2 keys. Revoke one"):
-        make_key(ann, "third", [])
+        make_key(ann, "third", ["read"])
     with pytest.raises(CommandError, match="Revoke one"):
         call_command("api_key", "ann")
-    make_key(bob, "his", [])
+    make_key(bob, "his", ["read"])
     ApiKey.objects.filter(pk=first.pk).update(expiry=timezone.now() - timedelta(seconds=1))
-    make_key(ann, "third", [])
+    make_key(ann, "third", ["read"])
     second.delete()
-    make_key(ann, "fourth", [])
+    make_key(ann, "fourth", ["read"])
 
 
 # Where it must not be read
@@ -238,7 +312,8 @@ def test_the_command_prints_a_new_key_and_nothing_else(ann: User) -> None:
     assert timedelta(days=6) < key.expiry - timezone.now() <= timedelta(days=7)
 
 
-def test_a_key_of_the_command_is_good_for_everything_unless_it_says_so(ann: User) -> None:
+def test_a_key_of_the_command_has_the_scopes_it_always_had_unless_it_says_so(ann: User) -> None:
+    """Scopes that were added since give a script no new power."""
     printed = StringIO()
     call_command("api_key", "ann", stdout=printed)
     key = key_from_header(f"Bearer {printed.getvalue().strip()}")
@@ -246,7 +321,28 @@ def test_a_key_of_the_command_is_good_for_everything_unless_it_says_so(ann: User
     assert (key.scopes, key.expiry) == (["read", "chat", "decide"], None)
 
 
-@pytest.mark.parametrize("words", [["nobody"], ["ann", "--scopes", "all"], ["ann", "--days", "0"], ["gone"]])
+def test_the_command_makes_a_key_for_models(ann: User) -> None:
+    printed = StringIO()
+    limits = ["--requests-a-minute", "60", "--requests-a-day", "1000", "--tokens-a-day", "2000000"]
+    call_command("api_key", "ann", "--scopes", "passthrough", "--models", "a/b, c", *limits, stdout=printed)
+    key = key_from_header(f"Bearer {printed.getvalue().strip()}")
+    assert key
+    assert (key.scopes, key.only_models) == (["passthrough"], ["a/b", "c"])
+    assert (key.requests_a_minute, key.requests_a_day, key.tokens_a_day) == (60, 1000, 2_000_000)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nobody"],
+        ["ann", "--scopes", "all"],
+        ["ann", "--scopes", ""],
+        ["ann", "--days", "0"],
+        ["ann", "--models", "gpt"],
+        ["ann", "--scopes", "passthrough", "--tokens-a-day", "0"],
+        ["gone"],
+    ],
+)
 def test_the_command_says_what_is_wrong(ann: User, words: list[str]) -> None:
     person("gone", is_active=False)
     with pytest.raises(CommandError):
@@ -273,6 +369,18 @@ def test_the_admin_lists_keys_without_their_hash(client: Client, chief: User, an
     for secret in (text, key.digest, key.token_key):
         assert secret not in html
     assert "API keys" in client.get("/admin/").text
+
+
+def test_the_admin_shows_models_and_limits(client: Client, chief: User, ann: User) -> None:
+    """Of many models it says how many there are, and has their names behind that."""
+    make_key(ann, "few", ["passthrough"], only_models=["<i>m</i>"], requests_a_minute=1, tokens_a_day=2_000_000)
+    make_key(ann, "many", ["read", "passthrough"], only_models=[f"m-{number}" for number in range(12)])
+    make_key(ann, "any", ["passthrough"])
+    html = client.get("/admin/conversations/apikey/").text
+    limits = "1 request a minute, 2,000,000 tokens a day"
+    words = ("&lt;i&gt;m&lt;/i&gt;", limits, "<summary>12 models</summary>", "m-11", "all models", "read, passthrough")
+    for expected in words:
+        assert expected in html
 
 
 def test_the_admin_revokes_a_key_after_it_asked(client: Client, chief: User, ann: User) -> None:

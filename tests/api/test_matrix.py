@@ -96,6 +96,15 @@ def test_everybody_gets_what_is_theirs(row: str, world: World) -> None:
     assert [head for head, got in zip(found["head"], found["get"], strict=True) if got == "M" != head] == []
 
 
+@pytest.mark.parametrize("row", [row for row in TABLE if TABLE[row][0].startswith("U") and row not in STREAMS])
+def test_a_key_for_models_alone_gets_nothing(row: str, world: World) -> None:
+    """Though it is the owner's: neither by reading nor by writing, at any address that takes keys."""
+    client = Client(headers={"Authorization": f"Bearer {world.models_key}"})
+    for method in ("get", "head", "post"):
+        body = world.body(at(row)) if method == "post" else {}
+        assert asked(client, method, world.address(at(row)), **body) == "F", method
+
+
 @pytest.mark.parametrize("row", [row for row in TABLE if set(TABLE[row][1]) & {"w", "W"} or "logout" in row])
 def test_no_change_without_a_token_of_our_own_pages(row: str, world: World) -> None:
     """T-47, C8: a form that another site made a browser send is refused, whoever is signed in, and writes nothing."""

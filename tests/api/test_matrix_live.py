@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from channels.routing import URLRouter
+from django.test import Client
 
 from conversations.push.routing import sockets
 from tests.api.table import SOCKETS, rows
@@ -28,6 +29,8 @@ def test_streams_are_the_owners(row: str) -> None:
     world, (get, post) = World(), TABLE[row]
     for method, expected in (("get", get), ("post", post)):
         assert "".join(asked(world.client(role), method, world.address(row)) for role in ROLES) == expected
+    models_alone = Client(headers={"Authorization": f"Bearer {world.models_key}"})
+    assert asked(models_alone, "get", world.address(row)) == "F"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -42,6 +45,16 @@ async def test_sockets_open_for_whom_they_are(row: str) -> None:
         async with opened(address, session, key=key) as (listener, first):
             found += await outcome(listener, first)
     assert found == rows(SOCKETS)[row][0]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", list(rows(SOCKETS)))
+async def test_a_key_for_models_alone_opens_no_socket(row: str) -> None:
+    """It is refused before the socket is accepted, like a bad one."""
+    world = await aside(World)
+    address = "/" + row.replace("<int:pk>", str(world.idle.pk))
+    async with opened(address, key=world.models_key) as (listener, first):
+        assert await outcome(listener, first) == "-"
 
 
 async def outcome(listener: Any, first: dict[str, Any]) -> str:

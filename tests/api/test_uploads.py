@@ -96,5 +96,13 @@ def test_what_is_refused_says_why(ann: User) -> None:
         assert error_of(api.send(UPLOADS, fields), 400)["fields"][name][0].startswith(why)
     for body in ({"file": "a"}, ["a"], [{"a": 1}], 7):
         assert said(api.post(UPLOADS, body), 400) == "invalid"
-    assert said(with_key(ann, "read").send(UPLOADS, {"file": csv()}), 403) == "forbidden"
     assert PendingFile.objects.count() == 0
+
+
+def test_a_key_uploads_what_it_may_start_workflows_with(ann: User) -> None:
+    for scope in ("read", "chat", "passthrough"):
+        assert said(with_key(ann, scope).send(UPLOADS, {"file": csv()}), 403) == "forbidden"
+    api = with_key(ann, "workflows")
+    token = api.send(UPLOADS, {"file": csv()}).json()["token"]
+    assert said(with_key(ann, "chat").delete(f"{UPLOADS}{token}/"), 403) == "forbidden"
+    assert api.delete(f"{UPLOADS}{token}/").status_code == 204

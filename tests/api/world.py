@@ -31,7 +31,7 @@ from workflows.running import start_filling
 
 ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
 """Who comes: nobody; Ann; Bob; staff that may decide for others; staff that may nothing; the administrator; a program
-with Bob's key, good for everything."""
+with Bob's key, good for everything under /api/."""
 
 TOGETHER = "admin/conversations/approval/together/"
 
@@ -54,7 +54,7 @@ class World:
             "staff": User.objects.create_user("stan", is_staff=True),
             "admin": User.objects.create_superuser("chief"),
         }
-        self.key = make_key(bob, "a program", ["read", "chat", "decide"])[1]
+        self.key = make_key(bob, "a program", ["read", "chat", "decide", "workflows"])[1]
         self.waiting, self.gate = asking(self.owner)
         questioning = Story(self.owner)
         self.question = questioning.asks_person("Which one?")
@@ -83,6 +83,7 @@ class World:
         )
         self.file.content.save("a", ContentFile(b"a"))
         self.upload = keep(self.owner, Upload.of(SimpleUploadedFile("b.txt", b"b")))
+        self.models_key = make_key(self.owner, "models alone", ["passthrough"])[1]
         self.own_key = make_key(self.owner, "mine", ["read"])[0]
         self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
         self.suggestion = Suggestion.objects.create(text="What is new?")
@@ -177,7 +178,7 @@ class World:
             "approvals/<int:pk>/decide/": {"decision": "approve", **digest},
             "c/<int:pk>/decide/": together,
             TOGETHER: together,
-            "account/keys/": {"key-name": "CI"},
+            "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
             "theme/": {"theme": "dark"},
             "workflows/runs/<int:pk>/star/": {"starred": "1"},
             "workflows/<str:name>/star/": {"starred": "1"},

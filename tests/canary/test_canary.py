@@ -178,7 +178,7 @@ def test_secrets_stay_where_they_belong(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize("secret", ["canary-4715-of-a-run", "pä\"\\4/&'"])
 def test_the_secret_of_a_run_stays_where_it_belongs(site: Site, tmp_path: Path, secret: str) -> None:
     """A person gives it, people repeat it, and a tool tells it, in real processes."""
-    made = run("manage.py", "api_key", "ann", environment=site.environment)
+    made = run("manage.py", "api_key", "ann", "--scopes", "workflows,decide", environment=site.environment)
     program, person, shown = Visitor(site.url, made.stdout.strip()), Visitor(site.url), list[str]()
     person.signs_in(PASSWORD)
     refused = program.json("/api/workflows/canary.round/run/", {"parameters": {"password": secret[:4]}}, 400)

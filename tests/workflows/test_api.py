@@ -221,11 +221,44 @@ def test_who_may_not_run_it_is_told_why(api: Api) -> None:
     assert not Conversation.objects.exists()
 
 
-def test_a_key_needs_the_scope_to_start_turns(ann: User) -> None:
-    reading, chatting = with_key(ann, "read"), with_key(ann, "read", "chat")
-    assert said(reading.post(RUN, PAPER), 403) == "forbidden"
-    assert reading.get("/api/workflows/").status_code == 200
-    assert chatting.post(RUN, PAPER).status_code == 202
+def test_a_key_needs_the_scope_to_start_workflows(ann: User) -> None:
+    for scope in ("read", "chat", "decide", "passthrough"):
+        assert "lacks the scope 'workflows'" in error_of(with_key(ann, scope).post(RUN, PAPER), 403)["message"]
+    assert with_key(ann, "read").get("/api/workflows/").status_code == 200
+    assert not Prompt.objects.exists()
+    assert with_key(ann, "workflows").post(RUN, PAPER).status_code == 202
+
+
+def test_a_key_that_starts_runs_stops_repeats_and_reads_them(ann: User) -> None:
+    """Another that only chats may stop them, like any turn; to start them again would be to start a workflow."""
+    starting, chatting = with_key(ann, "workflows"), with_key(ann, "chat")
+    run = starting.post(RUN, PAPER).json()
+    address = f"/api/prompts/{run['id']}/"
+    assert starting.post(f"{address}cancel/").json()["state"] == "cancelled"
+    for words in ("again/", "continue/"):
+        assert "lacks the scope 'workflows'" in error_of(chatting.post(f"{address}{words}"), 403)["message"]
+    again = starting.post(f"{address}again/")
+    assert (again.status_code, again.json()["repeats"]) == (201, run["id"])
+    assert starting.get(f"/api/prompts/{again.json()['id']}/").status_code == 200
+    assert chatting.post(f"/api/prompts/{again.json()['id']}/cancel/").json()["state"] == "cancelled"
+
+
+def test_a_key_for_workflows_has_no_say_in_chats(ann: User) -> None:
+    """It starts no turn in them but runs, and stops none."""
+    talk = start_conversation(ann)
+    turn, starting, chatting = start_prompt(talk, ann, "Hi."), with_key(ann, "workflows"), with_key(ann, "chat")
+    address = f"/api/conversations/{talk.pk}/prompts/"
+    refused = [(address, {"input": "Hi."}), *[(f"/api/prompts/{turn.pk}/{word}/", {}) for word in ("cancel", "again")]]
+    for path, body in refused:
+        assert "lacks the scope 'chat':" in error_of(starting.post(path, body), 403)["message"], path
+    assert said(starting.post("/api/conversations/"), 403) == "forbidden"
+    turn.refresh_from_db()
+    assert not turn.ended
+    cancel_prompt(turn.pk, ann)
+    run = {"policy": "workflow:shop.order", "payload": PAPER["parameters"]}
+    assert "lacks the scope 'workflows':" in error_of(chatting.post(address, run), 403)["message"]
+    assert starting.post(address, run).status_code == 201
+    assert Prompt.objects.count() == 2
 
 
 def test_a_session_needs_a_token(ann: User) -> None:

@@ -136,6 +136,19 @@ def test_deleting(api: Api, ann: User) -> None:
     assert api.delete(f"/api/workflows/batches/{others.pk}/").status_code == 404
 
 
+def test_a_key_needs_the_scope_for_workflows(ann: User) -> None:
+    """Whoever may stop turns may stop a batch of them."""
+    starting, chatting, lines = with_key(ann, "workflows"), with_key(ann, "chat"), {"lines": [{"item": "gold"}] * 6}
+    assert "lacks the scope 'workflows':" in error_of(chatting.post(START, lines), 403)["message"]
+    assert not Batch.objects.exists()
+    at = starting.post(START, lines)["Location"]
+    assert chatting.post(f"{at}stop/", {}).json()["counts"] == {"queued": 5, "not_started": 1}
+    assert starting.post(f"{at}stop/", {"running": True}).json()["counts"] == {"cancelled": 5, "not_started": 1}
+    assert said(with_key(ann, "read").post(f"{at}stop/", {}), 403) == "forbidden"
+    assert said(chatting.delete(at), 403) == "forbidden"
+    assert starting.delete(at).status_code == 204
+
+
 def test_nobody_elses(api: Api) -> None:
     batch = of(person("bob"), "paper")
     at = f"/api/workflows/batches/{batch.pk}/"

@@ -15,7 +15,7 @@ from conversations.api.errors import Invalid, RequestRefused
 from conversations.api.paging import paginate_together
 from conversations.api.shapes import Error
 from conversations.api.views import ApiView, StartingView
-from conversations.models import Origin
+from conversations.models import Origin, Scope
 from workflows.api import batch_shapes
 from workflows.api.views import forbidden, workflow_named
 from workflows.batches.starting import BatchKeyReused, BatchRuns, delete_batch, start_batch, stop_batch, why_no_batch
@@ -38,6 +38,8 @@ class Batches(ApiView):
 class OneBatch(ApiView):
     """One batch."""
 
+    scopes = (Scope.WORKFLOWS,)
+
     @operation("Get a batch", batch_shapes.Batch)
     def get(self, request: Request, pk: int) -> Response:
         """Return a batch of yours with its lines, as they stand now."""
@@ -47,7 +49,8 @@ class OneBatch(ApiView):
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a batch that has ended, with the inputs of its lines that never started. Its runs stay.
 
-        409 `batch_in_progress` while a line of it runs, waits, or is to come: stop it first.
+        409 `batch_in_progress` while a line of it runs, waits, or is to come: stop it first. With a key, it takes the
+        scope `workflows`.
         """
         try:
             delete_batch(_one(request, pk))
@@ -59,11 +62,13 @@ class OneBatch(ApiView):
 class StopBatch(ApiView):
     """Stopping a batch."""
 
+    scopes = (Scope.CHAT, Scope.WORKFLOWS)
+
     @operation("Stop a batch", batch_shapes.Batch, request=batch_shapes.StopBatch)
     def post(self, request: Request, pk: int) -> Response:
         """Start no more of its lines. With `running`, its runs that have not ended are stopped too.
 
-        Stopping it again changes nothing else.
+        Stopping it again changes nothing else. With a key, it takes the scope `workflows` or `chat`.
         """
         found, body = _one(request, pk), read(request, batch_shapes.StopBatch)
         stop_batch(found, running=body.running)
@@ -72,6 +77,8 @@ class StopBatch(ApiView):
 
 class StartBatch(StartingView):
     """Starting a batch."""
+
+    scopes = (Scope.WORKFLOWS,)
 
     @operation(
         "Run a workflow for each line",
@@ -90,6 +97,8 @@ class StartBatch(StartingView):
         Its runs count as one towards your turns at once. While the kill switch is on, or you are over a quota, it is
         accepted all the same, and its lines wait: `holds` says why. 403 and 404 are as for a run. The same
         Idempotency-Key with the same request returns the same batch.
+
+        With a key, it takes the scope `workflows`.
         """
         workflow = workflow_named(name)
         if workflow.why_not(request.user):

@@ -25,7 +25,7 @@ from conversations.api.paging import paginate_list, paginate_together
 from conversations.api.views import ApiView, StartingView
 from conversations.database.threads import read as in_reading_thread
 from conversations.display.shapes import record
-from conversations.models import Conversation, Origin, Prompt, Step
+from conversations.models import Conversation, Origin, Prompt, Scope, Step
 from conversations.prompts.startable import InvalidInput
 from conversations.push.access import ListeningRefused, Pass
 from conversations.push.share import TooMany, shares
@@ -99,6 +99,7 @@ class StartRun(StartingView):
     runs are limited, so such threads are few. All else runs in that thread, as in any view of the REST framework.
     """
 
+    scopes = (Scope.WORKFLOWS,)
     view_is_async = True
     awaited: AwaitedRun | None = None
 
@@ -126,6 +127,8 @@ class StartRun(StartingView):
 
         The run has a conversation of its own, whose workspace is new. In a `conversation` of yours it takes the slot
         like a message: 409 `turn_in_progress` while a turn runs or waits there; `prompt` is its id.
+
+        With a key, it takes the scope `workflows`, with which `/api/prompts/<id>/` also stops and repeats the run.
 
         429 `over_quota` and 503 `stopped` are as for messages, and so is the Idempotency-Key: the same request sent
         again returns the same prompt. It may wait longer than the first one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from django.contrib.auth.forms import PasswordChangeForm, PasswordResetForm, Set
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import transaction
+from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest
 
 from conversations.models import Account, Scope
@@ -27,6 +29,14 @@ else:
 RESET_EVERY_SECONDS = 300
 """A user is sent a link to reset their password at most this often, whoever asks for it."""
 ADVICE = "At least 8 characters. Not a common password, not only digits, and not similar to your name."
+SCOPE_HINTS = (
+    "your conversations, files, approvals and usage",
+    "and read",
+    "and read",
+    "with their files, stop and repeat the runs, and read",
+    "under /v1; by itself, it reads nothing of yours",
+)
+"""What the form says of each scope besides its label, in their order."""
 LASTS = (("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Until it is revoked"))
 
 
@@ -98,22 +108,48 @@ class Details(Styled, UserForm):
         return user
 
 
+def _limit(label: str) -> forms.IntegerField:
+    """Return a field for a limit of a key. Whether the number makes sense is for `make_key` to say."""
+    widget = forms.NumberInput(attrs={"min": 1, "placeholder": "No limit"})
+    return forms.IntegerField(required=False, label=label, widget=widget)
+
+
 class NewKey(Styled, forms.Form):
-    """The form for a new API key."""
+    """The form for a new API key. Its fields are the arguments of `make_key`."""
 
     name = forms.CharField(max_length=100, label="Name", help_text="What it is for.")
     scopes = forms.MultipleChoiceField(
-        required=False,
-        choices=[(scope.value, scope.label) for scope in Scope if scope != Scope.READ],
+        choices=Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        label="Besides reading, it may",
+        label="It may",
+        error_messages={"required": "Choose what the key may do."},
     )
+    only_models = forms.CharField(
+        required=False,
+        label="Models",
+        help_text="By the provider\u2019s names, one per line or separated by commas.",
+        widget=forms.Textarea(
+            attrs={"rows": 2, "placeholder": "All models", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+    requests_a_minute = _limit("Requests a minute")
+    requests_a_day = _limit("Requests a day")
+    tokens_a_day = _limit("Tokens a day")
     days = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, choices=LASTS, initial="90")
 
     labels = {"days": "Valid for"}
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="key")
+        self.fields["only_models"].widget.attrs["class"] += " grows mono"
+
+    def choices(self) -> list[tuple[BoundWidget, str]]:
+        """Return the checkbox of each scope, with what else to know of it."""
+        return list(zip(self["scopes"], SCOPE_HINTS, strict=True))
+
+    def clean_only_models(self) -> list[str]:
+        """Return the names of the models."""
+        return re.split(r"[,\n]", self.cleaned_data["only_models"])
 
 
 class NewPasswordFields(Styled):

@@ -20,8 +20,9 @@ from django.views.decorators.http import require_http_methods
 
 from conversations.accounts import throttle
 from conversations.accounts.http import PersonRequest
-from conversations.accounts.keys import make_key
+from conversations.accounts.keys import BadKey, make_key
 from conversations.accounts.sessions import end_sessions
+from conversations.display.keys import limits_in_words, may_in_words
 from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
@@ -64,10 +65,10 @@ def create_key(request: PersonRequest) -> HttpResponse:
         return _page(request, form=form, status=400)
     try:
         key, text = make_key(request.user, **form.cleaned_data)
-    except ValueError as error:
-        form.add_error("name", str(error))
+    except BadKey as error:
+        form.add_error(error.field, str(error))
         return _page(request, form=form, status=400)
-    page = _page(request, made=key, text=text, status=201)
+    page = _page(request, made=key, text=text, base_url=_base_url(request, key), status=201)
     page.headers["Cache-Control"] = "no-store"
     return page
 
@@ -174,11 +175,11 @@ def _keys(user: User) -> Any:
 
 
 def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResponse:
-    """Render the account page. `more`: a form that was refused, or the key `made` just now and its secret `text`."""
+    """Render the account page. `more`: a form that was refused, or the key `made` just now, see `create_key`."""
     context = {
         "details": Details(request, request.user),
         "form": NewKey(),
-        "keys": [(key, _may(key)) for key in _keys(request.user)],
+        "keys": [(key, may_in_words(key), limits_in_words(key)) for key in _keys(request.user)],
         "can_send": can_send_mail(),
         "usage": _usage(request.user),
         "sidebar": sidebar(request.user),
@@ -203,6 +204,6 @@ def _usage(user: User) -> dict[str, Any]:
     }
 
 
-def _may(key: ApiKey) -> str:
-    """Describe what a key may do."""
-    return ", ".join(Scope(scope).label.lower() for scope in key.scopes) or Scope.READ.label.lower()
+def _base_url(request: PersonRequest, key: ApiKey) -> str:
+    """Return the base URL for OpenAI clients, as this person reaches the site; "" if the key is not for them."""
+    return request.build_absolute_uri("/v1") if Scope.PASSTHROUGH in key.scopes else ""

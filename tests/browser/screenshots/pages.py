@@ -99,6 +99,9 @@ def locked_out(camera: Camera) -> Page:
 def new_key(camera: Camera) -> Page:
     page = camera.goes("/account/")
     page.get_by_label("Name", exact=True).fill("Nightly report")
+    page.get_by_role("checkbox", name="models with any OpenAI client").check()
+    page.get_by_label("Models", exact=True).fill("gpt-5.5, qwen3")
+    page.get_by_label("Tokens a day").fill("2000000")
     page.get_by_role("button", name="Create key").click()
     expect(page.get_by_text("it will not be shown again")).to_be_visible()
     return page

@@ -153,30 +153,69 @@ def test_a_key_is_made_and_shown_once(mara: User) -> None:
     listed = client.get(reverse("account")).content.decode()
     assert "Nightly" in listed
     assert "May read, start and stop turns." in listed
+    assert "OPENAI_BASE_URL" not in page.content.decode()
     assert text[1] not in listed
+
+
+def test_a_key_for_models_is_shown_with_how_to_use_it(mara: User) -> None:
+    """In the shape that clients read; and the list says which models it may use, and how much."""
+    client, models = signed_in(mara), "gpt-5.5, qwen3\r\nqwen3\r\n<b>"
+    limits = {"key-requests_a_minute": "60", "key-requests_a_day": "", "key-tokens_a_day": "2000000"}
+    sent = {"key-name": "Editor", "key-scopes": ["passthrough"], "key-days": "", "key-only_models": models, **limits}
+    page = client.post(reverse("make-key"), sent, headers={"Host": "localhost:8000"})
+    assert page.status_code == 201
+    html = page.content.decode()
+    text = re.search(r'value="(agk_\w+)"', html)
+    assert text is not None
+    assert 'value="http://localhost:8000/v1"' in html
+    assert f"export OPENAI_BASE_URL=http://localhost:8000/v1\nexport OPENAI_API_KEY={text[1]}</textarea>" in html
+    key = ApiKey.objects.get()
+    assert (key.scopes, key.only_models) == (["passthrough"], ["gpt-5.5", "qwen3", "<b>"])
+    assert (key.requests_a_minute, key.requests_a_day, key.tokens_a_day) == (60, None, 2_000_000)
+
+    listed = parsed(client.get(reverse("account")).content.decode()).text()
+    assert "May use the site\u2019s models with any OpenAI client." in listed
+    assert "Only gpt-5.5 , qwen3 , <b> ." in listed
+    assert "At most 60 requests a minute, 2,000,000 tokens a day." in listed
+    assert "OPENAI_BASE_URL" not in listed
 
 
 @pytest.mark.parametrize("days", ["", "30", "90", "365"])
 def test_a_key_lasts_as_long_as_was_chosen(mara: User, days: str) -> None:
-    signed_in(mara).post(reverse("make-key"), {"key-name": "x", "key-days": days})
+    signed_in(mara).post(reverse("make-key"), {"key-name": "x", "key-scopes": ["read"], "key-days": days})
     key = ApiKey.objects.get()
     assert (key.expiry is None) == (days == "")
     assert key.scopes == ["read"]
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"key-name": " "}, {"key-scopes": ["admin"]}, {"key-days": "7"}, {"key-name": "\u202e" * 101}]
+    ("wrong", "field"),
+    [
+        ({"key-name": " "}, "id_key-name"),
+        ({"key-name": "\u202e" * 101}, "id_key-name"),
+        ({"key-scopes": ["admin"]}, "scopes"),
+        ({"key-scopes": []}, "scopes"),
+        ({"key-days": "7"}, "id_key-days"),
+        ({"key-scopes": ["passthrough"], "key-only_models": "m" * 201}, "id_key-only_models"),
+        ({"key-scopes": ["passthrough"], "key-tokens_a_day": "0"}, "id_key-tokens_a_day"),
+        ({"key-scopes": ["passthrough"], "key-requests_a_day": "many"}, "id_key-requests_a_day"),
+        ({"key-requests_a_minute": "60"}, "id_key-requests_a_minute"),
+    ],
 )
-def test_a_key_that_makes_no_sense_is_not_made(mara: User, wrong: dict[str, Any]) -> None:
-    page = signed_in(mara).post(reverse("make-key"), {"key-name": "x", "key-days": "30", **wrong})
+def test_a_key_that_makes_no_sense_is_not_made(mara: User, wrong: dict[str, Any], field: str) -> None:
+    """The reason stands at the field, and nowhere else."""
+    sent = {"key-name": "x", "key-scopes": ["read"], "key-days": "30", **wrong}
+    page = signed_in(mara).post(reverse("make-key"), sent)
     assert page.status_code == 400
+    assert re.findall(r'class="err" id="(\S+)_error"', page.content.decode()) == [field]
     assert not ApiKey.objects.exists()
 
 
 def test_a_key_too_many_is_refused_in_words(mara: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "KEYS_MOST", 1)
     client = signed_in(mara)
-    pages = [client.post(reverse("make-key"), {"key-name": "x", "key-days": "30"}) for _ in range(2)]
+    sent = {"key-name": "x", "key-scopes": ["read"], "key-days": "30"}
+    pages = [client.post(reverse("make-key"), sent) for _ in range(2)]
     assert [page.status_code for page in pages] == [201, 400]
     assert "Revoke one that you no longer need first" in pages[1].content.decode()
 
