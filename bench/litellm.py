@@ -24,7 +24,7 @@ def installed(folder: Path) -> Path:
     if not program.exists():
         print(f"Installing LiteLLM in {folder} ...", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run([*pip, "litellm[proxy]"], check=True)
     return program
 
