@@ -72,7 +72,7 @@ class SiteCaller:
 
     async def authenticate(self, authorization: str) -> KnownKey:
         """Return the key in this header. Raises Refused."""
-        digest = hashlib.sha256(authorization.encode("utf-8", "surrogateescape")).digest()
+        digest = hashlib.sha256(authorization.encode("utf-8", "surrogatepass")).digest()
         if known := self._fresh(digest):
             return known
         try:

@@ -40,7 +40,7 @@ def half_past(monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer agk_\udcff\u00e9", "agk_", "Bearer x y"]
+    "header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer agk_\udcff\u00e9\ud800", "agk_", "Bearer x y"]
 )
 def test_what_is_no_key_is_401(caller: SiteCaller, header: str) -> None:
     error = unknown(caller, header)
