@@ -72,7 +72,7 @@ class SiteCaller:
 
     async def authenticate(self, authorization: str) -> KnownKey:
         """Return the key in this header. Raises Refused."""
-        digest = hashlib.sha256(authorization.encode("utf-8", "surrogateescape")).digest()
+        digest = hashlib.sha256(authorization.encode("utf-8", "surrogatepass")).digest()
         if known := self._fresh(digest):
             return known
         try:
@@ -86,7 +86,7 @@ class SiteCaller:
         if not self.allows(who, model):
             raise Refused(403, "model_not_found", f"This API key may not use the model {model!r}.", param="model")
         with COUNTS.lock:
-            place = who.standing.place(who.key, _kept(model))
+            place = who.standing.place(who.key, _kept(model), exists=False)
             who.standing.check(who.key, who.limits)
             who.standing.add(place, 1, 0)
             COUNTS.add_request(place)
@@ -102,7 +102,7 @@ class SiteCaller:
         if not believed.input_tokens + believed.output_tokens:
             return
         with COUNTS.lock:
-            place = who.standing.place(who.key, _kept(model))
+            place = who.standing.place(who.key, _kept(model), exists=True)
             who.standing.add(place, 0, believed.input_tokens + believed.output_tokens)
             COUNTS.add_answer(place, believed)
 

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 PERSON = 0
 """In place of a key's id: all keys of the person together."""
 MODELS_MOST = 20
-"""Models of a person that are counted by name within a minute: anybody can ask for ones that do not exist."""
+"""Models of a person that are counted by name within a minute before they have answered: each is a row in a table."""
 MESSAGES = {
     "minute": "{whose} sent {used:,} requests within this minute, and the limit is {most:,}. Wait for the next one.",
     "requests": "{whose} sent {used:,} requests in the last 24 hours, and the limit is {most:,}. Try again later.",
@@ -49,12 +49,15 @@ class Standing:
         self._minute, self._models = 0, set[str]()
         self._day = False  # whether any limit of a day was ever asked about
 
-    def place(self, key: int, model: str) -> Place:
-        """Return where to count what this key does now. Further models of a minute are counted without their names."""
+    def place(self, key: int, model: str, *, exists: bool) -> Place:
+        """Return where to count what this key does now.
+
+        Beyond MODELS_MOST in a minute, models of which nobody knows whether they exist are counted without their names.
+        """
         minute = int(time.time()) // 60
         if minute != self._minute:
             self._minute, self._models = minute, set()
-        if len(self._models) < MODELS_MOST:
+        if exists or len(self._models) < MODELS_MOST:
             self._models.add(model)
         return Place(self.user, key, model if model in self._models else "", minute)
 

@@ -105,7 +105,7 @@ class KeySpending(Shape):
     key: Annotated[int, Field(description="The id of the key.")]
     name: Annotated[Text, Field(description="The name of the key. Null if it was revoked and is not known any more.")]
     revoked: bool
-    model: Annotated[Text, Field(description="Null for the requests to models that never answered.")]
+    model: Annotated[Text, Field(description="Null for requests to models that did not answer, or for no model.")]
     requests: int
     answers: int
     estimated: Annotated[int, Field(description="Of the answers, those whose tokens are an estimate.")]

@@ -24,6 +24,7 @@ from conversations.accounts import passthrough
 from conversations.accounts.counts import COUNTS
 from conversations.accounts.passthrough import SiteCaller
 from conversations.models import PassthroughUsage, Quota, Scope, Usage
+from tests.agentsite.processes import wait_for
 from tests.conversations.accounts.calling import ANSWER, MODEL, counted, key_of, known, refused, unknown
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +40,7 @@ def half_past(monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer agk_\udcff\u00e9", "agk_", "Bearer x y"]
+    "header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer agk_\udcff\u00e9\ud800", "agk_", "Bearer x y"]
 )
 def test_what_is_no_key_is_401(caller: SiteCaller, header: str) -> None:
     error = unknown(caller, header)
@@ -57,8 +58,7 @@ def test_an_expired_key_is_401(caller: SiteCaller, ann: User) -> None:
     """Also while it is still known."""
     key, header = key_of(ann, expiry=timedelta(seconds=0.3))
     known(caller, header)
-    while timezone.now() < key.expiry:
-        pass
+    wait_for(lambda: timezone.now() >= key.expiry)
     assert unknown(caller, header).status == 401
 
 
@@ -230,6 +230,15 @@ def test_requests_of_a_day_fall_out_by_themselves(caller: SiteCaller, ann: User)
     PassthroughUsage.objects.filter(requests=5).update(requests=1)
     ann.save()
     assert refused(caller, known(caller, header)).message.startswith("You sent 9 requests in the last 24 hours")
+
+
+def test_a_key_without_limits_hides_no_limit_of_another(caller: SiteCaller, ann: User) -> None:
+    """What was used within a day is read only where there is a limit: then for all keys of the person."""
+    key, header = key_of(ann, requests_a_day=10)
+    used_before(ann, 5, key.pk, requests=10)
+    who = known(caller, header)
+    known(caller, key_of(ann)[1])
+    assert refused(caller, who).code == "quota_exceeded"
 
 
 def test_tokens_of_a_person_are_those_of_conversations_too(caller: SiteCaller, ann: User) -> None:
