@@ -37,7 +37,7 @@ from conversations.models import ApiKey, PassthroughUsage, Quota, Scope
 
 def new_key(username, scopes=("passthrough",), **fields):
     user, _ = User.objects.get_or_create(username=username, defaults={"email": f"{username}@example.com"})
-    key, text = make_key(user, "wire", scopes)
+    key, text = make_key(user, "wire", Scope.values)
     ApiKey.objects.filter(pk=key.pk).update(**{"scopes": list(scopes), **fields})
     return {"pk": key.pk, "user": user.pk, "text": text}
 
