@@ -175,9 +175,9 @@ def test_a_server_that_never_answers(upstream: Upstream, site: Site, legs: tuple
 
 def test_the_head_of_a_stream_comes_before_its_first_event(upstream: Upstream, legs: tuple[Leg, Leg]) -> None:
     """A model that thinks long: the client has the status and the headers at once."""
-    gate = Gate()
-    upstream.answers(Answer([gate, *samples.chunks()], headers=[EVENTS, ("x-request-id", "r")]))
     for leg in legs:
+        gate = Gate()
+        upstream.answers(Answer([gate, *samples.chunks()], headers=[EVENTS, ("x-request-id", "r")]))
         with leg.streaming(STREAM) as answer:
             assert (answer.status_code, answer.headers["x-request-id"]) == (200, "r")
             gate.open()
