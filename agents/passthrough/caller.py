@@ -26,7 +26,8 @@ class Caller(Protocol[Who]):
     async def authenticate(self, authorization: str) -> Who:
         """Return who sends this `Authorization` header.
 
-        A stream asks again every second, so that it ends when the key is revoked: the answer may be that old.
+        What is under way asks again five times a second, so that it ends when the key is revoked: the answer may be 0.8
+        seconds old.
 
         Raises Refused for a key that is missing, unknown, expired, revoked or not for `/v1`, and if nobody can tell.
         """

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from agents.engine.secrets import SHORTEST
 from agents.passthrough.counting import EVENT_STREAM, READABLE
 
 Header = tuple[bytes, bytes]
+_NONE = re.compile(r"q=0(\.0*)?")
+"""How a client says that it does not take an encoding."""
 
 OF_CONNECTION = frozenset(
     name.encode()
@@ -45,13 +48,12 @@ UNBUFFERED = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 def to_server(headers: Sequence[Header]) -> Iterator[tuple[str, str]]:
     """Yield the client's headers that the model server gets. It may answer in the encodings that are counted here."""
-    accepted = b""
     for name, value in _passing(headers, NOT_SENT, NOT_SENT_PREFIXES):
         yield name.decode("latin-1"), _text(value)
-    for name, value in headers:
-        if name == b"accept-encoding":
-            accepted += b"," + value.lower()
-    yield "Accept-Encoding", ", ".join(one for one in READABLE if one.encode() in accepted) or "identity"
+    accepted = b",".join(value for name, value in headers if name == b"accept-encoding").decode("latin-1").lower()
+    weights = {name.strip(): weight.strip() for name, _, weight in (one.partition(";") for one in accepted.split(","))}
+    taken = [name for name in READABLE if not _NONE.fullmatch(weights.get(name, "q=0"))]
+    yield "Accept-Encoding", ", ".join(taken) or "identity"
 
 
 def to_client(headers: Sequence[Header], key: str) -> list[Header]:

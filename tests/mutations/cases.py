@@ -19,6 +19,7 @@ class Mutation:
 _RECORD = "tests/conversations"
 _MACHINE = f"{_RECORD}/ledger/test_machine.py"
 _LEASES = f"{_RECORD}/worker/test_leases.py"
+_V1 = "agents/passthrough"
 
 MUTATIONS = (
     Mutation(
@@ -238,5 +239,40 @@ MUTATIONS = (
         "if why_not == _BUSY:",
         "if why_not:",
         ("tests/plugins/test_sandbox.py",),
+    ),
+    Mutation(
+        "the end of a request under /v1 whose client has left",
+        f"{_V1}/exchange.py",
+        "self.end(Left())",
+        "pass",
+        ("tests/passthrough/test_leaving.py",),
+    ),
+    Mutation(
+        "the site's key in what the model server says",
+        f"{_V1}/exchange.py",
+        'plain.replace(key.encode(), b"[key]")',
+        "plain",
+        ("tests/passthrough/test_errors.py",),
+    ),
+    Mutation(
+        "the refusal of a body with two models",
+        f"{_V1}/body.py",
+        "if known in found:",
+        "if known in ():",
+        ("tests/passthrough/test_bodies.py",),
+    ),
+    Mutation(
+        "the end of a stream whose key was revoked",
+        f"{_V1}/patrol.py",
+        "one.end(refused)",
+        "pass",
+        ("tests/passthrough/test_leaving.py",),
+    ),
+    Mutation(
+        "the scope of a key under /v1",
+        "conversations/accounts/passthrough.py",
+        "if not allows(key, Scope.PASSTHROUGH):",
+        "if key is None:",
+        ("tests/passthrough/test_keys.py",),
     ),
 )

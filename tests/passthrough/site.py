@@ -30,16 +30,21 @@ CONSOLE = """
 import json, sys
 from datetime import timedelta
 from django.contrib.auth.models import User
-from django.db import close_old_connections
+from django.test import Client
 from django.utils import timezone
 from conversations.accounts.keys import make_key
 from conversations.models import ApiKey, PassthroughUsage, Quota, Scope
 
 def new_key(username, scopes=("passthrough",), **fields):
     user, _ = User.objects.get_or_create(username=username, defaults={"email": f"{username}@example.com"})
-    key, text = make_key(user, "wire", scopes)
+    key, text = make_key(user, "wire", Scope.values)
     ApiKey.objects.filter(pk=key.pk).update(**{"scopes": list(scopes), **fields})
     return {"pk": key.pk, "user": user.pk, "text": text}
+
+def new_session(username):
+    client = Client()
+    client.force_login(User.objects.create_user(username, f"{username}@example.com"))
+    return client.cookies["sessionid"].value
 
 for line in sys.stdin:
     try:
@@ -180,9 +185,9 @@ class Site:
         """Its address."""
         return f"http://127.0.0.1:{self.door.port}"
 
-    def key(self, username: str = "", scopes: tuple[str, ...] = ("passthrough",), **fields: Any) -> Key:
-        """Return a new key, of a new person if nobody is named. `fields` are set in its row."""
-        username = username or f"person{next(NUMBERS)}"
+    def key(self, scopes: tuple[str, ...] = ("passthrough",), **fields: Any) -> Key:
+        """Return a new key of a new person. `fields` are set in its row."""
+        username = f"person{next(NUMBERS)}"
         made = self.console(f"new_key({username!r}, {scopes!r}, **{fields!r})")
         self.secrets.append(made["text"])
         return Key(**made)

@@ -209,6 +209,47 @@ def test_headers_of_a_request(upstream: Upstream, leg: Leg) -> None:
         assert secret not in asked.head.lower()
 
 
+@pytest.mark.parametrize(
+    ("accepted", "sent"),
+    [
+        ("gzip, deflate, br, zstd", "gzip, deflate"),
+        ("br;q=1.0, GZIP;q=0.5", "gzip"),
+        ("gzip;q=0, deflate; q=0.0", "identity"),
+        ("br", "identity"),
+        ("identity", "identity"),
+    ],
+)
+def test_encodings_of_an_answer(upstream: Upstream, leg: Leg, accepted: str, sent: str) -> None:
+    """Of those that the client takes, the ones in which the site can count; never one that the client does not take."""
+    upstream.answers(Answer(samples.completion()))
+    leg.post(PLAIN, accept_encoding=accepted)
+    assert upstream.requests[0].header("accept-encoding") == sent
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Content-Length: 14", "Transfer-Encoding: chunked"),
+        ("Content-Length: 14", "Content-Length: 3"),
+        ("Content-Length: +14",),
+        ("Content-Length: -1",),
+        ("Transfer-Encoding: xchunked",),
+        ("Content-Length: 14", "X-A: a\0b"),
+        ("Content-Length: 14", "X-A: a\rTransfer-Encoding: chunked"),
+        ("Content-Length: 14", "Transfer-Encoding : chunked"),
+    ],
+)
+def test_no_request_hides_in_another(upstream: Upstream, site: Site, leg: Leg, headers: tuple[str, ...]) -> None:
+    """A head that two servers would read differently is refused as a whole."""
+    upstream.answers(Answer(samples.completion()))
+    hidden = f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {leg.key}\r\n\r\n".encode()
+    chunked = b"e\r\n" + PLAIN + b"\r\n0\r\n\r\n" + hidden
+    for body in (PLAIN + hidden, chunked):
+        key = f"Authorization: Bearer {leg.key}"
+        assert site.door.ask("POST /v1/chat/completions", key, *headers, body=body).status == 400
+    assert upstream.requests == []
+
+
 def test_a_body_in_chunks_arrives_whole(upstream: Upstream, leg: Leg) -> None:
     """With its length: some servers take nothing else."""
     upstream.answers(Answer(samples.completion()))

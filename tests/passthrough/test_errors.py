@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from pathlib import Path
 
@@ -111,8 +112,9 @@ def test_a_server_that_repeats_the_key_gives_nothing_away(
     """It is the site's, and must not reach the client: in the body, in parts of it, or in a header."""
     told = samples.error(f"Incorrect API key provided: {UPSTREAM_KEY}. And Bearer {UPSTREAM_KEY}", "invalid_api_key")
     pieces = [told[at : at + 7] for at in range(0, len(told), 7)]
-    for body in (told, pieces):
-        upstream.answers(Answer(body, status, [JSON, ("x-key", UPSTREAM_KEY), ("x-request-id", "r")]))
+    packed = ("content-encoding", "gzip")
+    for body, encoding in ((told, ()), (pieces, ()), (gzip.compress(told), (packed,))):
+        upstream.answers(Answer(body, status, [JSON, ("x-key", UPSTREAM_KEY), ("x-request-id", "r"), *encoding]))
         answer = leg.post(b'{"model": "m"' + streams + b"}")
         assert answer.status == status
         assert UPSTREAM_KEY.encode() not in answer.body
