@@ -82,7 +82,8 @@ class Environment:
         value, allowed = self.text(name), list(schemes)
         try:
             parts = urlsplit(value)
-            good = not value or (parts.scheme in allowed and parts.hostname and parts.port != 0)
+            plain = not parts.query and not parts.fragment  # a path is added to it
+            good = not value or (parts.scheme in allowed and parts.hostname and parts.port != 0 and plain)
         except ValueError:  # a bracket that is not closed, a port that is not a number
             good = False
         if not good:  # the value is not repeated in the message: a URL may contain a password

@@ -115,7 +115,11 @@ class PatientServer(Server):  # type: ignore[misc]
 
     def _cut(self, protocol: Any) -> None:
         """End a connection once the client has what was sent: it then sees that the end is missing."""
-        if protocol in self.connections and protocol.channel is not None:
+        if protocol not in self.connections or protocol.channel is None:
+            return
+        if protocol.clientproto == b"HTTP/1.0":  # in which an end of the connection is the end of an answer
+            protocol.channel.transport.abortConnection()
+        else:
             protocol.channel.loseConnection()
 
     def _full(self, protocol: Any) -> Any:

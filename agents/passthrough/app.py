@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from typing import Generic
 from urllib.parse import quote
-
-from aiohttp import ClientResponse
 
 from agents.passthrough import routes
 from agents.passthrough.body import read, with_model
@@ -15,19 +15,17 @@ from agents.passthrough.caller import Caller, Who
 from agents.passthrough.counting import Counter
 from agents.passthrough.errors import Refused
 from agents.passthrough.exchange import Exchange, Left, Message, Receive, Send, read_most
-from agents.passthrough.headers import to_client, value_of
+from agents.passthrough.headers import check_body, to_client, value_of
 from agents.passthrough.listing import MOST, listed
 from agents.passthrough.patrol import Patrol
 from agents.passthrough.routes import Route
-from agents.passthrough.upstream import Upstream
+from agents.passthrough.upstream import FAILED, SILENT, Upstream
 
 AT_ONCE = 400
 """Requests that may be on their way at a time: each takes two of the 1,024 files that a process may have open."""
 
-KEY_AT_ONCE = 200
-"""Of these, requests with one key: nobody can take up all of them."""
-FAILED = 400
-"""Statuses from this one on are errors."""
+PERSON_AT_ONCE = 200
+"""Of these, requests of one person: nobody can take up all of them."""
 
 logger = logging.getLogger(__name__)
 
@@ -81,39 +79,37 @@ class Passthrough(Generic[Who]):
         body = await _body(receive)
         if self._patrol.count() >= AT_ONCE:
             raise Refused(503, "busy", "The site is passing on as many requests as it can.", retry_after=1)
-        if self._patrol.count(authorization) >= KEY_AT_ONCE:
-            said = f"This key has {KEY_AT_ONCE} requests under way, which is the limit. Wait for one of them to end."
+        person = self._caller.person(who)
+        if self._patrol.count_of(person) >= PERSON_AT_ONCE:
+            said = f"You have {PERSON_AT_ONCE} requests under way, which is the limit. Wait for one of them to end."
             raise Refused(429, "rate_limit_exceeded", said, retry_after=1)
         asks = scope["method"] == "POST"
         work = self._ask(route, scope, body, who, exchange) if asks else self._look(route, scope, who, exchange)
         del body  # it may be large, and an answer takes long
-        with self._patrol.watching(authorization, exchange):
+        with self._patrol.watching(person, authorization, exchange):
             await exchange.run(work)
 
     async def _ask(self, route: Route, scope: Message, body: bytes, who: Who, exchange: Exchange) -> None:
         """Pass on a request to a model."""
-        if value_of(scope["headers"], b"content-encoding") not in ("", "identity"):
-            raise Refused(415, "encoded_body", "Send the body as it is, without a Content-Encoding.")
+        check_body(scope["headers"])
         asked = await read(body)
         body, model = with_model(body, asked, self._aliases)
         self._caller.may(who, model)
-        counter, counts = Counter(len(body)), True
-        answer: ClientResponse | None = None
+        counter, sent, counts = Counter(len(body)), asyncio.Event(), True
         try:
-            answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body)
+            answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body, sent=sent.set)
             del body
-            if answer.status >= FAILED:
-                counts = False
-                await exchange.pass_error_back(answer, self._key)
-            else:
-                await exchange.pass_back(answer, self._key, counter)
-        except Refused:
-            counts = False  # it did not get there
+            counts = answer.status < FAILED
+            with closing(answer):
+                if counts:
+                    await exchange.pass_back(answer, self._key, counter)
+                else:
+                    await exchange.pass_error_back(answer, self._key)
+        except Refused as refused:
+            counts = refused.status == SILENT  # it worked for all we know
             raise
         finally:
-            if answer is not None:
-                answer.close()
-            if counts:
+            if counts and sent.is_set():
                 self._caller.used(who, model, counter.tokens())
 
     async def _look(self, route: Route, scope: Message, who: Who, exchange: Exchange) -> None:
@@ -124,8 +120,7 @@ class Passthrough(Generic[Who]):
             raise Refused(404, "model_not_found", "There is no model of this name, or not for this key.", param="model")
         path = route.path if model == route.model else f"{routes.MODELS}/{quote(model, safe='')}"
         plain = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
-        answer = await self._upstream.ask("GET", path, _query(scope), plain, None)
-        try:
+        with closing(await self._upstream.ask("GET", path, _query(scope), plain)) as answer:
             if answer.status >= FAILED:
                 await exchange.pass_error_back(answer, self._key)
                 return
@@ -133,8 +128,6 @@ class Passthrough(Generic[Who]):
             if not route.model:
                 body = listed(body, lambda name: self._caller.allows(who, name), self._aliases)
             await exchange.whole(answer.status, to_client(answer.raw_headers, self._key), body)
-        finally:
-            answer.close()
 
 
 def _query(scope: Message) -> str:

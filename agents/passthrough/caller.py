@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -26,11 +27,15 @@ class Caller(Protocol[Who]):
     async def authenticate(self, authorization: str) -> Who:
         """Return who sends this `Authorization` header.
 
-        What is under way asks again five times a second, so that it ends when the key is revoked: the answer may be 0.8
+        What is under way asks again twice a second, so that it ends when the key is revoked: the answer may be 0.4
         seconds old.
 
         Raises Refused for a key that is missing, unknown, expired, revoked or not for `/v1`, and if nobody can tell.
         """
+        ...
+
+    def person(self, who: Who) -> Hashable:
+        """Return who they are: the places for requests at a time are theirs, whichever key they use."""
         ...
 
     def may(self, who: Who, model: str) -> None:
@@ -42,6 +47,10 @@ class Caller(Protocol[Who]):
 
     def allows(self, who: Who, model: str) -> bool:
         """Whether they may use this model, whatever their limits."""
+        ...
+
+    def limited(self, who: Who) -> bool:
+        """Whether they may use only some models."""
         ...
 
     def used(self, who: Who, model: str, tokens: Tokens) -> None:

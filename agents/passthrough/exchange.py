@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
@@ -21,6 +22,9 @@ CUT = "http.response.cut"
 """A message that ends a connection because the answer is not whole: an extension of ASGI, which our server has."""
 ERROR_MOST = 1024 * 1024
 """Bytes of an error that are looked through for the site's key. Errors are short; the rest of a longer one is cut."""
+UNREADABLE = "The model server answered with an error that cannot be read. Tell whoever runs this site."
+_ESCAPED = re.compile(rb"\\u00([0-7][0-9a-fA-F])")
+"""A letter, as JSON may write it."""
 
 
 class Left(Exception):
@@ -107,12 +111,17 @@ class Exchange:
             await self.write(b"", more=False)
 
     async def pass_error_back(self, answer: ClientResponse, key: str) -> None:
-        """Send the server's error as it came, unless it repeats the site's `key`, or is endless."""
+        """Send the server's error as it came, unless it repeats the site's `key`, or is endless.
+
+        Raises Refused (502) if nobody can tell.
+        """
         body, headers = await read_most(answer, ERROR_MOST), to_client(answer.raw_headers, key)
         plain = _inflated(body, value_of(headers, b"content-encoding"))
-        if len(body) == ERROR_MOST or repeats(plain, key):
-            headers = [each for each in headers if each[0] != b"content-encoding"]
-            await self.whole(answer.status, headers, plain.replace(key.encode(), b"[key]"))
+        shown = plain.replace(key.encode(), b"[key]") if repeats(plain, key) else plain
+        if repeats(_ESCAPED.sub(_unescaped, shown), key):
+            raise Refused(502, "upstream_broken", UNREADABLE)
+        if shown is not plain or len(body) == ERROR_MOST:
+            await self.whole(answer.status, [each for each in headers if each[0] != b"content-encoding"], shown)
         else:
             await self.start(answer.status, headers)
             await self.write(body, more=False)
@@ -132,7 +141,18 @@ async def read_most(answer: ClientResponse, most: int) -> bytes:
 
 
 def _inflated(body: bytes, encoding: str) -> bytes:
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, ERROR_MOST) if encoding in READABLE else body
-    except zlib.error:
+    """Return the body without its Content-Encoding. Raises Refused (502) if that is not possible."""
+    if encoding in ("", "identity"):
         return body
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        plain = inflate.decompress(body, ERROR_MOST) if encoding in READABLE else b""
+    except zlib.error:
+        plain = b""
+    if not inflate.eof or inflate.unused_data:
+        raise Refused(502, "upstream_broken", UNREADABLE)
+    return plain
+
+
+def _unescaped(escaped: re.Match[bytes]) -> bytes:
+    return bytes([int(escaped[1], 16)])

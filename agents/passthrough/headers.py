@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from agents.engine.secrets import SHORTEST
 from agents.passthrough.counting import EVENT_STREAM, READABLE
+from agents.passthrough.errors import Refused
 
 Header = tuple[bytes, bytes]
+_JSON = re.compile(r'(application/json(\s*;\s*charset="?utf-?8"?)?)?')
 _NONE = re.compile(r"q=0(\.0*)?")
 """How a client says that it does not take an encoding."""
 
@@ -30,7 +32,10 @@ NOT_SENT = OF_CONNECTION | frozenset(
     )
 )
 """Headers of the client that the model server does not get."""
-NOT_SENT_PREFIXES = (b"x-forwarded-", b"sec-")
+NOT_SENT_PREFIXES = (
+    *(b"x-forwarded-", b"sec-"),
+    *(b"x-litellm-", b"x-portkey-", b"helicone-"),  # tell a gateway to ask another model, or somebody else
+)
 NOT_RETURNED = OF_CONNECTION | frozenset(
     name.encode()
     for name in (
@@ -50,8 +55,8 @@ def to_server(headers: Sequence[Header]) -> Iterator[tuple[str, str]]:
     """Yield the client's headers that the model server gets. It may answer in the encodings that are counted here."""
     for name, value in _passing(headers, NOT_SENT, NOT_SENT_PREFIXES):
         yield name.decode("latin-1"), _text(value)
-    accepted = b",".join(value for name, value in headers if name == b"accept-encoding").decode("latin-1").lower()
-    weights = {name.strip(): weight.strip() for name, _, weight in (one.partition(";") for one in accepted.split(","))}
+    accepted = [one.partition(";") for one in value_of(headers, b"accept-encoding").split(",")]
+    weights = {name.strip(): weight.strip() for name, _, weight in accepted}
     taken = [name for name in READABLE if not _NONE.fullmatch(weights.get(name, "q=0"))]
     yield "Accept-Encoding", ", ".join(taken) or "identity"
 
@@ -66,8 +71,16 @@ def to_client(headers: Sequence[Header], key: str) -> list[Header]:
 
 
 def value_of(headers: Sequence[Header], name: bytes) -> str:
-    """Return the value of a header in lower case; "" if there is none."""
-    return next((value.decode("latin-1").strip().lower() for each, value in headers if each.lower() == name), "")
+    """Return the value of a header in lower case; "" if there is none. Of one that is there twice, it is both values."""
+    return ", ".join(value.decode("latin-1").strip().lower() for each, value in headers if each.lower() == name)
+
+
+def check_body(headers: Sequence[Header]) -> None:
+    """Raise Refused (415) unless a body is sent as JSON: as a form, a server could find another model in it."""
+    if value_of(headers, b"content-encoding") not in ("", "identity"):
+        raise Refused(415, "encoded_body", "Send the body as it is, without a Content-Encoding.")
+    if not _JSON.fullmatch(value_of(headers, b"content-type")):
+        raise Refused(415, "not_json", "Send JSON, as `Content-Type: application/json`.")
 
 
 def repeats(text: bytes, key: str) -> bool:

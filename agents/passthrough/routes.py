@@ -42,10 +42,11 @@ def route(scope: dict[str, Any]) -> Route:
     if not rest.startswith(f"{MODELS}/"):
         return Route(rest)
     name = rest.removeprefix(f"{MODELS}/")
-    if not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
+    raw: str = scope["raw_path"].decode("ascii")
+    plain = raw.startswith(f"{ROOT}{MODELS}/")  # with an encoded slash, it could become a part of the server's name
+    if not plain or not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
         raise Refused(404, "model_not_found", "There is no model of this name.", param="model")
-    raw: bytes = scope["raw_path"]
-    return Route(raw.decode("ascii").removeprefix(ROOT), name)
+    return Route(raw.removeprefix(ROOT), name)
 
 
 def check_query(query: bytes) -> None:

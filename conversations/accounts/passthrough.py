@@ -81,6 +81,10 @@ class SiteCaller:
         except Error as error:
             raise Refused(503, "busy", AWAY, retry_after=RETRY_SECONDS) from error
 
+    def person(self, who: KnownKey) -> int:
+        """Return the id of the key's owner."""
+        return who.standing.user
+
     def may(self, who: KnownKey, model: str) -> None:
         """Count a request. Raises Refused."""
         if not self.allows(who, model):
@@ -94,6 +98,10 @@ class SiteCaller:
     def allows(self, who: KnownKey, model: str) -> bool:
         """Whether this key may use this model."""
         return not who.models or not model or model in who.models
+
+    def limited(self, who: KnownKey) -> bool:
+        """Whether this key is for some models only."""
+        return bool(who.models)
 
     def used(self, who: KnownKey, model: str, tokens: Tokens) -> None:
         """Count the tokens of an answer."""

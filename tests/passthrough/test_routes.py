@@ -73,6 +73,14 @@ def test_no_name_of_a_model_leads_elsewhere_at_the_server(name: str) -> None:
     assert (refused.value.status, refused.value.code) == (404, "model_not_found")
 
 
+@pytest.mark.parametrize("start", ["/v1%2Fmodels/", "/v1%2Fmodels%2F", "/%761/models/", "/v1/models%2F"])
+def test_no_path_becomes_a_part_of_the_servers_name(start: str) -> None:
+    asked = scope("GET", f"{start}x@evil.test/y")
+    assert is_for_models(asked)
+    with pytest.raises(Refused):
+        route(asked)
+
+
 def test_one_percent_sign_too_many_stays_a_name() -> None:
     """What the server decodes is what was looked at here."""
     with pytest.raises(Refused):
