@@ -21,13 +21,10 @@ import pytest
 from tests.agentsite.processes import PATIENCE_SECONDS, wait_for
 from tests.attacks.doors import MB
 from tests.passthrough import samples
+from tests.passthrough.clients import PAGE_SECONDS, PLAIN, begun, ended, page_seconds
 from tests.passthrough.site import Leg, Site
-from tests.passthrough.test_leaving import begun, ended, page_seconds
 from tests.passthrough.upstream import EVENTS, Answer, Gate, Upstream
 
-PLAIN = b'{"model": "m"}'
-PAGE_SECONDS = 3.0
-"""How long a page may take: 0.1 s on a machine with nothing else to do, and machines that test are busy."""
 LIMIT = 20 * MB
 
 
