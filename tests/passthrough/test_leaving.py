@@ -182,15 +182,15 @@ def test_a_key_that_goes_while_it_is_busy(upstream: Upstream, site: Site) -> Non
             assert leg.post(PLAIN).status == 200
 
     since = time.monotonic()
-    ask_until(0.6)
+    ask_until(2.0)
     with begun(site, leg) as client:
         client.recv(65536)
-        ask_until(0.9)
+        ask_until(2.6)
         site.console(GONE["expired"](key))
         began = time.monotonic()
         while client.recv(65536):
             pass
-        assert time.monotonic() - began < 1.3
+        assert time.monotonic() - began < 1.2
 
 
 def test_a_key_that_goes_while_the_server_thinks(upstream: Upstream, site: Site) -> None:
