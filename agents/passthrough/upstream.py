@@ -37,6 +37,9 @@ IDLE_SECONDS = 4.0
 the server closes at this moment would be lost, and nobody knows whether it may be sent again."""
 AT_ONCE_MOST = 64 * 1024
 """Bytes of a body that are handed to the connection at once; of a larger one, as many as it takes."""
+READ_BYTES = 32 * 1024
+"""Bytes of an answer that wait for a client: with what the server keeps, 0.6 MB for a slow one, and 1.8 with twice as
+many (measured)."""
 LINE_MOST = 64 * 1024
 """Bytes of one header of the server's."""
 FAILED, SILENT = 400, 504
@@ -115,6 +118,7 @@ class Upstream:
                 connector=TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
                 timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
                 auto_decompress=False,
+                read_bufsize=READ_BYTES,
                 cookie_jar=DummyCookieJar(),
                 skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
                 max_line_size=LINE_MOST,

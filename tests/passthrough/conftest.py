@@ -21,7 +21,7 @@ def server() -> Iterator[Upstream]:
 @pytest.fixture(scope="session")
 def site(server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site. Its requests a minute are unlimited, because these tests are one busy client."""
-    with running(tmp_path_factory.mktemp("wire"), server, AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE="0") as site:
+    with running(tmp_path_factory.mktemp("wire"), server.url, AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE="0") as site:
         yield site
 
 

@@ -20,7 +20,6 @@ from openai import AsyncOpenAI, OpenAI
 
 from tests.agentsite.processes import PATIENCE_SECONDS, ROOT, free_port, started, variables, wait_for
 from tests.attacks.doors import Door
-from tests.passthrough.upstream import Upstream
 
 UPSTREAM_KEY = "sk-of-the-site-0123456789abcdef"
 ALIASES = {"fast": "real-model", "quoted": 'real "model" \\ ü'}
@@ -172,12 +171,10 @@ class StreamedAnswer:
 
 @dataclass(frozen=True)
 class Site:
-    """A site that runs in front of `upstream`."""
+    """A site that runs in front of a model server."""
 
     door: Door
     console: Console
-    upstream: Upstream
-    log: Path
     secrets: list[str] = field(default_factory=list)  # all keys that were ever made
 
     @property
@@ -212,12 +209,12 @@ def is_open(port: int) -> bool:
 
 
 @contextmanager
-def running(folder: Path, upstream: Upstream, **more: str) -> Iterator[Site]:
-    """A site whose model server is `upstream`. At its end its log must be clean: no failure, and nothing secret."""
+def running(folder: Path, model_server: str, **more: str) -> Iterator[Site]:
+    """A site in front of the model server at this address. At its end its log has no failure and no key."""
     environment = variables(
         folder / "data",
         PORT=str(port := free_port()),
-        OPENAI_BASE_URL=upstream.url,
+        OPENAI_BASE_URL=model_server,
         OPENAI_API_KEY=UPSTREAM_KEY,
         AGENTSITE_PASSTHROUGH_ALIASES=",".join(f"{name}={model}" for name, model in ALIASES.items()),
         **more,
@@ -228,7 +225,7 @@ def running(folder: Path, upstream: Upstream, **more: str) -> Iterator[Site]:
         with started("-m", "agentsite.web", environment=environment, log=log) as web:
             wait_for(lambda: web.poll() is not None or is_open(port))
             assert web.poll() is None, log.read_text()
-            site = Site(Door(port, web.pid, {}), console, upstream, log)
+            site = Site(Door(port, web.pid, {}), console)
             assert site.door.ask("GET /login/").status == 200  # what Django loads with the first page
             yield site
             assert web.poll() is None

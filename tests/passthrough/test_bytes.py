@@ -11,10 +11,10 @@ import pytest
 
 from tests.agentsite.processes import wait_for
 from tests.passthrough import samples
+from tests.passthrough.clients import PLAIN
 from tests.passthrough.site import ALIASES, UPSTREAM_KEY, Leg, Site
 from tests.passthrough.upstream import EVENTS, JSON, Answer, Gate, Upstream
 
-PLAIN = b'{"model": "m"}'
 BODIES = {
     "white space": b' \r\n\t{ "model"\t:\r\n "m" ,  "messages" :[ ] }\n\n',
     "order of keys": b'{"z": 1, "model": "m", "a": {"z": 1, "a": 2}}',

@@ -10,10 +10,10 @@ import openai
 import pytest
 
 from tests.passthrough import samples
+from tests.passthrough.clients import PLAIN
 from tests.passthrough.site import UPSTREAM_KEY, Leg, running
 from tests.passthrough.upstream import JSON, Answer, Upstream
 
-PLAIN = b'{"model": "m"}'
 OK = Answer(samples.completion())
 STATUSES = (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529)
 
@@ -89,7 +89,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     """502 in the provider's shape, to everything; the SDK tries again by itself. Pages do not notice."""
     with Upstream() as gone:
         pass
-    with running(tmp_path, gone) as site:
+    with running(tmp_path, gone.url) as site:
         leg = site.leg()
         for method, path, body in (
             ("GET", "/models", b""),
@@ -98,7 +98,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
         ):
             answer = leg.send(method, path, body)
             assert (answer.status, answer.error["code"]) == (502, "upstream_unreachable")
-            assert str(gone.url).encode() not in answer.body
+            assert gone.url.encode() not in answer.body
         with leg.sdk() as client, pytest.raises(openai.InternalServerError):
             client.models.list()
         assert site.door.ask("GET /login/").status == 200

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -21,14 +21,12 @@ import pytest
 from tests.agentsite.processes import PATIENCE_SECONDS, wait_for
 from tests.attacks.doors import MB
 from tests.passthrough import samples
+from tests.passthrough.clients import PAGE_SECONDS, PLAIN, begun, ended, page_seconds
 from tests.passthrough.site import Leg, Site
-from tests.passthrough.test_leaving import begun, ended, page_seconds
 from tests.passthrough.upstream import EVENTS, Answer, Gate, Upstream
 
-PLAIN = b'{"model": "m"}'
-PAGE_SECONDS = 3.0
-"""How long a page may take: 0.1 s on a machine with nothing else to do, and machines that test are busy."""
 LIMIT = 20 * MB
+READERS = 10
 
 
 def memory(site: Site) -> int:
@@ -93,30 +91,31 @@ def test_one_byte_more(upstream: Upstream, site: Site, leg: Leg) -> None:
     assert upstream.requests == []
 
 
-def test_a_slow_reader_of_100_mb(upstream: Upstream, site: Site, leg: Leg) -> None:
-    """The server has to wait as well: nothing piles up in between."""
+def test_slow_readers_of_100_mb(upstream: Upstream, site: Site, leg: Leg) -> None:
+    """The server has to wait as well: of each of them, less than 1 MB piles up in between."""
     piece = bytes(range(256)) * 256
     count = 100 * MB // len(piece)
-    upstream.answers(Answer((piece for _ in range(count)), headers=[EVENTS]))
+    upstream.script = lambda _: Answer((piece for _ in range(count)), headers=[EVENTS])
     before = memory(site)
-    with begun(site, leg) as client:
-        asked = upstream.received()
+    with ExitStack() as stack:
+        client, *_ = [stack.enter_context(begun(site, leg)) for _ in range(READERS)]
+        upstream.received(READERS)
         client.recv(1)
         sent = [0, -1]
         with pages_meanwhile(site) as took:
             while sent[-1] != sent[-2] or len(took) < 20:  # until the server gets nothing off any more
-                sent.append(asked.sent)
+                sent.append(sum(asked.sent for asked in upstream.requests))
                 wait_for(partial(more_than, took, len(took) + 2))
-        assert sent[-1] < 30 * MB  # buffers of the system, twice
-        assert memory(site) - before < 10 * MB
+        assert sent[-1] < READERS * 30 * MB  # buffers of the system, twice
+        assert memory(site) - before < READERS * MB
         got, tail = 1, b""
         while not tail.endswith(b"0\r\n\r\n"):
             data = client.recv(MB)
             assert data
             got, tail = got + len(data), (tail + data)[-16:]
         assert got > 100 * MB
-    wait_for(lambda: asked.answered)
-    assert memory(site) - before < 10 * MB
+        wait_for(lambda: any(asked.answered for asked in upstream.requests))
+        assert memory(site) - before < READERS * MB
 
 
 async def test_200_streams_at_once(upstream: Upstream, site: Site, leg: Leg) -> None:

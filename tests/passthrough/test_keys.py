@@ -10,10 +10,10 @@ import pytest
 
 from tests.agentsite.processes import wait_for
 from tests.passthrough import samples
+from tests.passthrough.clients import PLAIN
 from tests.passthrough.site import UPSTREAM_KEY, Key, Leg, Raw, Site
 from tests.passthrough.upstream import EVENTS, Answer, Upstream
 
-PLAIN = b'{"model": "m"}'
 CALLS = (
     ("GET", "/models", b""),
     ("GET", "/models/m", b""),
