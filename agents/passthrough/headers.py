@@ -71,7 +71,7 @@ def to_client(headers: Sequence[Header], key: str) -> list[Header]:
 
 
 def value_of(headers: Sequence[Header], name: bytes) -> str:
-    """Return the value of a header in lower case; "" if there is none. Of one that is there twice, it is both values."""
+    """Return the value of a header in lower case; "" if there is none, and both of one that is there twice."""
     return ", ".join(value.decode("latin-1").strip().lower() for each, value in headers if each.lower() == name)
 
 
