@@ -215,9 +215,8 @@ def running(folder: Path, model_server: str, **more: str) -> Iterator[Site]:
         folder / "data",
         PORT=str(port := free_port()),
         OPENAI_BASE_URL=model_server,
-        OPENAI_API_KEY=UPSTREAM_KEY,
         AGENTSITE_PASSTHROUGH_ALIASES=",".join(f"{name}={model}" for name, model in ALIASES.items()),
-        **more,
+        **{"OPENAI_API_KEY": UPSTREAM_KEY, **more},
     )
     console = Console(environment)
     log = folder / "log"

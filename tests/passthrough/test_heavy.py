@@ -125,8 +125,10 @@ async def test_200_streams_at_once(upstream: Upstream, site: Site, leg: Leg) -> 
     gate = Gate()
     upstream.script = lambda _: Answer([*events[:5], gate, *events[5:]], headers=[EVENTS])
 
+    headers = leg.bearer | {"content-type": "application/json"}
+
     async def stream(session: aiohttp.ClientSession) -> bytes:
-        async with session.post(f"{leg.url}/chat/completions", data=PLAIN, headers=leg.bearer) as answer:
+        async with session.post(f"{leg.url}/chat/completions", data=PLAIN, headers=headers) as answer:
             assert answer.status == 200
             return await answer.read()
 
