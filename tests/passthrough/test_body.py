@@ -165,6 +165,7 @@ def test_no_body_is_work_without_end() -> None:
     assert refusal(b"{" + b"".join(lists) + MODEL) == "invalid_body"
 
 
-@pytest.mark.parametrize("name", [b"x" * 201, b"\\u0061" * 40, b"model" * 100])
+@pytest.mark.parametrize("name", [b"x" * 201, b"\\u0061" * 40, b"model" * 100, b"\\x" * 101])
 def test_a_long_name_is_another_name(name: bytes) -> None:
+    """It is not even decoded."""
     assert refusal(b'{"%s": 1, "model": "a"}' % name) == ""
