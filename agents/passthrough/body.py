@@ -2,7 +2,9 @@
 
 The model decides what a key may do and what it costs, so this must not read another one than the server does. A body
 in which two readers could find two different models is refused: with `model` or `stream` twice, in whatever writing, or
-with anything outside its texts that is not JSON, such as a comment.
+with anything at the top that is not JSON. Of nested values only brackets and texts are read; they must fit together,
+and there may be nothing around them that JSON never has there, such as a comment. Nor may a text have raw control
+characters, at which readers of other formats would begin something new.
 
 Large bodies are read in steps, between which everything else goes on.
 """
@@ -20,19 +22,27 @@ from agents.engine.ledger import JSON
 from agents.passthrough.errors import Refused
 
 NAME_MOST = 200
-"""Characters that the name of a model may have."""
-STEPS = 1000
-"""What is read at a time, in brackets and texts: less than a millisecond's worth."""
+"""Characters that the name of a model may have, and bytes of a field's name that might be `model` or `stream`."""
+FIELDS_MOST = 1000
+"""Fields at the top. The APIs have fewer than a hundred."""
+BRACKETS_MOST = 1_000_000
+"""Brackets in all: a second's work. A conversation of 20 MB has some ten thousand."""
 STRETCH = 64 * 1024
-"""Bytes that are read at a time of what has no brackets and no texts, such as a list of numbers."""
+"""Bytes that are read between two pauses: a millisecond's work. No number or white space at the top is longer."""
+STEP = 128
+"""Bytes that cost as much as one step besides: a field or a bracket."""
 
-_BLANK = re.compile(rb"[ \t\n\r]*")
-_MARK = re.compile(rb"[^ \t\n\r+\-.0-9:,Eaeflnrstu]")
-"""What can begin or end something. JSON has only brackets and quotation marks besides these; NaN is no JSON."""
-_PLAIN = re.compile(rb"[+\-.0-9Eaeflnrstu]+")
-"""A number, true, false or null."""
-_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-"""A text after its first quotation mark."""
+_BLANK = re.compile(rb"[ \t\n\r]*+")
+_PLAIN = re.compile(rb"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[Ee][+-]?+[0-9]++)?+|true|false|null")
+_CHARACTERS = rb'[^"\\\x00-\x1f]*+(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+'
+_TEXT = re.compile(_CHARACTERS)
+"""A text, or a part of one, without its quotation marks."""
+_FLAT = re.compile(rb'(?:[ \t\n\r+\-.0-9:,Eaeflnrstu]++|"%s")*+' % _CHARACTERS)
+"""Whatever may be in a list or an object between two brackets. NaN is no JSON."""
+_PAIRS = {b"}": ord("{"), b"]": ord("[")}
+
+Reading = Generator[int, None, int]
+"""Returns where something ends. Yields what it has cost since it yielded last, in bytes: there others may go on."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +56,15 @@ class Asked:
 
 async def read(body: bytes) -> Asked:
     """Return what a body asks for. Raises Refused (400) if it is no JSON object with one `model`."""
-    reading = _fields(body)
+    reading, cost = _fields(body), 0
     while True:
         try:
-            next(reading)
+            cost += next(reading)
         except StopIteration as done:
             return _asked(body, done.value)
-        await asyncio.sleep(0)
+        if cost >= STRETCH:
+            cost = 0
+            await asyncio.sleep(0)
 
 
 def with_model(body: bytes, asked: Asked, aliases: Mapping[str, str]) -> tuple[bytes, str]:
@@ -74,25 +86,36 @@ def _asked(body: bytes, fields: Mapping[str, tuple[int, int]]) -> Asked:
     return Asked(model, start, end)
 
 
-def _fields(body: bytes) -> Generator[None, None, dict[str, tuple[int, int]]]:
-    """Return where the values of `model` and `stream` stand. Yields where others may go on."""
+def _fields(body: bytes) -> Generator[int, None, dict[str, tuple[int, int]]]:
+    """Return where the values of `model` and `stream` stand. Yields as in Reading."""
     found: dict[str, tuple[int, int]] = {}
-    at, steps = _after(body, 0, b"{"), 0
+    at, fields, brackets = _after(body, 0, b"{"), 0, 0
     if body[(at := _blank(body, at)) : at + 1] == b"}":
-        return found
+        return _end(body, at, found)
     while True:
-        if (steps := steps + 1) % STEPS == 0:
-            yield
-        start = at = _blank(body, at)
+        before = start = at = _blank(body, at)
         at = yield from _text(body, _after(body, at, b'"'))
-        name = _value(body, start, at)
-        start = _blank(body, _after(body, _blank(body, at), b":"))
-        at = yield from _any(body, start)
+        name = _value(body, start, at) if at - start <= NAME_MOST else ""
+        start = _blank(body, _after(body, at, b":"))
+        first = body[start : start + 1]
+        if first == b'"':
+            at = yield from _text(body, start + 1)
+        elif first in (b"{", b"["):
+            at, brackets = yield from _nested(body, start, brackets)
+        else:
+            plain = _PLAIN.match(body, start, start + STRETCH)
+            at = plain.end() if plain else _broken(start)
         _keep(found, str(name), (start, at))
         at = _blank(body, at)
         if body[at : at + 1] == b"}":
-            break
+            return _end(body, at, found)
         at = _after(body, at, b",")
+        if (fields := fields + 1) == FIELDS_MOST:
+            raise Refused(400, "invalid_body", f"The body has more than {FIELDS_MOST:,} fields: leave some out.")
+        yield min(at - before, STRETCH) + STEP
+
+
+def _end(body: bytes, at: int, found: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     if _blank(body, at + 1) != len(body):
         _broken(at + 1)
     return found
@@ -111,61 +134,51 @@ def _keep(found: dict[str, tuple[int, int]], name: str, span: tuple[int, int]) -
     found[known] = span
 
 
-def _any(body: bytes, at: int) -> Generator[None, None, int]:
-    """Return the end of the value that begins here."""
-    first = body[at : at + 1]
-    if first == b'"':
-        return (yield from _text(body, at + 1))
-    if first in (b"{", b"["):
-        return (yield from _nested(body, at))
-    plain = _PLAIN.match(body, at)
-    return plain.end() if plain else _broken(at)
+def _nested(body: bytes, at: int, brackets: int) -> Generator[int, None, tuple[int, int]]:
+    """Return the end of the object or list that begins here, and the `brackets` so far. Yields as in Reading."""
+    opened, cost = bytearray(body[at : at + 1]), 0
+    at += 1
+    while opened:
+        flat = _FLAT.match(body, at, at + STRETCH)
+        end = flat.end() if flat else at
+        mark = body[end : end + 1]
+        if mark in (b"{", b"["):
+            opened += mark
+            end += 1
+        elif mark in _PAIRS:
+            if opened.pop() != _PAIRS[mark]:
+                _broken(end)
+            end += 1
+        elif mark == b'"':  # of a text that goes on behind this stretch
+            end = yield from _text(body, end + 1)
+        elif end == at:
+            _broken(end)
+        if (brackets := brackets + 1) > BRACKETS_MOST:
+            said = f"The body has more than {BRACKETS_MOST:,} brackets: send it in several requests."
+            raise Refused(400, "invalid_body", said)
+        if (cost := cost + end - at + STEP) >= STRETCH:
+            yield cost
+            cost = 0
+        at = end
+    return at, brackets
 
 
-def _nested(body: bytes, at: int) -> Generator[None, None, int]:
-    """Return the end of the object or list that begins here."""
-    depth, steps = 0, 0
+def _text(body: bytes, at: int) -> Reading:
+    """Return the end of the text whose first quotation mark is before `at`. Yields as in Reading."""
     while True:
-        mark = _MARK.search(body, at, at + STRETCH)
-        if (steps := steps + 1) % STEPS == 0 or mark is None:
-            yield
-        if mark is None:
-            at += STRETCH
-            if at >= len(body):
-                _broken(len(body))
-            continue
-        at = mark.end()
-        match mark[0]:
-            case b'"':
-                at = yield from _text(body, at)
-            case b"{" | b"[":
-                depth += 1
-            case b"}" | b"]":
-                depth -= 1
-                if not depth:
-                    return at
-            case _:
-                _broken(mark.start())
-
-
-def _text(body: bytes, at: int) -> Generator[None, None, int]:
-    """Return the end of the text whose first quotation mark is before `at`."""
-    if short := _REST.match(body, at, at + STRETCH):
-        return short.end()
-    start, steps = at, 0
-    while (end := body.find(b'"', start)) >= 0:
-        before = body[start:end]
-        if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+        found = _TEXT.match(body, at, at + STRETCH)
+        end = found.end() if found else at
+        if body[end : end + 1] == b'"':
             return end + 1
-        start = end + 1  # that mark was part of the text
-        if (steps := steps + 1) % STEPS == 0:
-            yield
-    return _broken(len(body))
+        if end == at:
+            _broken(at)
+        yield end - at
+        at = end
 
 
 def _blank(body: bytes, at: int) -> int:
     """Return where the white space that begins here ends."""
-    found = _BLANK.match(body, at)
+    found = _BLANK.match(body, at, at + STRETCH)
     return found.end() if found else at
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -94,31 +95,77 @@ def test_a_body_that_is_cut_anywhere_is_refused(fields: dict[str, Any], name: st
         (b'{"a": [1 # "\n], "model": "b"}', "invalid_body"),
         (b'{"model": "a\xff"}', "invalid_body"),
         (b'{"model": "a\nb"}', "invalid_body"),
+        (b'{"model": "a", "b": 01}', "invalid_body"),
+        (b'{"model": "a", "b": fals}', "invalid_body"),
+        (b'{"model": "a", "b": 1.}', "invalid_body"),
+        (b'{"a":[},"model":"m"}', "invalid_body"),
+        (b'{"a":[{]},"model":"m"}', "invalid_body"),
+        (b'{"a": "\r\n--x", "model": "m"}', "invalid_body"),
+        (b'{"a": ["\n"], "model": "m"}', "invalid_body"),
+        (b'{"a": ["\\\n"], "model": "m"}', "invalid_body"),
+        (b'{"a": "%s\r", "model": "m"}' % (b"x" * 100_000), "invalid_body"),
+        (b'{"a": [1\x0c], "model": "m"}', "invalid_body"),
+        (b'{"\n": 1, "model": "m"}', "invalid_body"),
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(body: bytes, code: str) -> None:
     assert refusal(body) == code
 
 
-@pytest.mark.parametrize(
-    "value",
-    [b'"' + b"A" * 20_000_000 + b'"', b"[" + b"1," * 2_000_000 + b"1]", b"[" * 300_000 + b"]" * 300_000],
-    ids=["one text", "numbers", "brackets"],
-)
-async def test_everything_else_goes_on_while_a_large_body_is_read(value: bytes) -> None:
-    """A loose bound: reading any of them at once would take longer."""
-    longest, over = 0.0, False
+async def turns(body: bytes) -> int:
+    """How often others have their turn while a body is read. What comes of it is no matter."""
+    over = asyncio.Event()
 
-    async def others() -> None:
-        nonlocal longest
-        last = time.perf_counter()
-        while not over:
+    async def others() -> int:
+        for turn in count():
+            if over.is_set():
+                return turn
             await asyncio.sleep(0)
-            longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+        raise AssertionError
 
     beside = asyncio.create_task(others())
-    asked = await read(b'{"x": ' + value + b', "model": "a"}')
-    over = True
-    await beside
-    assert asked.model == "a"
-    assert longest < 0.2
+    with suppress(Refused):
+        await read(body)
+    over.set()
+    return await beside
+
+
+MODEL = b'"model": "a"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "least"),
+    [
+        (b'{"x": "' + b"A" * 6_400_000 + b'", ' + MODEL, 90),
+        (b'{"x": [' + b"1," * 3_200_000 + b"1], " + MODEL, 90),
+        (b'{"x": ["' + b'A", "' * 1_280_000 + b'"], ' + MODEL, 90),
+        (b'{"x": "' + b'\\"' * 3_200_000 + b'", ' + MODEL, 90),
+        (b'{"x": [' + b'"%s", ' % (b"A" * 60_000) * 100 + b"1], " + MODEL, 40),
+        (b"{" + b'"x": "%s", ' % (b"A" * 60_000) * 100 + MODEL, 40),
+        (b"{" + b'"%s": 1, ' % (b"\\u0061" * 10_000) * 100 + MODEL, 40),
+        (b"{" + b'"%s": 1, ' % (b"a" * 6) * 998 + MODEL, 1),
+        (b'{"x": ' + b"[" * 300_000 + b"]" * 300_000 + b", " + MODEL, 1000),
+        (b'{"x": [' + b"[]," * 6_500_000 + b"[]], " + MODEL, 1000),
+    ],
+    ids=[
+        *("one text", "numbers", "texts", "escapes", "longer texts", "fields", "long names", "many fields"),
+        *("deep", "brackets"),
+    ],
+)
+async def test_everything_else_goes_on_while_a_large_body_is_read(body: bytes, least: int) -> None:
+    """Every 64 KB or every few hundred steps, however they are spread over the body."""
+    assert await turns(body) >= least
+
+
+def test_no_body_is_work_without_end() -> None:
+    """Far more fields and brackets than any request has are refused before they are read."""
+    assert refusal(b"{" + b'"": 0, ' * 500_000 + MODEL) == "invalid_body"
+    lists = [b'"x%d": [%s1], ' % (number, b"[], " * 200_000) for number in range(3)]
+    assert refusal(b"{" + b"".join(lists[:1]) + MODEL) == ""
+    assert refusal(b"{" + b"".join(lists) + MODEL) == "invalid_body"
+
+
+@pytest.mark.parametrize("name", [b"x" * 201, b"\\u0061" * 40, b"model" * 100, b"\\x" * 101])
+def test_a_long_name_is_another_name(name: bytes) -> None:
+    """It is not even decoded."""
+    assert refusal(b'{"%s": 1, "model": "a"}' % name) == ""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import tracemalloc
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +44,34 @@ def text(said: str) -> dict[str, Any]:
 def test_the_servers_count(usage: dict[str, Any], encoding: str) -> None:
     body = json.dumps({"said": 'about "usage": {"prompt_tokens": 99}', "usage": usage, "metadata": {}}).encode()
     assert count([gzip.compress(body) if encoding else body], encoding=encoding) == COUNTED
+
+
+ECHO = {"tools": [{"parameters": {"default": {"usage": {"input_tokens": 1, "output_tokens": 0}}}}]}
+"""What a client sent, and an answer repeats."""
+
+
+@pytest.mark.parametrize("long", [0, TAIL, 3 * TAIL])
+@pytest.mark.parametrize("after", [{"usage": None}, {}])
+def test_what_the_client_sent_is_no_count(long: int, after: dict[str, Any]) -> None:
+    """They leave after it was repeated, before the server has counted."""
+    created = {"type": "response.created", "response": {"instructions": "x" * long, **ECHO, **after}}
+    begun = b"data: " + json.dumps(created).encode() + b"\n\n"
+    counted = count([begun], STREAM)
+    assert (counted.estimated, counted.input_tokens) == (True, 100)
+    said = b"data: " + json.dumps({"type": "response.output_text.delta", "delta": "word"}).encode() + b"\n\n"
+    assert count([begun, said], STREAM) == Tokens(input_tokens=100, output_tokens=1, estimated=True)
+    completed = {"type": "response.completed", "response": {**created["response"], "usage": RESPONSES, "metadata": {}}}  # type: ignore[dict-item]
+    whole = begun + said + b"event: response.completed\r\ndata:" + json.dumps(completed).encode() + b"\r\n\r\n"
+    assert count([whole], STREAM) == COUNTED
+    assert count((whole[at : at + 1000] for at in range(0, len(whole), 1000)), STREAM) == COUNTED
+    answer = json.dumps({"object": "response", "instructions": "x" * long, **ECHO, **after}).encode()
+    assert count([answer]).estimated
+
+
+def test_of_a_stream_only_whole_events_are_read() -> None:
+    body = events({"choices": [], "usage": CHAT})
+    assert count([body[: body.index(b"\n")]], STREAM).estimated
+    assert count([body[: body.index(b"\n") + 1]], STREAM) == COUNTED
 
 
 def test_of_embeddings_which_have_only_an_input() -> None:
@@ -88,10 +118,12 @@ def test_an_answer_that_is_not_what_it_says_is_estimated() -> None:
 
 
 def test_little_is_kept_of_a_long_answer() -> None:
-    """Of one that expands to a hundred times its size, too."""
+    """Of one that expands to fifty times its size, too."""
     counter = Counter(1)
     counter.begin(STREAM, "gzip")
-    compressed = gzip.compress(events(*[text("a" * 10_000)] * 3000))
+    dice = random.Random(1)
+    compressed = gzip.compress(events(*(text(f"{dice.getrandbits(800):0200x}" * 50) for _ in range(3000))))
+    assert 3000 * 10_000 / len(compressed) > 50
     tracemalloc.start()
     for start in range(0, len(compressed), 1000):
         counter.feed(compressed[start : start + 1000])
@@ -99,3 +131,52 @@ def test_little_is_kept_of_a_long_answer() -> None:
     tracemalloc.stop()
     assert counter.tokens().output_tokens == 3000 * 10_000 // 4
     assert peak < 20 * TAIL
+
+
+def test_an_answer_that_inflates_without_end_is_read_no_further() -> None:
+    """A few compressed bytes may be a gigabyte. The rest is estimated."""
+    packer = zlib.compressobj(wbits=31)
+    bomb = b"".join(packer.compress(bytes(1024 * 1024)) for _ in range(60)) + packer.flush(zlib.Z_FULL_FLUSH)
+    bomb += packer.compress(json.dumps({"usage": CHAT}).encode()) + packer.flush()
+    counter = Counter(400)
+    counter.begin(JSON_KIND, "gzip")
+    tracemalloc.start()
+    counter.feed(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    counter.feed(bomb)
+    counted = counter.tokens()
+    assert counted.estimated
+    assert counted.output_tokens * 4 < 103 * len(bomb) + 2 * 1024 * 1024
+    assert peak < 20 * TAIL
+
+
+@pytest.mark.parametrize("kind", [JSON_KIND, STREAM])
+def test_little_is_kept_of_large_pieces(kind: str) -> None:
+    counter = Counter(1)
+    counter.begin(kind, "")
+    tracemalloc.start()
+    for _ in range(20):
+        counter.feed(bytes(256 * 1024))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 3 * TAIL
+
+
+@pytest.mark.parametrize("many", [TAIL // 9 - 1, 20_000])
+@pytest.mark.parametrize("kind", [JSON_KIND, STREAM])
+def test_few_places_are_looked_at(monkeypatch: pytest.MonkeyPatch, kind: str, many: int) -> None:
+    """An answer may be full of what looks like counts."""
+    read: list[int] = []
+    decode = json.JSONDecoder.raw_decode
+
+    def counting(self: json.JSONDecoder, text: str, idx: int = 0) -> tuple[Any, int]:
+        read.append(len(text))
+        return decode(self, text, idx)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counting)
+    end = b'"usage":{}}' if many > TAIL // 9 else b""
+    for closed in (b"", b"}" * many):
+        assert count([b"data: {" + b'"usage":{' * many + closed + end + b"\n"], kind).estimated
+    assert len(read) <= 6
+    assert sum(read) <= 2 * TAIL
