@@ -94,6 +94,9 @@ class Passthrough(Generic[Who]):
         check_body(scope["headers"])
         asked = await read(body)
         body, model = with_model(body, asked, self._aliases)
+        if asked.others and self._caller.limited(who):
+            said = "This API key is for some models only, so a body may not name others, as `models` or `fallbacks`."
+            raise Refused(403, "model_not_found", said)
         self._caller.may(who, model)
         counter, sent, counts = Counter(len(body)), asyncio.Event(), True
         try:
@@ -125,8 +128,11 @@ class Passthrough(Generic[Who]):
                 await exchange.pass_error_back(answer, self._key)
                 return
             body = await read_most(answer, MOST)
+            if len(body) == MOST:
+                raise Refused(502, "upstream_broken", "The model server's list of models is too long to be read.")
             if not route.model:
-                body = listed(body, lambda name: self._caller.allows(who, name), self._aliases)
+                everything = not self._caller.limited(who)
+                body = listed(body, lambda name: self._caller.allows(who, name), self._aliases, everything=everything)
             await exchange.whole(answer.status, to_client(answer.raw_headers, self._key), body)
 
 

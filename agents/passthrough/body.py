@@ -23,6 +23,8 @@ from agents.passthrough.errors import Refused
 
 NAME_MOST = 200
 """Characters that the name of a model may have, and bytes of a field's name that might be `model` or `stream`."""
+OTHERS = ("models", "fallbacks")
+"""Fields with models that OpenRouter and LiteLLM ask if the first one fails, which a client can bring about."""
 FIELDS_MOST = 1000
 """Fields at the top. The APIs have fewer than a hundred."""
 BRACKETS_MOST = 1_000_000
@@ -47,11 +49,15 @@ Reading = Generator[int, None, int]
 
 @dataclass(frozen=True)
 class Asked:
-    """The model that a body asks for, and where its name stands: from `start` to `end`, with its quotation marks."""
+    """The model that a body asks for, and where its name stands: from `start` to `end`, with its quotation marks.
+
+    `others`: it names more of them, in a field that routers read.
+    """
 
     model: str
     start: int
     end: int
+    others: bool = False
 
 
 async def read(body: bytes) -> Asked:
@@ -83,11 +89,11 @@ def _asked(body: bytes, fields: Mapping[str, tuple[int, int]]) -> Asked:
     if not (isinstance(model, str) and 0 < len(model) <= NAME_MOST and model.isprintable()):
         said = f"`model` must be the name of a model: a text of 1 to {NAME_MOST} printable characters."
         raise Refused(400, "invalid_model", said, param="model")
-    return Asked(model, start, end)
+    return Asked(model, start, end, others=not fields.keys().isdisjoint(OTHERS))
 
 
 def _fields(body: bytes) -> Generator[int, None, dict[str, tuple[int, int]]]:
-    """Return where the values of `model` and `stream` stand. Yields as in Reading."""
+    """Return where the values of `model`, `stream` and OTHERS stand. Yields as in Reading."""
     found: dict[str, tuple[int, int]] = {}
     at, fields, brackets = _after(body, 0, b"{"), 0, 0
     if body[(at := _blank(body, at)) : at + 1] == b"}":
@@ -124,6 +130,8 @@ def _end(body: bytes, at: int, found: dict[str, tuple[int, int]]) -> dict[str, t
 def _keep(found: dict[str, tuple[int, int]], name: str, span: tuple[int, int]) -> None:
     # Some servers, those written in Go, read names without regard to case.
     known = name.casefold()
+    if known in OTHERS:
+        found[known] = span
     if known not in ("model", "stream"):
         return
     if known in found:

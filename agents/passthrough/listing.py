@@ -13,9 +13,7 @@ MOST = 1024 * 1024
 """Bytes of a list that is read. The longest known ones have some hundred kilobytes, and this many take 60 ms."""
 
 
-def listed(
-    body: bytes, allows: Callable[[str], bool], aliases: Mapping[str, str], *, everything: bool = False
-) -> bytes:
+def listed(body: bytes, allows: Callable[[str], bool], aliases: Mapping[str, str], *, everything: bool) -> bytes:
     """Return the server's list of models for this caller: as it came, if nothing in it is to change.
 
     `everything`: the caller may use all models, and so may see whatever the server says. Others see the models that

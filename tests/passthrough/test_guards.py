@@ -52,6 +52,16 @@ def test_json_in_any_writing_passes(upstream: Upstream, leg: Leg, kind: str) -> 
     assert leg.post(PLAIN, content_type=kind).status == 200
 
 
+@pytest.mark.parametrize("field", ["models", "fallbacks", "MODELS"])
+def test_a_key_for_some_models_names_no_others(upstream: Upstream, site: Site, field: str) -> None:
+    """Routers ask them if the first one fails."""
+    body = b'{"model": "m", "%s": ["secret"]}' % field.encode()
+    refused = site.leg(site.key(only_models=["m"])).post(body)
+    assert (refused.status, refused.error["code"]) == (403, "model_not_found")
+    assert upstream.requests == []
+    assert site.leg().post(body).status == 200
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 304])
 @pytest.mark.parametrize("path", ["/chat/completions", "/models"])
 def test_no_client_is_led_elsewhere(upstream: Upstream, site: Site, status: int, path: str) -> None:
