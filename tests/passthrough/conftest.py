@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.passthrough.site import Leg, Site, running
-from tests.passthrough.upstream import Upstream
+from tests.passthrough.upstream import Answer, Upstream
 
 DIRECT_KEY = "sk-of-the-client"
 
@@ -27,8 +27,8 @@ def site(server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def upstream(server: Upstream) -> Upstream:
-    """The model server, with nothing received yet."""
-    server.requests = []
+    """The model server, with nothing received yet. It answers everything, until a test says how."""
+    server.answers(Answer(b"{}"))
     return server
 
 
