@@ -11,13 +11,15 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 
 from django.conf import settings
-from django.db import DataError, Error, IntegrityError, connections, transaction
+from django.db import DataError, Error, IntegrityError, connections
 
 from agents.passthrough.caller import Tokens
 from agents.providers.common.prices import cost_in_thread
+from conversations.database.busy import brief_waits, is_locked
 from conversations.database.threads import DatabaseThread
 from conversations.usage import passthrough
 from conversations.usage.passthrough import Counted, Place
@@ -28,6 +30,8 @@ PAUSE_SECONDS = 0.1
 """How long counts are gathered before they are written."""
 AGAIN_SECONDS = 1.0
 """The wait after a failed write."""
+LOCK_SECONDS = 0.2
+"""How long a write waits for somebody else's lock, e.g. of those who erase a person: what others used waits with it."""
 ROWS_MOST = 10_000
 """Rows that wait, e.g. while the database is away. If there are more, those of each key and model become one."""
 EXIT_SECONDS = 5.0
@@ -41,8 +45,12 @@ class Counts:
         self.lock = threading.Lock()
         """Held for a moment by whoever counts, or compares what is counted with a limit."""
         self.settled = threading.Lock()
-        """Held while rows move from here into the database: whoever has it finds each count in one place only."""
+        """Held while rows are committed and removed here: whoever has it finds each count in one place only.
+
+        Nobody who has it waits for a lock of the database: those who look up their keys wait for it.
+        """
         self._rows: defaultdict[Place, Counted] = defaultdict(Counted)
+        self._taken: dict[Place, Counted] = {}  # those that are being written
         self._answers: list[tuple[Place, Tokens]] = []  # their prices are not known yet
         self._thread = DatabaseThread("passthrough-writer")
         self._scheduled = self._failed = False
@@ -61,20 +69,26 @@ class Counts:
 
     def of(self, user: int) -> list[tuple[Place, Counted]]:
         """Return what a person's keys used that is not in the database yet. Call it with both locks."""
-        return [row for row in self._rows.items() if row[0].user == user]
+        return [row for rows in (self._taken, self._rows) for row in rows.items() if row[0].user == user]
 
     def flush(self, seconds: float = EXIT_SECONDS) -> None:
         """Write what waits, in at most this time. Call it where no event loop runs."""
         self._hurry.set()
         try:
-            asyncio.run(asyncio.wait_for(self._thread(self._write), seconds))
+            asyncio.run(asyncio.wait_for(self._write_all(), seconds))
         except TimeoutError:
             pass
         finally:
             self._hurry.clear()
         with self.lock:
-            if self._rows:
-                logger.error("usage of /v1 was not written: the database did not take %d rows", len(self._rows))
+            if left := len(self._taken) + len(self._rows):
+                logger.error("usage of /v1 was not written: the database did not take %d rows", left)
+
+    async def _write_all(self) -> None:
+        await self._thread(self._write)
+        while self._rows:
+            await asyncio.sleep(AGAIN_SECONDS)
+            await self._thread(self._write)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -91,50 +105,64 @@ class Counts:
                 self._schedule()
 
     def _write(self) -> None:
-        """Write everything in one transaction."""
+        """Write everything in one transaction; if the database does not take it all, each row in one of its own."""
         self._price()
         if not self._rows:
             return
-        held = written = False
-        taken: dict[Place, Counted] = {}
+        with self.lock:
+            self._taken, self._rows = self._rows, defaultdict(Counted)
         try:
-            with transaction.atomic():  # on SQLite this may wait for the database's lock, and nobody with it
-                held = self.settled.acquire()
-                with self.lock:
-                    taken, self._rows = self._rows, defaultdict(Counted)
-                passthrough.add(taken)
-            written = True
-        except (DataError, IntegrityError):
-            connections.close_all()
-            self._write_each(taken)
-            written = True
+            try:
+                self._move(dict(self._taken))
+            except Error as error:
+                if not _is_of_some(error):
+                    raise
+                self._move_each(dict(self._taken))
         except Error as error:
             connections.close_all()  # it may be broken
             if not self._failed:
                 logger.warning("usage of /v1 cannot be written (%s); it is kept and tried again", error)
         finally:
-            self._failed = not written
             with self.lock:
-                if not written:
-                    self._put_back(taken)
-            if held:
-                self.settled.release()
+                self._failed = bool(self._taken)
+                self._put_back()
 
-    def _write_each(self, rows: Mapping[Place, Counted]) -> None:
-        """Write one row after the other. One that the database refuses for what is in it must not hold up the rest."""
+    def _move(self, rows: Mapping[Place, Counted]) -> None:
+        """Write some of the taken rows, which are in the database from then on, and no longer here."""
+        with ExitStack() as settled:
+            with brief_waits(LOCK_SECONDS):
+                passthrough.add(rows)
+                settled.enter_context(self.settled)  # for the commit alone, which waits for nobody
+            with self.lock:
+                for place in rows:
+                    del self._taken[place]
+
+    def _move_each(self, rows: Mapping[Place, Counted]) -> None:
+        """Write one row after the other, so that no row holds up those of other people.
+
+        Rows that the database refuses for what is in them are dropped. Raises Error if some are left.
+        """
+        locked: dict[int, Error] = {}
         for place, counted in rows.items():
+            if place.user in locked:
+                continue
             try:
-                with transaction.atomic():
-                    passthrough.add({place: counted})
+                self._move({place: counted})
             except (DataError, IntegrityError):
                 logger.exception("usage of /v1 was refused by the database: %s, %s", place, counted)
-            except Error:
                 with self.lock:
-                    self._rows[place].add(counted)
+                    del self._taken[place]
+            except Error as error:
+                if not is_locked(error):
+                    raise
+                locked[place.user] = error
+        if locked:
+            raise next(iter(locked.values()))
 
-    def _put_back(self, rows: Mapping[Place, Counted]) -> None:
-        for place, counted in rows.items():
+    def _put_back(self) -> None:
+        for place, counted in self._taken.items():
             self._rows[place].add(counted)
+        self._taken = {}
         if len(self._rows) > ROWS_MOST:
             minute = max(place.minute for place in self._rows)
             crowded, self._rows = self._rows, defaultdict(Counted)
@@ -150,6 +178,11 @@ class Counts:
             with self.lock:
                 self._rows[place].cost_nano_usd += cost or 0
                 self._rows[place].unpriced += cost is None
+
+
+def _is_of_some(error: Error) -> bool:
+    """Whether the database may take some rows although it did not take all."""
+    return isinstance(error, (DataError, IntegrityError)) or is_locked(error)
 
 
 COUNTS = Counts()

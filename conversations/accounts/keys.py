@@ -55,7 +55,8 @@ def make_key(
     """Create a key; return it and its text, which cannot be shown again. With `days` None, it never expires.
 
     `chat`, `decide` and `workflows` include `read`; `passthrough` does not. The rest is for keys with `passthrough`:
-    the models that it may use under /v1, by the provider's names (none: all), and its own limits there (None: none).
+    the models that it may use under /v1, by the names that programs write (none: all), and its own limits there
+    (None: none).
 
     Raises BadKey for an empty name, no scope or an unknown one, for days, models or limits that make no sense, and if
     the person already has KEYS_MOST keys or was deactivated.

@@ -26,8 +26,12 @@ from conversations.database.busy import RETRY_SECONDS
 from conversations.database.threads import DatabaseThread
 from conversations.models import ApiKey, Quota, Scope
 
-FRESH_SECONDS = 0.8
-"""How long a key is known before the database is asked again. With counts.PAUSE_SECONDS it stays below a second."""
+FRESH_SECONDS = 0.4
+"""How long a key is known before the database is asked again.
+
+What is under way asks every half second, and what is counted waits for counts.PAUSE_SECONDS: so another process's
+revocation ends it, and another process's counts are known, within a second.
+"""
 MODEL_LENGTH = 200
 """Characters of a model's name that are kept."""
 TOKENS_MOST = 10**9
@@ -45,7 +49,10 @@ reader.hold()
 
 @dataclass(frozen=True, eq=False)
 class KnownKey:
-    """A key as the database had it a moment ago. `models`: those that it may use; empty: all."""
+    """A key as the database had it a moment ago.
+
+    `models`: those that it may use, by the provider's names; empty: all.
+    """
 
     key: int
     models: frozenset[str]
@@ -152,7 +159,7 @@ class SiteCaller:
         self._standings[key.user_id] = standing
         limits = Limits(key.requests_a_minute or 0, key.requests_a_day or 0, key.tokens_a_day or 0)
         standing.look(key.pk, limits, COUNTS)
-        models = frozenset({*key.only_models, *(self._aliases.get(name, name) for name in key.only_models)})
+        models = frozenset(self._aliases.get(name, name) for name in key.only_models)  # named as clients name them
         return KnownKey(key.pk, models, limits, key.expiry, standing)
 
     def _on_change(self, **_signal: object) -> None:

@@ -76,6 +76,8 @@ def add(counted: Mapping[Place, Counted]) -> None:
     rows = sorted(counted.items(), key=lambda row: row[0][1:])  # in one order everywhere: no deadlocks on PostgreSQL
     for first in range(0, len(rows), UPSERT_MOST):
         _upsert(rows[first : first + UPSERT_MOST], names)
+    if connection.vendor == "postgresql":  # whose commit would wait for those who hold the lock of a person's row
+        connection.check_constraints()
 
 
 def _upsert(rows: list[tuple[Place, Counted]], names: Mapping[int, str]) -> None:

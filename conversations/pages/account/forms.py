@@ -127,7 +127,7 @@ class NewKey(Styled, forms.Form):
     only_models = forms.CharField(
         required=False,
         label="Models",
-        help_text="By the provider\u2019s names, one per line or separated by commas.",
+        help_text="By the names that programs write, one per line or separated by commas.",
         widget=forms.Textarea(
             attrs={"rows": 2, "placeholder": "All models", "spellcheck": "false", "autocapitalize": "none"}
         ),

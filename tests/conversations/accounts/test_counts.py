@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +19,12 @@ from conversations.accounts import counts
 from conversations.accounts.counts import COUNTS
 from conversations.accounts.passthrough import SiteCaller
 from conversations.erasure.people import erase_user
-from conversations.models import PassthroughUsage, Quota
+from conversations.models import ApiKey, PassthroughUsage, Quota
 from conversations.usage import passthrough
 from conversations.usage.passthrough import Counted, Place
 from tests.agentsite.processes import free_port, wait_for
 from tests.conversations.accounts.calling import ANSWER, MODEL, counted, key_of, known, refused
-from tests.conversations.accounts.test_passthrough import elsewhere
+from tests.conversations.accounts.test_passthrough import REVOKES, elsewhere
 from tests.conversations.recorded import at_once
 from tests.conversations.support import person
 
@@ -143,6 +144,84 @@ def test_a_row_that_the_database_refuses_holds_up_no_other(
     COUNTS.flush()
     assert counted("key_id", "requests") == [(2, 1)]
     assert "was refused by the database" in caplog.text
+
+
+def test_what_was_written_alone_in_vain_is_tried_again(
+    caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By itself, without another request."""
+    monkeypatch.setattr(counts, "AGAIN_SECONDS", 0.01)
+    add, failures = passthrough.add, [OperationalError("database is locked")]
+
+    def breaks_once(rows: Any) -> None:
+        add(rows)
+        if len(rows) == 1 and failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(passthrough, "add", breaks_once)
+    with COUNTS.lock:
+        COUNTS.add_request(Place(ann.pk, 1, MODEL, 100))
+        COUNTS.add_request(Place(0, 2, MODEL, 100))  # of nobody
+    wait_for(PassthroughUsage.objects.exists)
+    assert counted("key_id", "requests") == [(1, 1)]
+
+
+def test_a_process_that_ends_tries_again(caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(passthrough, "add", failing(5, passthrough.add))
+    caller.may(known(caller, key_of(ann)[1]), MODEL)
+    COUNTS.flush()
+    assert sum(requests for (requests,) in counted("requests")) == 1
+
+
+def lock_key(user: User) -> None:
+    assert ApiKey.objects.select_for_update().filter(user=user)
+
+
+def lock_person(user: User) -> None:
+    User.objects.select_for_update().get(pk=user.pk)
+
+
+def lock_usage(user: User) -> None:
+    assert PassthroughUsage.objects.filter(user=user).update(key_name="")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("lock", [lock_key, lock_person, lock_usage])
+def test_who_looks_a_key_up_waits_for_nobody_who_holds_a_lock(
+    caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch, lock: Callable[[User], None]
+) -> None:
+    """Such as those who erase a person. What others used is written meanwhile, and the person's own after that."""
+    monkeypatch.setattr(counts, "AGAIN_SECONDS", 0.01)
+    _, header = key_of(ann)
+    bob = person("bob")
+    key, bobs = key_of(bob)
+    who, other = known(caller, header), known(caller, bobs)
+    caller.may(who, MODEL)
+    COUNTS.flush()
+    with transaction.atomic():
+        lock(ann)
+        caller.may(who, MODEL)
+        wait_for(waits_for_a_lock)
+        asyncio.run(asyncio.wait_for(SiteCaller({}).authenticate(header), 5))
+        caller.may(other, MODEL)
+        wait_for(PassthroughUsage.objects.filter(user=bob).exists)
+        assert sum(PassthroughUsage.objects.filter(user=ann).values_list("requests", flat=True)) == 1
+        wait_for(waits_for_a_lock)
+        elsewhere(REVOKES, key.pk)
+        asyncio.run(asyncio.wait_for(refuses(SiteCaller({}), bobs), 5))
+    wait_for(lambda: sum(PassthroughUsage.objects.filter(user=ann).values_list("requests", flat=True)) == 2)
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
+async def refuses(caller: SiteCaller, header: str) -> None:
+    with pytest.raises(Refused):
+        await caller.authenticate(header)
 
 
 COUNTS_TOO = """
