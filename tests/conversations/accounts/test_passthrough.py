@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from datetime import timedelta
@@ -66,6 +67,7 @@ def test_an_expired_key_is_401(caller: SiteCaller, ann: User) -> None:
 def test_a_change_counts_at_once(caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deactivated person, a scope that was taken away, another limit, a revoked key: however long it was known."""
     monkeypatch.setattr(passthrough, "FRESH_SECONDS", 3600)
+    monkeypatch.setattr(passthrough, "AHEAD_SECONDS", 3600)
     key, header = key_of(ann)
     known(caller, header)
     ann.is_active = False
@@ -127,6 +129,38 @@ def test_a_key_that_another_process_revokes_is_unknown_within_half_a_second(call
             await asyncio.sleep(0.01)
 
     assert asyncio.run(asks_until_refused()) < 0.5  # what is under way asks as often: a second in all
+
+
+def test_nobody_waits_while_a_busy_key_is_looked_up(
+    caller: SiteCaller, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked up beside its requests, and what that finds counts from then on."""
+    monkeypatch.setattr(passthrough, "FRESH_SECONDS", 3600)
+    monkeypatch.setattr(passthrough, "AHEAD_SECONDS", 3600)
+    key, header = key_of(ann)
+    known(caller, header)
+    elsewhere(REVOKES, key.pk)
+    looked = threading.Event()
+    read = caller._read
+
+    def waits(authorization: str) -> Any:
+        looked.wait()
+        return read(authorization)
+
+    monkeypatch.setattr(caller, "_read", waits)
+    monkeypatch.setattr(passthrough, "AHEAD_SECONDS", 0)
+    for _ in range(3):
+        assert known(caller, header).key == key.pk
+    looked.set()
+    wait_for(lambda: isinstance(asyncio.run(whoever(caller, header)), Refused))
+
+
+async def whoever(caller: SiteCaller, header: str) -> object:
+    """Who it is, or why not."""
+    try:
+        return await caller.authenticate(header)
+    except Refused as error:
+        return error
 
 
 def test_many_who_send_the_same_key_share_one_look(caller: SiteCaller, ann: User) -> None:
