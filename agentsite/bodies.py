@@ -25,7 +25,6 @@ from agentsite.refusals import (
     NO_LENGTH,
     ORDINARY_MOST,
     OWN_AT_ONCE,
-    PERSON_AT_ONCE,
     STRANGER,
     TINY_PIECES,
     TOO_LARGE,
@@ -41,8 +40,10 @@ SMALL = 64 * 1024
 """Bytes of a body for which there is always room: a sign-in or a message is shorter."""
 ORDINARY_TOGETHER = 256 * 1024 * 1024
 """Bytes of all ordinary bodies together, beyond SMALL of each: many connections must not fill the disk."""
-SITE_AT_ONCE = 6
-"""Larger bodies at a time, of all people."""
+PERSON_AT_ONCE, SITE_AT_ONCE = 2, 6
+"""Larger bodies at a time, of one person and of all people."""
+WAITING_PERSON, WAITING_SITE = 4, 12
+"""The same of those that may be kept for minutes: they have a room of their own, so that no other waits for them."""
 HEAD_SECONDS = 60.0
 """From a connection, or the answer before, to the end of a request's headers. No byte that trickles in adds to it."""
 BODY_SECONDS, BODY_RATE = 30.0, 16 * 1024
@@ -65,15 +66,23 @@ class Limits(Protocol):
         """Return how many bytes a body may have that is sent with this method to this request target."""
         ...
 
-    async def person(self, authorization: str, cookies: str) -> int | None:
-        """Return who sends a request with these headers; None for a stranger."""
+    def waits(self, target: bytes) -> bool:
+        """Whether a body for this target may be kept for minutes, because somebody else has to answer."""
+        ...
+
+    async def person(self, target: bytes, authorization: str, cookies: str) -> int | None:
+        """Return who sends a request with these headers to this target; None for a stranger."""
         ...
 
 
 class Room:
-    """What all connections of a server hold together. Room is given back in any thread."""
+    """What all connections of a server hold together. Room is given back in any thread.
 
-    def __init__(self) -> None:
+    There is room for so many larger bodies at a time, of one `person` and of the whole `site`.
+    """
+
+    def __init__(self, person: int = PERSON_AT_ONCE, site: int = SITE_AT_ONCE) -> None:
+        self._person, self._site = person, site
         self._bytes = 0
         self._larger: Counter[int] = Counter()
         self._lock = threading.Lock()
@@ -89,9 +98,9 @@ class Room:
     def take_place(self, person: int) -> Refusal | None:
         """Take one of the places for larger bodies; return why not, if there is none."""
         with self._lock:
-            if self._larger[person] >= PERSON_AT_ONCE:
+            if self._larger[person] >= self._person:
                 return OWN_AT_ONCE
-            if self._larger.total() >= SITE_AT_ONCE:
+            if self._larger.total() >= self._site:
                 return BUSY
             self._larger[person] += 1
             return None
@@ -166,10 +175,10 @@ class Channel(HTTPChannel):
 class LimitedRequest(WebRequest):  # type: ignore[misc]
     """A request whose body is limited. The connection is a Channel."""
 
-    def __init__(self, *args: Any, limits: Limits, room: Room, **options: Any) -> None:
+    def __init__(self, *args: Any, limits: Limits, room: Room, waiting_room: Room, **options: Any) -> None:
         # Twisted would parse a form as a whole, in memory, for nobody.
         super().__init__(*args, parsePOSTFormSubmission=False, **options)
-        self._limits, self._room = limits, room
+        self._limits, self._room, self._waiting_room = limits, room, waiting_room
         self.content: IO[bytes]
         self.unfinished = False  # its body is being received
         self._most = ORDINARY_MOST
@@ -187,6 +196,8 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
             return
         # The channel's own attributes: it passes them to a request only after the whole body has arrived.
         most = self._limits.most(self.channel._command, self.channel._path)
+        if self._limits.waits(self.channel._path):
+            self._room = self._waiting_room
         super().gotLength(length if length is None or length <= most else 0)
         self._most = min(most, ORDINARY_MOST)
         self._too_much = NO_LENGTH if most > ORDINARY_MOST else TOO_LARGE
@@ -206,7 +217,8 @@ class LimitedRequest(WebRequest):  # type: ignore[misc]
         """Find out who sends a larger body, and take it or refuse it."""
         person, refusal = None, STRANGER
         try:
-            person = await self._limits.person(self._header("Authorization"), self._header("Cookie"))
+            headers = self._header("Authorization"), self._header("Cookie")
+            person = await self._limits.person(self.channel._path, *headers)
         except Exception:
             logger.warning("cannot look up who sends a large request", exc_info=True)
             refusal = UNKNOWN

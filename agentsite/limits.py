@@ -10,9 +10,10 @@ from django.urls import Resolver404, resolve
 
 from agents.passthrough.routes import POSTED, ROOT
 from agentsite.refusals import ORDINARY_MOST
-from conversations.accounts.keys import key_from_header
+from conversations.accounts.keys import allows, key_from_header
 from conversations.database.threads import DatabaseThread
 from conversations.files.uploads import FILES_MOST
+from conversations.models import Scope
 from conversations.push.access import ListeningRefused, carries_key, pass_by_session
 from conversations.usage.storage import MB
 
@@ -47,16 +48,32 @@ class SiteLimits:
 
     def most(self, method: bytes, target: bytes) -> int:
         """Return how many bytes a body may have that is sent with this method to this request target."""
-        path = unquote(target.partition(b"?")[0].decode("latin-1"))
+        path = _path(target)
         try:
             most = self._table.get(path if path in PASSED_ON else resolve(path).view_name, ORDINARY_MOST)
         except Resolver404:
             most = ORDINARY_MOST
         return most if method == b"POST" else min(most, ORDINARY_MOST)
 
-    async def person(self, authorization: str, cookies: str) -> int | None:
-        """Return the id of the user with this API key or session; None for a stranger. Raises django.db.Error."""
-        return await self._thread(_person, authorization, cookies)
+    def waits(self, target: bytes) -> bool:
+        """Whether the model server has to answer."""
+        return _path(target) in PASSED_ON
+
+    async def person(self, target: bytes, authorization: str, cookies: str) -> int | None:
+        """Return the id of the user with this API key or session; None for a stranger. Raises django.db.Error.
+
+        What is passed on to the model server is only for keys that may have it passed on.
+        """
+        return await self._thread(_key_for_models if self.waits(target) else _person, authorization, cookies)
+
+
+def _path(target: bytes) -> str:
+    return unquote(target.partition(b"?")[0].decode("latin-1"))
+
+
+def _key_for_models(authorization: str, _cookies: str) -> int | None:
+    key = key_from_header(authorization)
+    return key.user_id if key and allows(key, Scope.PASSTHROUGH) else None
 
 
 def _person(authorization: str, cookies: str) -> int | None:

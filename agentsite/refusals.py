@@ -10,8 +10,6 @@ from agents.passthrough.errors import error_body
 
 ORDINARY_MOST = 3 * 1024 * 1024
 """Bytes of a body that anybody may send."""
-PERSON_AT_ONCE = 2
-"""Larger bodies of one person at a time."""
 RETRY_SECONDS = 10
 """When to try again, for who is refused because of others."""
 
@@ -64,7 +62,7 @@ NO_LENGTH = Refusal(
 OWN_AT_ONCE = Refusal(
     HTTPStatus.TOO_MANY_REQUESTS,
     "throttled",
-    f"You are sending {PERSON_AT_ONCE} large requests already. Send this one again when one of them has arrived.",
+    "You have as many large requests under way as one person may. Send this one again when one of them is done.",
     RETRY_SECONDS,
 )
 BUSY = Refusal(

@@ -15,7 +15,17 @@ from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
 
 from agents.passthrough.exchange import CUT
-from agentsite.bodies import BODY, HEAD_SECONDS, Channel, LimitedRequest, Limits, Room, reading
+from agentsite.bodies import (
+    BODY,
+    HEAD_SECONDS,
+    WAITING_PERSON,
+    WAITING_SITE,
+    Channel,
+    LimitedRequest,
+    Limits,
+    Room,
+    reading,
+)
 
 FULL_SECONDS = (0.001, 0.05)
 """Seconds between two checks whether a client with a full buffer reads again: at first, and twice as long each time, up
@@ -67,7 +77,8 @@ class PatientServer(Server):  # type: ignore[misc]
     """A server that makes applications wait for clients that do not read. `limits`: of request bodies."""
 
     def __init__(self, *, application: Callable[..., Awaitable[None]], limits: Limits, **options: Any) -> None:
-        self._limits, self._room = limits, Room()
+        self._limits = limits
+        self._room, self._waiting_room = Room(), Room(WAITING_PERSON, WAITING_SITE)
         super().__init__(
             application=reading(application),
             websocket_max_message_size=LONGEST_MESSAGE,
@@ -84,7 +95,9 @@ class PatientServer(Server):  # type: ignore[misc]
 
         def limited(address: Any) -> Any:
             protocol = build(address)
-            protocol.requestFactory = partial(LimitedRequest, limits=self._limits, room=self._room)
+            protocol.requestFactory = partial(
+                LimitedRequest, limits=self._limits, room=self._room, waiting_room=self._waiting_room
+            )
             return protocol
 
         self.http_factory.buildProtocol = limited

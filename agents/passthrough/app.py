@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
@@ -26,6 +25,11 @@ AT_ONCE = 400
 
 PERSON_AT_ONCE = 200
 """Of these, requests of one person: nobody can take up all of them."""
+
+IN_PARTS = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
+"""Headers of a client that may get it less than a whole list, which is read here before it passes."""
+OF_ONE_LIST = (b"etag", b"last-modified")
+"""Headers of a list that would not be true of the one that a client gets."""
 
 logger = logging.getLogger(__name__)
 
@@ -98,9 +102,14 @@ class Passthrough(Generic[Who]):
             said = "This API key is for some models only, so a body may not name others, as `models` or `fallbacks`."
             raise Refused(403, "model_not_found", said)
         self._caller.may(who, model)
-        counter, sent, counts = Counter(len(body)), asyncio.Event(), True
+        counter, counts, left = Counter(len(body)), True, len(body)
+
+        def sent(count: int) -> None:
+            nonlocal left
+            left -= count
+
         try:
-            answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body, sent=sent.set)
+            answer = await self._upstream.ask("POST", route.path, _query(scope), scope["headers"], body, sent=sent)
             del body
             counts = answer.status < FAILED
             with closing(answer):
@@ -112,7 +121,7 @@ class Passthrough(Generic[Who]):
             counts = refused.status == SILENT  # it worked for all we know
             raise
         finally:
-            if counts and sent.is_set():
+            if counts and left <= 0:  # else the server has only a part of it
                 self._caller.used(who, model, counter.tokens())
 
     async def _look(self, route: Route, scope: Message, who: Who, exchange: Exchange) -> None:
@@ -122,8 +131,8 @@ class Passthrough(Generic[Who]):
         if model and not self._caller.allows(who, model):
             raise Refused(404, "model_not_found", "There is no model of this name, or not for this key.", param="model")
         path = route.path if model == route.model else f"{routes.MODELS}/{quote(model, safe='')}"
-        plain = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
-        with closing(await self._upstream.ask("GET", path, _query(scope), plain)) as answer:
+        whole = [each for each in scope["headers"] if each[0] not in IN_PARTS]
+        with closing(await self._upstream.ask("GET", path, _query(scope), whole)) as answer:
             if answer.status >= FAILED:
                 await exchange.pass_error_back(answer, self._key)
                 return
@@ -133,7 +142,8 @@ class Passthrough(Generic[Who]):
             if not route.model:
                 everything = not self._caller.limited(who)
                 body = listed(body, lambda name: self._caller.allows(who, name), self._aliases, everything=everything)
-            await exchange.whole(answer.status, to_client(answer.raw_headers, self._key), body)
+            headers = [each for each in to_client(answer.raw_headers, self._key) if each[0] not in OF_ONE_LIST]
+            await exchange.whole(answer.status, headers, body)
 
 
 def _query(scope: Message) -> str:

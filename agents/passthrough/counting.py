@@ -69,7 +69,8 @@ class Counter:
 
     def tokens(self) -> Tokens:
         """Return the tokens of what has passed so far."""
-        end = self._event if self._streams else self._tail
+        last = _data(self._tail, b"")  # its line may have no end
+        end = (last if _json(last) else self._event) if self._streams else self._tail
         if not self._lost and (counts := _counts(end, self._streams)):
             return Tokens(**counts, estimated=False)
         made = self._said if self._streams else self._passed
@@ -90,7 +91,8 @@ class Counter:
                 break
             yield plain
             piece = self._inflate.unconsumed_tail
-            self._lost = self._passed > self._came * RATIO + SPARE
+            self._lost = self._lost or bool(self._inflate.unused_data)  # a second member, which nobody sends
+            self._lost = self._lost or self._passed > self._came * RATIO + SPARE
             more = len(plain) == TAIL and not self._lost
         if self._lost:  # what it may have said is guessed by what came
             self._passed += len(piece)
@@ -104,20 +106,19 @@ class Counter:
         if end:
             whole, self._tail = self._tail + whole, b""
             self._said += sum(len(text[1]) for text in _TEXT.finditer(whole))
-            self._event = _data(whole)[-TAIL:] or self._event
+            self._event = _data(whole, self._event)[-TAIL:]
         self._keep(rest)
 
 
-def _data(lines: bytes) -> bytes:
-    """Return the data of the last event in these lines; b"" if there is none. [DONE] is none.
+def _data(lines: bytes, before: bytes) -> bytes:
+    """Return the data of the last event in these lines that may have counts, else what it was `before`.
 
     A line of TAIL is data, too: it is the end of one that was longer.
     """
     for line in reversed(lines.split(b"\n")):
-        data = line.removeprefix(b"data:").strip()
-        if (len(line) >= TAIL or line.startswith(b"data:")) and data not in (b"", b"[DONE]"):
-            return data
-    return b""
+        if (len(line) >= TAIL or line.startswith(b"data:")) and _COUNTS.search(line):
+            return line.removeprefix(b"data:").strip()
+    return before
 
 
 def _counts(end: bytes, streams: bool) -> dict[str, int]:
@@ -125,8 +126,8 @@ def _counts(end: bytes, streams: bool) -> dict[str, int]:
 
     `end`: all of it, or its last TAIL bytes.
     """
-    if len(end) < TAIL:
-        whole = as_object(_json(end))
+    whole = as_object(_json(end))
+    if whole or len(end) < TAIL - 2:  # of a line that was cut to TAIL, two bytes of white space may be gone
         usages = [whole.get("usage"), as_object(whole.get("response")).get("usage") if streams else None]
     else:
         usages = [_json(found) for found in _last(end, 2 if streams else 1)]

@@ -9,8 +9,6 @@ import json
 
 SHAPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 """The `type` of an error by its status. Others below 500 are `invalid_request_error`, and the rest `server_error`."""
-
-
 LONGEST_WAIT = 60
 """Seconds that OpenAI's clients wait at most. Told to wait longer, they would try again too early, and in vain."""
 

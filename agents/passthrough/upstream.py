@@ -21,6 +21,7 @@ from aiohttp import (
     SocketTimeoutError,
     TCPConnector,
     TraceConfig,
+    TraceRequestChunkSentParams,
 )
 from yarl import URL
 
@@ -68,11 +69,12 @@ class Upstream:
         headers: Sequence[Header],
         body: bytes | None = None,
         *,
-        sent: Callable[[], None] | None = None,
+        sent: Callable[[int], None] | None = None,
     ) -> ClientResponse:
         """Send a request. Returns when its answer begins; closing the answer early cancels it at the server, too.
 
-        `path` follows the base URL, and begins with a slash. `sent` is called as soon as the server has the request.
+        `path` follows the base URL, and begins with a slash. `sent` is called with the bytes of each piece of the body
+        as soon as it is the connection's turn.
 
         Raises Refused: 502 if the server cannot be reached, breaks off or redirects, 504 if it says nothing.
         """
@@ -140,10 +142,10 @@ def _proxy_to(address: str) -> str | None:
 def _telling_what_is_sent() -> TraceConfig:
     """Return what makes aiohttp call the `sent` of a request."""
 
-    async def tell(_session: ClientSession, context: Any, _what: object) -> None:
+    async def tell(_session: ClientSession, context: Any, piece: TraceRequestChunkSentParams) -> None:
         if context.trace_request_ctx:
-            context.trace_request_ctx()
+            context.trace_request_ctx(len(piece.chunk))
 
     trace = TraceConfig()
-    trace.on_request_headers_sent.append(tell)
+    trace.on_request_chunk_sent.append(tell)
     return trace

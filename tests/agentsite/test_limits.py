@@ -53,7 +53,22 @@ async def test_whoever_has_a_key_is_known_whatever_it_may_do() -> None:
     ann = await aside(person, "ann")
     _, text = await aside(make_key, ann, "models", ["passthrough"])
     site, session = limits.SiteLimits(), f"sessionid={await aside(cookie, ann)}"
-    assert await site.person(f"Bearer {text}", "") == ann.pk
-    assert await site.person(f"Bearer {text[:-1]}", session) is None
-    assert await site.person("", session) == ann.pk
-    assert await site.person("", "") is None
+    assert await site.person(b"/c/", f"Bearer {text}", "") == ann.pk
+    assert await site.person(b"/c/", f"Bearer {text[:-1]}", session) is None
+    assert await site.person(b"/c/", "", session) == ann.pk
+    assert await site.person(b"/c/", "", "") is None
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_only_a_key_for_models_sends_them_large_bodies() -> None:
+    """Nobody's session, and no key for other things."""
+    ann = await aside(person, "ann")
+    _, models = await aside(make_key, ann, "models", ["passthrough"])
+    _, chats = await aside(make_key, ann, "chats", ["chat"])
+    site, session = limits.SiteLimits(), f"sessionid={await aside(cookie, ann)}"
+    for target in (b"/v1/embeddings", b"/v1%2fembeddings?x"):
+        assert site.waits(target)
+        assert await site.person(target, f"Bearer {models}", "") == ann.pk
+        assert await site.person(target, f"Bearer {chats}", "") is None
+        assert await site.person(target, "", session) is None
+    assert not site.waits(b"/c/")

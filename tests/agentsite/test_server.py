@@ -49,6 +49,9 @@ class Limits:
     def most(self, method, target):
         return {BODY_MOST}
 
+    def waits(self, target):
+        return False
+
 server.PatientServer(application=application, endpoints=[endpoint], limits=Limits()).run()
 """
 

@@ -27,7 +27,10 @@ class Limits:
     def most(self, method, target):
         return 50_000_000
 
-    async def person(self, authorization, cookies):
+    def waits(self, target):
+        return False
+
+    async def person(self, target, authorization, cookies):
         while not Path(sys.argv[2]).exists():
             await asyncio.sleep(0.02)
         return 1

@@ -12,13 +12,13 @@ from tests.passthrough.upstream import Answer, Upstream
 DIRECT_KEY = "sk-of-the-client"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server() -> Iterator[Upstream]:
     with Upstream() as upstream:
         yield upstream
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site. Its requests a minute are unlimited, because these tests are one busy client."""
     with running(tmp_path_factory.mktemp("wire"), server.url, AGENTSITE_PASSTHROUGH_REQUESTS_A_MINUTE="0") as site:
@@ -38,7 +38,7 @@ def direct(upstream: Upstream) -> Leg:
     return Leg("direct", upstream.url, DIRECT_KEY)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def through_site(site: Site) -> Leg:
     """The way through the site, with one key for all: what they share is the same key, as in life."""
     return site.leg()

@@ -70,7 +70,7 @@ def test_what_the_client_sent_is_no_count(long: int, after: dict[str, Any]) -> N
 
 def test_of_a_stream_only_whole_events_are_read() -> None:
     body = events({"choices": [], "usage": CHAT})
-    assert count([body[: body.index(b"\n")]], STREAM).estimated
+    assert count([body[: body.index(b"\n") - 1]], STREAM).estimated
     assert count([body[: body.index(b"\n") + 1]], STREAM) == COUNTED
 
 
@@ -179,4 +179,33 @@ def test_few_places_are_looked_at(monkeypatch: pytest.MonkeyPatch, kind: str, ma
     for closed in (b"", b"}" * many):
         assert count([b"data: {" + b'"usage":{' * many + closed + end + b"\n"], kind).estimated
     assert len(read) <= 6
-    assert sum(read) <= 2 * TAIL
+    assert sum(read) <= 3 * TAIL
+
+
+def test_a_long_last_event_cut_before_its_last_byte() -> None:
+    """Its line ends with two bytes, and the second one comes alone."""
+    whole = {"type": "response.completed", "response": {"output": "a" * TAIL, "usage": RESPONSES}}
+    body = f"data: {json.dumps(whole)}\r\n\r\n".encode()
+    for cut in range(len(body) - 5, len(body) + 1):
+        assert count([body[:cut], body[cut:]], STREAM) == COUNTED
+
+
+@pytest.mark.parametrize(
+    "after", [b"", b"\n", b"\n\ndata: {}\n\n", b'\n\ndata: {"usage": null}\n\n', b"\n\n: ping\n\n"]
+)
+def test_the_last_event_with_counts_may_be_followed_by_others(after: bytes) -> None:
+    """And its line may have no end."""
+    event = b"data: " + json.dumps({"choices": [], "usage": CHAT}).encode()
+    assert count([events(text("a"))[:-14] + event + after], STREAM) == COUNTED
+
+
+def test_a_compressed_answer_in_two_parts_is_estimated() -> None:
+    """Only the first is read."""
+    first, second = gzip.compress(events(text("a" * 40))), gzip.compress(events({"choices": [], "usage": CHAT}))
+    assert count([first + second], STREAM, "gzip").estimated
+
+
+def test_what_was_echoed_is_no_count_where_an_answer_breaks_off() -> None:
+    echo = b'{"tools": [{"default": {"usage": {"prompt_tokens": 1}}}]'
+    assert count([echo]).estimated
+    assert count([b"data: " + echo], STREAM).estimated

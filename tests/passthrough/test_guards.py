@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,53 @@ def test_netrc_is_nobodys_business(upstream: Upstream, tmp_path: Path) -> None:
     with running(tmp_path, url, NETRC=str(tmp_path / "netrc")) as site:
         assert site.leg().post(PLAIN).error["code"] == "upstream_unreachable"
     assert "does not answer a request under /v1" in (tmp_path / "log").read_text()
+
+
+def test_nobody_elses_upload_waits_for_a_slow_model(upstream: Upstream, site: Site) -> None:
+    """Large bodies are kept until the model server begins to answer, in a room of their own."""
+    gate = Gate()
+    upstream.script = lambda _: Answer(b"{}", before=gate)
+    body = b'{"model": "m", "x": "%s"}' % (b"a" * 4_000_000)
+    legs = [site.leg() for _ in range(3)]
+    streams = [begun(site, leg, body) for leg in legs for _ in range(4)]
+    upstream.received(12)
+    try:
+        refused = legs[0].post(body)
+        assert (refused.status, refused.error["code"]) == (429, "throttled")
+        refused = site.leg().post(body)
+        assert (refused.status, refused.error["code"]) == (503, "busy")
+        login = Leg("page", f"{site.url}/api", site.key(("chat",)).text)
+        assert login.send("POST", "/uploads/", b"a" * 4_000_000, content_type="text/plain").status not in (429, 503)
+    finally:
+        gate.open()
+        for client in streams:
+            client.close()
+    wait_for(lambda: site.leg().post(body).status == 200)
+
+
+def test_what_the_model_server_has_not_read_is_not_counted(tmp_path: Path) -> None:
+    """It takes connections and nothing else. The client leaves."""
+    deaf = socket.create_server(("127.0.0.1", 0))
+    with deaf, running(tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}/v1") as site:
+        key = site.key()
+        client = begun(site, site.leg(key), b'{"model": "m", "x": "%s"}' % (b"a" * 15_000_000))
+        connection, _ = deaf.accept()
+        assert connection.recv(4) == b"POST"
+        client.close()
+        with suppress(ConnectionError):
+            while connection.recv(1_000_000):
+                pass
+        connection.close()
+        with begun(site, site.leg(key)):
+            wait_for(lambda: site.usage(key)["requests"] == 2)  # so what came before is written, too
+            assert site.usage(key)["answers"] == 0
+
+
+@pytest.mark.parametrize("header", ["if_none_match", "if_modified_since", "range"])
+def test_the_list_of_models_comes_whole(upstream: Upstream, leg: Leg, header: str) -> None:
+    """A server would answer a condition without a list, and a part of one cannot be looked through."""
+    upstream.answers(Answer(b'{"data": []}', headers=[JSON, ("etag", '"1"')]))
+    answer = leg.send("GET", "/models", b"", **{header: "x"})
+    assert (answer.status, answer.body) == (200, b'{"data": []}')
+    assert "etag" not in answer.headers
+    assert upstream.received().header(header.replace("_", "-")) is None

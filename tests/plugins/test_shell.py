@@ -193,11 +193,11 @@ def test_a_command_that_is_ended_ends_before_anybody_stops_waiting_for_it() -> N
 
 async def test_no_descriptor_and_no_process_is_left(desk: Desk) -> None:
     await desk.call(run, command="true")
-    before = descriptors()
+    before, children = descriptors(), {pid for pid in running("") if parent_of(pid) == os.getpid()}
     for _ in range(3):
         await desk.call(run, command="head -c 300000 /dev/zero")
     await soon(lambda: descriptors() <= before)
-    assert not any(parent_of(pid) == os.getpid() for pid in running(""))
+    assert {pid for pid in running("") if parent_of(pid) == os.getpid()} <= children
 
 
 def test_what_was_cut_and_why_it_ended_are_both_said() -> None:
