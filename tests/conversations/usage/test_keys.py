@@ -136,11 +136,11 @@ def test_the_account_page_has_a_row_for_each_key_and_model(busy: User, client: C
     assert rows_of(html) == [
         ["CI (revoked)"],
         ["small-1", "1", "100", "100", "$0.00"],
-        ["No answer", "1", "0", "0", "-"],
+        ["No model, or no answer", "1", "0", "0", "-"],
         ["laptop"],
         ["large-1", "1", "500", "500", "unknown"],
         ["small-1", "4", "200", "200 partly estimated", "$0.0025"],
-        ["No answer", "3", "0", "0", "-"],
+        ["No model, or no answer", "3", "0", "0", "-"],
     ]
     assert "up to 600" in html
     assert "requests to <code>/v1</code> in the last 24 hours" not in html

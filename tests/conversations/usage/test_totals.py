@@ -84,7 +84,7 @@ def test_the_account_says_what_was_used_of_what_there_is(client: Client, owner: 
     assert "Last 24 hours" in html
     assert "Last 30 days" in html
     assert '<strong class="num">1,000</strong> tokens in the last 24 hours' in html
-    assert "You can start new turns once" in html
+    assert "You can start new turns, and your keys can ask models, once" in html
     Quota.objects.create(user=owner, tokens_a_day=0)
     assert "tokens in the last 24 hours" not in client.get("/account/").text
 
