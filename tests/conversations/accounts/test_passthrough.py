@@ -333,7 +333,7 @@ def test_of_a_thousand_requests_at_once_as_many_begin_as_may(caller: SiteCaller,
     assert came["quota_exceeded"] == 930
     assert came[headers[0]] <= 30
     COUNTS.flush()
-    assert sorted(counted("requests")) == sorted((came[header],) for header in headers)
+    assert sorted(counted("requests")) == sorted((came[header],) for header in headers if came[header])
 
 
 def test_it_costs_the_loop_next_to_nothing(caller: SiteCaller, ann: User) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -142,11 +143,12 @@ def test_nor_do_they_go_on_for_ever(boss: User, at: str) -> None:
 
 def test_a_network_is_limited_in_all(ann: User) -> None:
     """A hundred failures, wherever in it they come from; the neighbouring network is another."""
+    began = time.monotonic()
     statuses = [sign_in(f"name{n}", at=f"198.51.100.{n % 250}").status_code for n in range(100)]
     assert statuses == [200] * 99 + [429]
     locked = sign_in("ann", PASSWORD, at="198.51.100.251")
     assert locked.status_code == 429
-    assert 890 <= int(locked.headers["Retry-After"]) <= 900
+    assert 899 - (time.monotonic() - began) <= int(locked.headers["Retry-After"]) <= 900
     for other in ("198.51.10.100", "198.51.101.1", THERE, "2001:db8::1"):
         assert sign_in("ann", PASSWORD, at=other).status_code == 302
     minutes_pass(15.1)
