@@ -75,7 +75,8 @@ class Passthrough(Generic[Who]):
 
     async def _answer(self, route: Route, scope: Message, receive: Receive, exchange: Exchange) -> None:
         headers = scope["headers"]
-        if self._https_only and value_of(headers, b"x-forwarded-proto") != "https":
+        # Of several proxies, the outermost wrote the first: so Django reads it, too.
+        if self._https_only and value_of(headers, b"x-forwarded-proto").partition(",")[0].strip() != "https":
             raise Refused(403, "https_only", "Use https: over http, anybody on the way can read the key.")
         routes.check_query(scope["query_string"])
         authorization = next((value.decode("latin-1") for name, value in headers if name == b"authorization"), "")

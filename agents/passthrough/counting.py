@@ -49,6 +49,7 @@ class Counter:
         self._asked, self._streams = asked, False
         self._inflate: Any = None
         self._lost = False  # whether what came could not be inflated
+        self._whole = False
         self._came = self._passed = self._said = 0  # bytes: as they came, inflated, and of texts in a stream
         self._tail = b""  # of the answer; in a stream, of the line that has not arrived whole
         self._event = b""  # the data of the last event, or its end
@@ -67,11 +68,17 @@ class Counter:
             else:
                 self._keep(plain)
 
+    def end(self) -> None:
+        """Take what has passed for the whole answer."""
+        self._whole = True
+
     def tokens(self) -> Tokens:
         """Return the tokens of what has passed so far."""
         last = _data(self._tail, b"")  # its line may have no end
         end = (last if _json(last) else self._event) if self._streams else self._tail
-        if not self._lost and (counts := _counts(end, self._streams)):
+        # Where an answer that does not stream breaks off, nobody knows what its end would have been a part of.
+        told = not self._lost and (self._streams or self._whole)
+        if told and (counts := _counts(end, self._streams)):
             return Tokens(**counts, estimated=False)
         made = self._said if self._streams else self._passed
         return Tokens(input_tokens=self._asked // TOKEN_BYTES, output_tokens=made // TOKEN_BYTES, estimated=True)

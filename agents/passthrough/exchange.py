@@ -108,6 +108,7 @@ class Exchange:
         except (ClientError, OSError):
             await self.cut()
         else:
+            counter.end()
             await self.write(b"", more=False)
 
     async def pass_error_back(self, answer: ClientResponse, key: str) -> None:

@@ -36,7 +36,7 @@ SILENCE_SECONDS = 600.0
 IDLE_SECONDS = 4.0
 """How long a connection is kept that nobody uses: less than servers do, uvicorn's 5 s for one. A request over one that
 the server closes at this moment would be lost, and nobody knows whether it may be sent again."""
-AT_ONCE_MOST = 64 * 1024
+UNDIVIDED_MOST = 64 * 1024
 """Bytes of a body that are handed to the connection at once; of a larger one, as many as it takes."""
 READ_BYTES = 32 * 1024
 """Bytes of an answer that wait for a client: with what the server keeps, 0.6 MB for a slow one, and 1.8 with twice as
@@ -80,7 +80,7 @@ class Upstream:
         """
         url = URL(f"{self._base_url}{path}{'?' if query else ''}{query}", encoded=True)
         all_headers = [*to_server(headers), ("Authorization", self._authorization)]
-        data = BytesIO(body) if body and len(body) > AT_ONCE_MOST else body
+        data = BytesIO(body) if body and len(body) > UNDIVIDED_MOST else body
         try:
             answer = await self._session().request(
                 method,

@@ -15,7 +15,7 @@ from conversations.display.shapes.outputs import Approval
 from conversations.display.shapes.record import Conversation, Prompt, PromptHead, QueuedPrompt, Step, Usage
 from conversations.models import PendingFile
 from conversations.usage import quotas, storage
-from conversations.usage.totals import DAY, MONTH, KeyUsage, by_key, of_person
+from conversations.usage.totals import DAY, MONTH, KeyUsage, of_person
 
 T = TypeVar("T")
 
@@ -137,12 +137,12 @@ class Spending(Usage):
     @classmethod
     def in_period(cls, person: int, span: timedelta) -> Self:
         """Return what the user with this id used within the last `span`."""
-        spent, keys = of_person(person, span), by_key(person, span)
+        used = of_person(person, span)
         return cls.read(
-            spent,
-            known_usd=spent.cost_nano_usd / 1e9,
-            requests=sum(each.requests for each in keys),
-            keys=[KeySpending.of(each) for each in keys],
+            used.spent,
+            known_usd=used.spent.cost_nano_usd / 1e9,
+            requests=used.requests,
+            keys=[KeySpending.of(each) for each in used.keys],
         )
 
 

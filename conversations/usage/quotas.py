@@ -62,7 +62,7 @@ def running(user_id: int, beside: str = "") -> int:
 def over_tokens(user_id: int) -> str | None:
     """Return why this person's turns may not ask a model now, or None if they may."""
     most = limits(user_id).tokens_a_day
-    if most and (used := of_person(user_id, DAY).total_tokens) >= most:
+    if most and (used := of_person(user_id, DAY).spent.total_tokens) >= most:
         return f"{used:,} tokens were used in the last 24 hours, and the limit is {most:,}. Try again later."
     return None
 

@@ -76,6 +76,19 @@ class KeyUsage:
     spent: Spent = NOTHING
 
 
+@dataclass(frozen=True)
+class PersonUsage:
+    """What a person used in all, and what of it each of their keys used of each model."""
+
+    spent: Spent
+    keys: list[KeyUsage]
+
+    @property
+    def requests(self) -> int:
+        """The requests under /v1, of all keys together."""
+        return sum(each.requests for each in self.keys)
+
+
 def dollars(nano: int) -> str:
     """Format billionths of a US dollar for people. Small amounts keep enough digits: only zero is shown as "$0.00"."""
     usd = nano / 1e9
@@ -101,10 +114,11 @@ def by_model(conversation: int) -> dict[str, Spent]:
     return dict(sorted(found.items(), key=lambda item: (-item[1].cost_nano_usd, -item[1].total_tokens, item[0])))
 
 
-def of_person(user_id: int, span: timedelta) -> Spent:
+def of_person(user_id: int, span: timedelta) -> PersonUsage:
     """Return what this person used within the last `span`: their conversations, including deleted ones, and keys."""
     recent = Usage.objects.filter(user=user_id, time__gt=timezone.now() - span)
-    return sum((each.spent for each in by_key(user_id, span)), _by("user_id", recent).get(user_id, NOTHING))
+    keys = by_key(user_id, span)
+    return PersonUsage(sum((each.spent for each in keys), _by("user_id", recent).get(user_id, NOTHING)), keys)
 
 
 def by_key(user_id: int, span: timedelta) -> list[KeyUsage]:

@@ -98,8 +98,8 @@ def test_its_owner_is_charged(staff: Api, stan: User, talk: Conversation, ann: U
     site.speaks(says("Good morning."))
     site.works()
     assert Prompt.objects.get().state == State.COMPLETED
-    assert of_person(ann.pk, DAY).answers == 1
-    assert of_person(stan.pk, DAY).answers == 0
+    assert of_person(ann.pk, DAY).spent.answers == 1
+    assert of_person(stan.pk, DAY).spent.answers == 0
 
 
 def test_they_do_not_keep_their_owner_from_sending(

@@ -24,6 +24,8 @@ from tests.attacks.doors import Door
 UPSTREAM_KEY = "sk-of-the-site-0123456789abcdef"
 ALIASES = {"fast": "real-model", "quoted": 'real "model" \\ ü'}
 NUMBERS = count()
+HTTPS = "X-Forwarded-Proto: https"
+"""What a proxy says that took a request over HTTPS."""
 
 CONSOLE = """
 import json, sys
@@ -225,7 +227,7 @@ def running(folder: Path, model_server: str, **more: str) -> Iterator[Site]:
             wait_for(lambda: web.poll() is not None or is_open(port))
             assert web.poll() is None, log.read_text()
             site = Site(Door(port, web.pid, {}), console)
-            assert site.door.ask("GET /login/").status == 200  # what Django loads with the first page
+            assert site.door.ask("GET /login/", HTTPS).status == 200  # what Django loads with the first page
             yield site
             assert web.poll() is None
     finally:

@@ -23,11 +23,15 @@ RESPONSES = {"input_tokens": 12, "output_tokens": 7, "input_tokens_details": {"c
 COUNTED = Tokens(input_tokens=12, cached_tokens=4, output_tokens=7)
 
 
-def count(pieces: Iterable[bytes], kind: str = JSON_KIND, encoding: str = "", asked: int = 400) -> Tokens:
+def count(
+    pieces: Iterable[bytes], kind: str = JSON_KIND, encoding: str = "", asked: int = 400, *, whole: bool = True
+) -> Tokens:
     counter = Counter(asked)
     counter.begin(kind, encoding)
     for piece in pieces:
         counter.feed(piece)
+    if whole:
+        counter.end()
     return counter.tokens()
 
 
@@ -209,3 +213,11 @@ def test_what_was_echoed_is_no_count_where_an_answer_breaks_off() -> None:
     echo = b'{"tools": [{"default": {"usage": {"prompt_tokens": 1}}}]'
     assert count([echo]).estimated
     assert count([b"data: " + echo], STREAM).estimated
+
+
+@pytest.mark.parametrize("length", [10, TAIL])
+def test_an_answer_that_breaks_off_is_estimated(length: int) -> None:
+    """What it had repeated of the request may look like its end."""
+    echo = json.dumps({"instructions": "x" * length, "tools": [{"usage": {"prompt_tokens": 1}}]}).encode()
+    for at in range(echo.index(b"prompt_tokens"), len(echo) + 1):
+        assert count([echo[:at]], whole=False).estimated

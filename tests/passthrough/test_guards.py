@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -201,3 +202,20 @@ def test_the_list_of_models_comes_whole(upstream: Upstream, leg: Leg, header: st
     assert (answer.status, answer.body) == (200, b'{"data": []}')
     assert "etag" not in answer.headers
     assert upstream.received().header(header.replace("_", "-")) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [(None, 403), ("http", 403), ("http, https", 403), ("https", 200), ("https, http", 200)]
+)
+def test_no_key_over_http(https: Site, upstream: Upstream, said: str | None, status: int) -> None:
+    """Where a proxy handles HTTPS. Of several, the outermost wrote the first."""
+    answer = https.leg().send("POST", "/chat/completions", PLAIN, **({"x_forwarded_proto": said} if said else {}))
+    assert answer.status == status
+    assert len(upstream.requests) == (status == 200)
+
+
+@pytest.fixture(scope="module")
+def https(server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site behind a proxy that handles HTTPS."""
+    with running(tmp_path_factory.mktemp("https"), server.url, AGENTSITE_HTTPS="1", ALLOWED_HOSTS="localhost") as site:
+        yield site

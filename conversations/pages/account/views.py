@@ -30,7 +30,7 @@ from conversations.pages.account.forms import ChangePassword, Details, Forgotten
 from conversations.pages.decorators import form_view
 from conversations.pages.sidebar import sidebar
 from conversations.usage import quotas, storage
-from conversations.usage.totals import DAY, MONTH, by_key, of_person
+from conversations.usage.totals import DAY, MONTH, of_person
 
 KEY_ROWS_MOST = 100
 """Rows of the table of what keys used."""
@@ -190,15 +190,14 @@ def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResp
 
 def _usage(user: User) -> dict[str, Any]:
     """Return what this user's conversations and keys used, and the limits in force; 0 means no limit."""
-    today, keys = of_person(user.pk, DAY), by_key(user.pk, MONTH)
-    spans = (("Last 24 hours", today), ("Last 30 days", of_person(user.pk, MONTH)))
+    today, month = of_person(user.pk, DAY), of_person(user.pk, MONTH)
     stored = {"used": storage.used(user.pk), "limit": storage.limit(user.pk)}
     return {
-        "spans": spans,
-        "today": today,
-        "keys": keys[:KEY_ROWS_MOST],
-        "more_keys": len(keys) - KEY_ROWS_MOST,
-        "requests": sum(each.requests for each in by_key(user.pk, DAY)) if keys else 0,
+        "spans": (("Last 24 hours", today.spent), ("Last 30 days", month.spent)),
+        "today": today.spent,
+        "keys": month.keys[:KEY_ROWS_MOST],
+        "more_keys": len(month.keys) - KEY_ROWS_MOST,
+        "requests": today.requests,
         "limits": quotas.limits(user.pk),
         "storage": stored,
     }

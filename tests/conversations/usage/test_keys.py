@@ -81,11 +81,11 @@ def test_it_is_told_by_key_and_model(busy: User) -> None:
 
 
 def test_a_persons_sums_have_it_too(busy: User) -> None:
-    today = of_person(busy.pk, DAY)
+    today = of_person(busy.pk, DAY).spent
     assert (today.answers, today.total_tokens, today.unpriced) == (4, 1207, 2)
     assert today.models == ("demo", "large-1", "small-1")
-    assert of_person(busy.pk, MONTH).total_tokens == 1607
-    assert of_person(person("eve").pk, MONTH) == NOTHING
+    assert of_person(busy.pk, MONTH).spent.total_tokens == 1607
+    assert of_person(person("eve").pk, MONTH).spent == NOTHING
 
 
 def test_a_quota_of_tokens_counts_both(busy: User) -> None:

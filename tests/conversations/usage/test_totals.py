@@ -43,17 +43,17 @@ def test_sums_are_of_the_rows(owner: User) -> None:
         story.prompt.pk: Spent(2, 1200, 0, 1200, 0, 3_000_000, 0, ("demo",))
     }
     assert of_conversations([story.conversation.pk, other.conversation.pk])[other.conversation.pk].cost_usd is None
-    both = of_person(owner.pk, DAY)
+    both = of_person(owner.pk, DAY).spent
     assert (both.answers, both.total_tokens, both.unpriced, both.cost) == (3, 3600, 1, "at least $0.0030")
-    assert of_person(person("bob").pk, DAY) == NOTHING
+    assert of_person(person("bob").pk, DAY).spent == NOTHING
 
 
 def test_a_span_ends_and_a_deleted_conversation_still_counts(owner: User) -> None:
     story = answered(owner)
     erase(story.conversation, owner)
-    assert of_person(owner.pk, DAY).answers == 1
+    assert of_person(owner.pk, DAY).spent.answers == 1
     Usage.objects.update(time=timezone.now() - timedelta(hours=25))
-    assert (of_person(owner.pk, DAY).answers, of_person(owner.pk, MONTH).answers) == (0, 1)
+    assert (of_person(owner.pk, DAY).spent.answers, of_person(owner.pk, MONTH).spent.answers) == (0, 1)
 
 
 @pytest.mark.parametrize(
